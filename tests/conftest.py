@@ -13,14 +13,10 @@ import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from threading import Lock
 
-import apsw
 import pytest
 from hypothesis import settings
 
-from folkmoot.store import schema, store
-from folkmoot.store.sqlite import is_empty
 from tests import nats, postgres
 from tests.amounts import times
 from tests.interaction.manifest import ManifestError, load
@@ -66,7 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     keep_files_in_memory()
     leave_the_users_folders(config)
-    begin_with_a_schema()
     if config.option.workers:
         config.pluginmanager.register(Workers(config.option.workers, rehearse_hub))
 
@@ -128,28 +123,6 @@ def leave_the_users_folders(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         os.environ[name] = str(Path(folder.name) / name.lower())
-
-
-def begin_with_a_schema() -> None:
-    """Have each new database begin as a copy of one that has every migration.
-
-    Thousands of tests open one, and to migrate it is most of what that costs. Programs that tests
-    start migrate theirs, and so does whoever calls `migrate`.
-    """
-    made: list[apsw.Connection] = []
-    one_at_a_time = Lock()
-
-    def migrate(connection: apsw.Connection, known: list[schema.Migration]) -> int:
-        with one_at_a_time:
-            if not made:
-                made.append(apsw.Connection(":memory:"))
-                schema.migrate(made[0], known)
-            if is_empty(connection):
-                with connection.backup("main", made[0], "main") as copying:
-                    copying.step()
-        return schema.migrate(connection, known)
-
-    store.migrate = migrate
 
 
 def why_left_out(item: pytest.Item) -> str:

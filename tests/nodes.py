@@ -48,7 +48,7 @@ async def running(
         async with Hub(given, clock, interceptors, gateway=gateway).running() as hub:
             yield hub
         return
-    url = await postgres.schema_of(given.data_folder, migrated=True)
+    url = await postgres.schema_of(given.data_folder)
     store = msgspec.structs.replace(given.store, url=url, connections=CONNECTIONS)
     given = msgspec.structs.replace(given, store=store, master_key=given.master_key or KEY)
     if NODES == 1:

@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -172,9 +171,7 @@ def address(version: int = NEWEST) -> str:
     return given or SHARED[version].url
 
 
-async def schema_of(
-    folder: Path, version: int = NEWEST, *, migrated: bool = False, given: str | None = None
-) -> str:
+async def schema_of(folder: Path, version: int = NEWEST, *, given: str | None = None) -> str:
     """The address of a schema that belongs to a folder, made when it is first asked for."""
     import asyncpg
 
@@ -182,30 +179,7 @@ async def schema_of(
     server = given or address(version)
     connection = await asyncpg.connect(server)
     try:
-        if await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}") and migrated:
-            await connection.execute(f"SET search_path = {name}")
-            if not await connection.fetchval("SELECT to_regclass('schema_migrations')::text"):
-                await connection.execute(all_migrations())
+        await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
     finally:
         await connection.close()
     return f"{server}{'&' if '?' in server else '?'}search_path={name}"
-
-
-@cache
-def all_migrations() -> str:
-    """Every migration in one text, since thousands of tests begin with it."""
-    from folkmoot.store.postgres.dialect import spelled_schema
-    from folkmoot.store.postgres.rates import CREATE_RATES
-    from folkmoot.store.postgres.schema import create_sequences
-    from folkmoot.store.schema import CREATE_RECORD, load_migrations
-
-    known = load_migrations()
-    texts = [spelled_schema(text) for each in known for text in each.statements()]
-    record = [
-        f"INSERT INTO schema_migrations (version, name, sha256, applied_at) "
-        f"VALUES ({each.version}, '{each.name}', '{each.sha256}', 1)"
-        for each in known
-    ]
-    return ";\n".join(
-        [*create_sequences(), CREATE_RATES, *texts, spelled_schema(CREATE_RECORD), *record]
-    )

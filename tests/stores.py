@@ -28,7 +28,7 @@ async def open_store(path: Path, **options: Any) -> Any:
     from folkmoot.store.postgres import HubNode, PostgresStore
 
     kept = {name: value for name, value in options.items() if name in {"bus", "queue"}}
-    url = await postgres.schema_of(path, migrated=True)
+    url = await postgres.schema_of(path)
     node = HubNode(secrets.token_hex(8), secrets.token_hex(8), shared=True)
     return await PostgresStore.open(url, connections=4, node=node, **kept)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,11 @@ from folkmoot.quotas import (
     QuotaUse,
     differences,
     in_bytes,
-    used_by,
     warning,
-    written_in_rooms,
 )
 from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.history import MemoryHistory
 from folkmoot.rooms.machine import Append
-from folkmoot.store.schema import load_migrations, migrate
-from folkmoot.store.sqlite import connect, make_private
-from folkmoot.store.tx import SqliteTx, drive
 from tests.harness import Answer, ask
 from tests.mcp_harness import Meeting, Person, meeting
 from tests.transports.rest.support import ROOMS, Asker, done, house, refused
@@ -385,26 +379,3 @@ def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
 )
 def test_amounts_are_told_as_people_read_them(size: int, told: str) -> None:
     assert in_bytes(size) == told
-
-
-@pytest.mark.requirement("hub.quota-mail", "hub.quota-rooms")
-def test_what_was_stored_before_there_were_quotas_is_counted_once(tmp_path: Path) -> None:
-    known, path = load_migrations(), tmp_path / "folkmoot.db"
-    make_private(path)
-    with closing(connect(path)) as connection:
-        migrate(connection, known[:5])
-        for statement in (
-            "INSERT INTO users VALUES ('a', 'an', '', '', '', '', '', '', '', NULL, 't', '', 1, 1)",
-            "INSERT INTO threads VALUES ('t', 'a:b', '', 'a', 1, 1)",
-            "INSERT INTO messages VALUES (1, '', 't', 'a', '', NULL, '', '', 'abc', '', '', '', 1)",
-            "INSERT INTO rooms VALUES (1, 'r', 'e', 'open', 1, NULL, '{}', '{}', 1, 'a', 1, 1)",
-            "INSERT INTO room_messages VALUES (1, 1, 'x', 1, 'k', 'a', NULL, x'0102')",
-            "INSERT INTO room_messages VALUES (1, 2, 'y', 1, 'k', NULL, 'a', x'01')",
-            "INSERT INTO room_messages VALUES (1, 3, 'z', 1, 'k', NULL, NULL, x'01')",
-        ):
-            connection.execute(statement)
-        migrate(connection, known)
-        tx = SqliteTx(connection)
-        assert drive(differences, tx) == []
-        assert drive(lambda tx: used_by(tx, "a"), tx)[0] == 512 + 3
-        assert drive(lambda tx: written_in_rooms(tx, "a"), tx) == 2 * 256 + 3

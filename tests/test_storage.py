@@ -56,7 +56,7 @@ async def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
 
     folder = tmp_path / "data"
     folder.mkdir()
-    url = await postgres.schema_of(tmp_path, migrated=True)
+    url = await postgres.schema_of(tmp_path)
 
     async def start() -> PostgresStore:
         named = HubNode(storage.node_name(Paths(folder)), secrets.token_hex(8))

@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from docs.pages.markdown import document, table
 from folkmoot.cli.output import PROGRAM, ExitCode
-from folkmoot.cli.program import COMMANDS, OLD_NAMES, app
+from folkmoot.cli.program import COMMANDS, app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,11 +19,6 @@ Every command has `-h` and `--help`. Results go to stdout and everything else to
 is one line, `folkmoot: error: …`, and an exit code of the table below. On a terminal the output has
 some colour unless `NO_COLOR` is set; in a pipe it is plain text. Completion for your shell is set
 up by `folkmoot --install-completion`."""
-
-OLDER = """\
-## Earlier names
-
-These still work, and print the present name on stderr:"""
 
 EXIT_CODES = """\
 ## Exit codes
@@ -69,15 +64,12 @@ def page() -> str:
         [heading, ", ".join(f"[`{name}`](#folkmoot-{name})" for name in section)]
         for heading, section in COMMANDS.items()
     )
-    older = ([f"`{old}`", f"`{PROGRAM} {' '.join(now)}`"] for old, now in OLD_NAMES.items())
     codes = ([str(code.value), meaning] for code, meaning in EXIT_CODE_MEANINGS.items())
     return document(
         "# Commands",
         INTRODUCTION,
         table(["For", "Commands"], sections),
         *described(get_command(app), PROGRAM),
-        OLDER,
-        table(["Earlier", "Now"], older),
         EXIT_CODES,
         table(["Code", "Meaning"], codes),
     )

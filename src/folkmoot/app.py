@@ -196,7 +196,6 @@ class Hub(HubServices):
         await compare_settings(self.store)
         await self._open_quotas(folder)
         self._open_mail(vault)
-        await self.accounts.seal_nicknames()
         await self.behind.open(
             self.store,
             self.accounts,

@@ -100,7 +100,6 @@ async def opened(loaded: Loaded, paths: Paths, stack: AsyncExitStack) -> Service
     stack.push_async_callback(store.close)
     vault = await Vault.load(store, key)
     accounts = Accounts(store, clock, vault, policy="closed")
-    await accounts.seal_nicknames()
     rights = await HubRights.open(store, clock, accounts, loaded.gateway)
     granting = Granting(rights, store, clock, accounts, offline=True)
     mail = Mail(store, bus, clock, accounts, vault)

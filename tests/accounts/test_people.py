@@ -239,39 +239,17 @@ async def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) ->
         kept = await here.accounts.belongings(alice.id)
         assert kept is not None
         assert [each.nickname for each in kept.contacts] == ["Schnuckelchen"]
-        stored = await here.rows("SELECT nickname, sealed_nickname FROM contacts")
-        assert stored[0][0] == ""
-        assert "Schnuckelchen" not in stored[0][1]
+        [(stored,)] = await here.rows("SELECT nickname FROM contacts")
+        assert "Schnuckelchen" not in stored
         assert b"Schnuckelchen" not in contents(tmp_path)
         # Sealed for this contact alone: moved to another, it does not open.
         carol = (await here.accounts.register("carol")).account
         await here.accounts.add_contact(alice, "carol", "Caro")
         await here.store.write(
             lambda tx: tx.execute(
-                "UPDATE contacts SET sealed_nickname = ? WHERE contact_id = ?",
-                (stored[0][1], carol.id),
+                "UPDATE contacts SET nickname = ? WHERE contact_id = ?", (stored, carol.id)
             )
         )
         with pytest.raises(e.SealBroken):
             await here.accounts.contacts(alice)
         assert bob.id != carol.id
-
-
-@pytest.mark.requirement("contact.nickname-sealed")
-async def test_nicknames_of_an_earlier_version_are_sealed_in_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("folkmoot.accounts.accounts.MAX_NICKNAMES_SEALED", 2)
-    async with world(tmp_path) as here:
-        alice = (await here.accounts.register("alice")).account
-        for number in range(5):
-            await here.accounts.register(f"friend{number}")
-            await here.accounts.add_contact(alice, f"friend{number}")
-        await here.store.write(
-            lambda tx: tx.execute("UPDATE contacts SET nickname = 'Old ' || created_at")
-        )
-        for _ in range(2):
-            await here.accounts.seal_nicknames()
-            page = await here.accounts.contacts(alice)
-            assert [each.nickname for each in page.contacts] == [f"Old {START}"] * 5
-            assert await here.rows("SELECT DISTINCT nickname FROM contacts") == [("",)]

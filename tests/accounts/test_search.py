@@ -197,9 +197,9 @@ async def crowd(here: World, count: int, names: str) -> None:
     async def unit(tx: Tx) -> None:
         [alike] = await tx.fetch(f"SELECT {fields} FROM users WHERE handle = 'viewer'")
         named = {f"{n:08}": f"{names.lower().replace(' ', '_')}_{n}" for n in range(count)}
-        users = [(id_, handle, names, id_, "", *alike) for id_, handle in named.items()]
+        users = [(id_, handle, names, "", *alike) for id_, handle in named.items()]
         grams = [(gram, id_) for id_, handle in named.items() for gram in grams_of(handle, names)]
-        columns = ("id", "handle", "display_name", "token_hash", "recovery_hash")
+        columns = ("id", "handle", "display_name", "recovery_hash")
         await tx.insert(NewRows("users", (*columns, *fields.split(", ")), users))
         await tx.insert(NewRows("user_grams", ("gram", "user_id"), grams))
 

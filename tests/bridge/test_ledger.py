@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from folkmoot.bridge import ledger as database
 from folkmoot.bridge import ledger as module
 from folkmoot.bridge.ledger import (
     SLACK,
@@ -149,27 +148,22 @@ def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(
     broken.write_bytes(b"not a database, whatever it is called" * 100)
     with pytest.raises(e.BridgeStateUnusable, match="not a database"):
         Ledger(broken)
-    newer = tmp_path / "newer.db"
-    open_ledger(newer)
-    with sqlite3.connect(newer) as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(e.BridgeStateUnusable, match="newer"):
-        Ledger(newer)
+    for version in (1, 99):
+        other = tmp_path / f"{version}.db"
+        open_ledger(other)
+        with sqlite3.connect(other) as db:
+            db.execute(f"PRAGMA user_version = {version}")
+        db.close()
+        with pytest.raises(e.BridgeStateUnusable, match=r"another version.*move the file away"):
+            Ledger(other)
 
 
-def test_a_ledger_of_an_earlier_version_keeps_its_pins_and_learns_more_of_them(
+def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_another_key(
     tmp_path: Path, open_ledger: Callable[..., Ledger]
 ) -> None:
     path = tmp_path / "bridge.db"
-    path.touch(0o600)
-    with sqlite3.connect(path) as db:
-        db.executescript(database._SCHEMA)
-        db.execute("INSERT INTO pins VALUES (?, 'bob', 'key', 5, NULL)", (ME,))
-        db.execute("PRAGMA user_version = 1")
-    db.close()
     ledger = open_ledger(path)
-    assert ledger.pins(ME) == [PinnedKey("bob", "key", 5)]
+    ledger.trust(ME, "bob", "key", 5)
     ledger.note_letters(ME, "bob", "key")
     ledger.note_verified(ME, "bob", "another key")
     assert ledger.pins(ME) == [PinnedKey("bob", "key", 5, letters=True)]

@@ -179,11 +179,11 @@ def test_every_command_asks_for_the_operation_it_is(ada: Callable[..., Ran], hub
         (["lookup", "bob"], "msg/lookup", {"handle": "bob"}),
         (["search", "b%b"], "msg/search_users", {"query": "b%b"}),
         (["invite", "--message", "Come"], "msg/invite", {"message": "Come"}),
-        (["profile", "--name", "A", "--bio", "", "--privacy", "private"], "msg/set_profile",
-         {"display_name": "A", "bio": "", "privacy": "private"}),
-        (["profile"], "msg/whoami", {}),
-        (["change-handle", "ada2"], "msg/change_handle", {"new_handle": "ada2"}),
-        (["delete-account", "--yes"], "msg/delete_account", {"confirm": "ada2"}),
+        (["account", "profile", "--name", "A", "--bio", "", "--privacy", "private"],
+         "msg/set_profile", {"display_name": "A", "bio": "", "privacy": "private"}),
+        (["account", "profile"], "msg/whoami", {}),
+        (["account", "change-handle", "ada2"], "msg/change_handle", {"new_handle": "ada2"}),
+        (["account", "delete", "--yes"], "msg/delete_account", {"confirm": "ada2"}),
     ]  # fmt: skip
     for command, tool, arguments in table:
         hub.asked.clear()

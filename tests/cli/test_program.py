@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import subprocess
@@ -75,27 +74,6 @@ def test_the_help_lists_every_command_once_under_six_headings(
         place = shown.index(f"\n{heading}:\n", place + 1)
         rows = shown[place:].partition(":\n")[2].partition("\n\n")[0].splitlines()
         assert [row.split()[0] for row in rows] == list(section)
-
-
-@pytest.mark.parametrize(("old", "now"), list(program.OLD_NAMES.items()), ids=lambda it: str(it))
-def test_an_earlier_name_of_a_command_works_and_says_what_it_is_called_now(
-    folkmoot: Callable[..., Any], old: str, now: tuple[str, ...]
-) -> None:
-    before, after = folkmoot(old, "--help"), folkmoot(*now, "--help")
-    assert (before.code, before.out) == (0, after.out)
-    assert before.err == f"folkmoot: hint: 'folkmoot {old}' is now 'folkmoot {' '.join(now)}'.\n"
-    assert after.err == ""
-    assert not re.search(rf"^  {old} ", folkmoot("--help").out, re.MULTILINE)
-
-
-def test_the_earlier_group_of_accounts_takes_its_commands_along(
-    folkmoot: Callable[..., Any], tmp_path: Path
-) -> None:
-    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "credentials.json")}
-    assert json.loads(folkmoot("accounts", "--json", **mine).out) == []
-    used = folkmoot("accounts", "use", "bob", **mine)
-    assert used.code == ExitCode.SIGNED_OUT
-    assert used.err.startswith("folkmoot: hint: 'folkmoot accounts' is now 'folkmoot account'.\n")
 
 
 @pytest.mark.parametrize(
@@ -268,16 +246,6 @@ def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
     assert set(ENDS.values()) <= set(ExitCode)
     for error in e.ERRORS.values():
         assert exit_code(error.__new__(error)) in set(ExitCode)
-
-
-@pytest.mark.parametrize("words", program.REMOVED, ids=" ".join)
-def test_a_command_that_was_removed_says_what_to_do_instead(
-    folkmoot: Callable[..., Any], words: tuple[str, str]
-) -> None:
-    ran = folkmoot(*words, "--json")
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err.startswith(f"folkmoot: error: 'folkmoot {' '.join(words)}' was removed: ")
-    assert ran.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

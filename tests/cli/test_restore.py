@@ -105,7 +105,7 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Pa
         source = apsw.Connection(str(here / "monday.db"))
         with closing(source), connection.backup("main", source, "main") as copying:
             copying.step()
-        connection.execute("INSERT INTO schema_migrations VALUES (999, 'x', 'x', 0)")
+        connection.execute("INSERT INTO schema_migrations VALUES (999, 'x')")
     (here / "key").touch(0o600)
     (here / "key").write_text("ab" * 32)
     database = here / ".folkmoot/folkmoot.db"
@@ -113,9 +113,12 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Pa
     for arguments, told in (
         (("absent.db",), "absent.db: there is no such file."),
         (("text.db",), "not a database"),
-        (("other.db",), "other.db: is not the database of a hub."),
+        (("other.db",), "other.db: is not a Folkmoot database; it has other tables."),
         (("torn.db",), "damaged"),
-        (("newer.db",), "was made by a newer version of Folkmoot; upgrade first."),
+        (
+            ("newer.db",),
+            "newer.db: was written by another version of Folkmoot.",
+        ),
         (("monday.db", "--key", "key"), "the backup needs "),
         (("monday.db",), "there is no terminal to ask for confirmation"),
     ):

@@ -23,7 +23,7 @@ import apsw
 
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
-from folkmoot.store.schema import load_migrations, migrate
+from folkmoot.store.schema import load_schema, migrate
 from folkmoot.store.sqlite import COMMON_PRAGMAS
 from folkmoot.store.tx import SqliteTx, drive
 
@@ -43,7 +43,7 @@ class DeadlockedError(Exception):
 @cache
 def empty_database() -> bytes:
     connection = apsw.Connection(":memory:")
-    migrate(connection, load_migrations())
+    migrate(connection, load_schema())
     return connection.serialize("main")
 
 

@@ -560,10 +560,10 @@ async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> 
 
 async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
     world = World()
-    room, (ann, _) = await with_room(world)
+    room, _ = await with_room(world)
 
     def put(*names: str) -> Unit[None]:
-        return lambda tx: queries.put_backends(tx, room.id, names, ann.id, NOON)
+        return lambda tx: queries.put_backends(tx, room.id, names)
 
     def holds(told: list[Any]) -> bool:
         kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}

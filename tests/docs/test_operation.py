@@ -19,7 +19,7 @@ from tests.ports import free_port
 
 MOST_LINES = 60
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc", "node_modules")
-FILE = re.compile(r"^Create `([^`]+)`", re.MULTILINE)
+FILE = re.compile(r"^(?:Create|Add a table to) `([^`]+)`", re.MULTILINE)
 TABLE = "src/folkmoot/operations/table.py"
 
 
@@ -28,7 +28,7 @@ def tutorial() -> Page:
 
 
 def files() -> dict[str, str]:
-    """The files that the page has one create."""
+    """The files that the page has one create, or write more into."""
     page = tutorial()
     wanted = [block.text for block in page.blocks if block.language in {"sql", "python"}]
     return dict(zip(FILE.findall(page.text), wanted, strict=True))
@@ -59,12 +59,11 @@ class Clone:
 
     def write(self) -> None:
         """Create the files, and put the row into the table."""
-        migrations = self.folder / "src/folkmoot/store/migrations"
-        number = max(int(path.name[:3]) for path in migrations.glob("*.sql")) + 1
         for name, text in files().items():
-            path = self.folder / name.replace("NNN", f"{number:03}")
-            assert not path.exists()
-            path.write_text(text, "utf-8")
+            path = self.folder / name
+            assert path.exists() == name.endswith(".sql")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(text)
         table = (self.folder / TABLE).read_text("utf-8")
         line = "from folkmoot.operations.people import PEOPLE\n"
         assert line in table

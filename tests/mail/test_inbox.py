@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -12,8 +11,6 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.mail import MailPage
-from folkmoot.store.schema import load_migrations, migrate
-from folkmoot.store.sqlite import connect, make_private
 from tests.mail.support import NOON, PostOffice, opened, payload
 
 
@@ -220,24 +217,6 @@ async def test_a_clock_that_goes_back_hides_no_message_from_before(
             assert await office.bodies(bob, before=before) == older
             assert await all_pages(office, bob, before=before, limit=2) == older
         assert await office.bodies(bob) == [words for _, words in sent]
-
-
-@pytest.mark.requirement("paging.clock-set-back")
-def test_an_earlier_database_is_searched_for_times_that_go_back(tmp_path: Path) -> None:
-    known = load_migrations()
-    [ours] = [each.version for each in known if each.name == "sent_keys_and_clock_steps"]
-    path = tmp_path / "folkmoot.db"
-    make_private(path)
-    with closing(connect(path)) as connection:
-        migrate(connection, known[: ours - 1])
-        connection.execute("INSERT INTO threads VALUES ('t', 'p', '', '', 0, 0)")
-        for seq, time in enumerate((5, 5, 9, 3, 4, 8, 1), start=1):
-            connection.execute(
-                "INSERT INTO messages VALUES (?, ?, 't', '', '', NULL, '', '', '', '', '', '', ?)",
-                (seq, f"message {seq}", time),
-            )
-        migrate(connection, known[:ours])
-        assert connection.execute("SELECT seq FROM clock_steps").fetchall() == [(4,), (7,)]
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")

@@ -96,7 +96,7 @@ class Sole:
 async def sole_hub(folder: Path) -> AsyncIterator[Sole]:
     from folkmoot.store.postgres import HubNode, PostgresStore
 
-    url = await postgres.schema_of(folder, migrated=True)
+    url = await postgres.schema_of(folder)
     store = await PostgresStore.open(url, connections=3, node=HubNode("one", "1"))
     try:
         clock, backend = StillClock(), Echo()

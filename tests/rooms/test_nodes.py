@@ -92,7 +92,7 @@ async def hub(
     """Some nodes, each of which may have a NATS server of its own."""
     from folkmoot.store.postgres import HubNode, PostgresStore
 
-    url = await postgres.schema_of(folder, migrated=True)
+    url = await postgres.schema_of(folder)
     key, clock, nodes = secrets.token_bytes(32), StillClock(), []
     known: Accounts | None = None
     async with AsyncExitStack() as all_nodes:

@@ -194,8 +194,10 @@ async def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_
             flood = (
                 "WITH RECURSIVE n (n) AS "
                 "(SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 6000) "
-                "INSERT INTO rooms SELECT n, 'a-' || n, 'e', 'private', 1, NULL, '{}', '{}', 1, "
-                "NULL, 1, 1, NULL, 0 FROM n"
+                "INSERT INTO rooms (id, name, epoch, access, durable, grants, policy, first_seq, "
+                "created_at, updated_at) "
+                "SELECT n, 'a-' || n, 'e', 'private', 1, '{}', '{}', 1, 1, 1 "
+                "FROM n"
             )
             await house.write(lambda tx: tx.execute(flood))
             assert await meter.measure(look) <= few * 1.05

@@ -8,14 +8,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import apsw
 import pytest
 
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
-from folkmoot.store.schema import load_migrations
 from tests.amounts import few
 from tests.harness import run
 from tests.store.support import held, in_thread, insert, make_table, opened
@@ -224,108 +222,23 @@ async def test_rows_that_were_moved_between_pages_leave_no_copies(
     async def words(tx: Tx) -> dict[str, str]:
         return dict(await tx.fetch("SELECT key, body FROM words"))
 
-    soon = {"empty_log_seconds": SOON} if end == "running" else {}
-    async with opened(folder, synchronous="normal", **soon) as store:
-        await store.write(make_words)
-        for _ in range(30):
-            await change(store)
-        if end == "killed":
-            shutil.copytree(folder, tmp_path / "killed")
-        while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
-            await asyncio.sleep(0.005)
-        assert await store.read(words) == live
-    where = tmp_path / "killed" if end == "killed" else folder
-    async with opened(where) as store:
-        while left(where):
-            assert end == "killed"
-            await asyncio.sleep(0.005)
-        assert await store.read(words) == live
-        assert await store.check() == []
-
-
-class Before(NamedTuple):
-    """A folder with a database that an older program used, and the texts that it kept."""
-
-    folder: Path
-    kept: list[int]
-    deleted: list[int]
-
-
-@pytest.fixture
-def before(tmp_path: Path) -> Before:
-    """A database from before deletion erased, with what was deleted in its unused space."""
-    kept = list(range(0, 120, 4))
-    deleted = [number for number in range(120) if number % 4]
-
     async def body() -> None:
-        async with opened(tmp_path, synchronous="normal") as store:
-            await fill(store, range(120))
+        soon = {"empty_log_seconds": SOON} if end == "running" else {}
+        async with opened(folder, synchronous="normal", **soon) as store:
+            await store.write(make_words)
+            for _ in range(30):
+                await change(store)
+            if end == "killed":
+                shutil.copytree(folder, tmp_path / "killed")
+            while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
+                await asyncio.sleep(0.005)
+            assert await store.read(words) == live
+        where = tmp_path / "killed" if end == "killed" else folder
+        async with opened(where) as store:
+            while left(where):
+                assert end == "killed"
+                await asyncio.sleep(0.005)
+            assert await store.read(words) == live
+            assert await store.check() == []
 
     run(body())
-    with closing(apsw.Connection(str(tmp_path / "folkmoot.db"))) as old:
-        old.execute("PRAGMA secure_delete = OFF").fetchall()
-        for number in deleted:
-            old.execute("DELETE FROM notes WHERE id = ?", (number,))
-        [migration] = [each for each in load_migrations() if each.name == "erasure"]
-        for statement in migration.statements():
-            old.execute(statement)
-    assert len(found(tmp_path, deleted)) > 40
-    return Before(tmp_path, kept, deleted)
-
-
-async def notes(tx: Tx) -> dict[int, str]:
-    return dict(await tx.fetch("SELECT id, body FROM notes"))
-
-
-async def cleaned_at(tx: Tx) -> str:
-    [(when,)] = await tx.fetch("SELECT value FROM meta WHERE key = 'unused_space'")
-    return str(when)
-
-
-@pytest.mark.requirement("store.erasure-of-before")
-async def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
-    async with opened(before.folder) as store:
-        assert found(before.folder, before.deleted) == []
-        assert await store.read(notes) == {each: secret(each) for each in before.kept}
-        when = await store.read(cleaned_at)
-        assert when.isdigit()
-        assert await store.check() == []
-    assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
-    changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
-    async with opened(before.folder) as store:
-        assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
-        assert await store.read(cleaned_at) == when
-
-
-@pytest.mark.requirement("store.erasure-of-before")
-async def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
-    before: Before, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    usage = shutil.disk_usage(before.folder)
-    with monkeypatch.context() as patched:
-        full = usage._replace(free=1_000)
-        patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
-        async with opened(before.folder) as store:
-            assert len(await store.read(notes)) == len(before.kept)
-    assert "bytes on the disk" in caplog.text
-    assert found(before.folder, before.deleted)
-    async with opened(before.folder):
-        assert found(before.folder, before.deleted) == []
-
-
-@pytest.mark.requirement("store.erasure-of-before")
-async def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
-    copy = before.folder / "folkmoot.db.cleaned"
-    copy.write_bytes((before.folder / "folkmoot.db").read_bytes())
-    async with opened(before.folder):
-        assert not copy.exists()
-        assert found(before.folder, before.deleted) == []
-
-
-async def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
-    async def query(tx: Tx) -> int:
-        [(count,)] = await tx.fetch("SELECT COUNT(*) FROM meta WHERE key = 'unused_space'")
-        return int(count)
-
-    async with opened(tmp_path) as store:
-        assert await store.read(query) == 0

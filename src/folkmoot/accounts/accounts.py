@@ -29,7 +29,7 @@ from folkmoot.accounts.invites import (
     do_invite,
     do_invite_for,
 )
-from folkmoot.accounts.limits import INVITE_SECONDS, MAX_NICKNAMES_SEALED, MAX_PEOPLE_PAGE
+from folkmoot.accounts.limits import INVITE_SECONDS, MAX_PEOPLE_PAGE
 from folkmoot.accounts.model import (
     Account,
     AccountType,
@@ -311,13 +311,6 @@ class Accounts:
         return await self._store.write(
             lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now, self._nicknames)
         )
-
-    async def seal_nicknames(self) -> None:
-        """Seal the nicknames that an earlier version stored readable, some at a time."""
-        while await self._store.write(
-            lambda tx: people.do_seal_nicknames(tx, self._nicknames, MAX_NICKNAMES_SEALED)
-        ):
-            pass
 
     async def remove_contact(self, viewer: Account, handle: str) -> Account:
         """Remove a user from the viewer's contacts, or raise `ContactNotFound`."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-MAX_NICKNAMES_SEALED: Final = 500
-"""Nicknames that one transaction encrypts."""
 UPKEEP_SECONDS: Final = 300.0
 """How often the last use of credentials is stored, and expired ones are removed."""
 MAX_EXPIRED_REMOVED: Final = 500

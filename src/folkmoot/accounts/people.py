@@ -87,15 +87,6 @@ class Nicknames:
         return replace(contact, nickname=plain.decode())
 
 
-async def do_seal_nicknames(tx: Tx, nicknames: Nicknames, limit: int) -> int:
-    """Seal some nicknames that an earlier version stored readable; how many there were."""
-    found = await people.unsealed_nicknames(tx, limit=limit)
-    for user_id, contact_id, nickname in found:
-        sealed = nicknames.seal(user_id, contact_id, nickname)
-        await people.replace_nickname(tx, user_id, contact_id, sealed)
-    return len(found)
-
-
 async def do_add_contact(
     tx: Tx, user_id: str, handle: str, nickname: str, now: int, nicknames: Nicknames
 ) -> Account:

@@ -85,7 +85,7 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
     await tx.execute(
         "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
         "public_key, client_public_key, created_at, updated_at, "
-        "token_hash, recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             account.id,
             account.handle,
@@ -98,8 +98,6 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
             account.client_public_key,
             account.created_at,
             account.updated_at,
-            # Tokens are in `credentials`; what is here is the hash of nothing.
-            f"moved {account.id}",
             *secrets,
         ),
     )

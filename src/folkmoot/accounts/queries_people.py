@@ -16,29 +16,9 @@ KNOWS = "EXISTS (SELECT 1 FROM contacts c WHERE c.user_id = u.id AND c.contact_i
 async def put_contact(tx: Tx, user_id: str, contact_id: str, sealed: str, now: int) -> None:
     """Add a contact, or give one that is there another nickname, which is sealed."""
     await tx.execute(
-        "INSERT INTO contacts (user_id, contact_id, nickname, sealed_nickname, created_at) "
-        "VALUES (?, ?, '', ?, ?) ON CONFLICT (user_id, contact_id) "
-        "DO UPDATE SET nickname = '', sealed_nickname = excluded.sealed_nickname",
+        "INSERT INTO contacts (user_id, contact_id, nickname, created_at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (user_id, contact_id) DO UPDATE SET nickname = excluded.nickname",
         (user_id, contact_id, sealed, now),
-    )
-
-
-async def unsealed_nicknames(tx: Tx, *, limit: int) -> list[tuple[str, str, str]]:
-    """Some nicknames of an earlier version: whose, for whom, and what is readable."""
-    rows = await tx.fetch(
-        "SELECT user_id, contact_id, nickname FROM contacts WHERE nickname <> '' "
-        "ORDER BY user_id, contact_id LIMIT ?",
-        (limit,),
-    )
-    return [(user_id, contact_id, nickname) for user_id, contact_id, nickname in rows]
-
-
-async def replace_nickname(tx: Tx, user_id: str, contact_id: str, sealed: str) -> None:
-    """Put a sealed nickname in the place of a readable one."""
-    await tx.execute(
-        "UPDATE contacts SET nickname = '', sealed_nickname = ? "
-        "WHERE user_id = ? AND contact_id = ?",
-        (sealed, user_id, contact_id),
     )
 
 
@@ -68,7 +48,7 @@ async def contacts_of(tx: Tx, user_id: str, *, after: str, limit: int) -> list[t
     rows = await tx.fetch(
         "SELECT c.contact_id, u.handle, CASE WHEN u.privacy <> 'private' OR EXISTS "
         "(SELECT 1 FROM contacts b WHERE b.user_id = u.id AND b.contact_id = c.user_id) "
-        "THEN u.display_name ELSE u.handle END, c.sealed_nickname, c.created_at "
+        "THEN u.display_name ELSE u.handle END, c.nickname, c.created_at "
         "FROM contacts c CROSS JOIN users u WHERE u.id = c.contact_id AND c.user_id = ? "
         "AND u.handle > ? ORDER BY u.handle LIMIT ?",
         (user_id, after, limit),

@@ -26,7 +26,8 @@ Row: TypeAlias = tuple[Any, ...]
 _SCHEMA: Final = """
 CREATE TABLE pins (
   owner TEXT NOT NULL, handle TEXT NOT NULL, key TEXT NOT NULL, since INTEGER NOT NULL,
-  until INTEGER, PRIMARY KEY (owner, handle, key)
+  until INTEGER, letters INTEGER NOT NULL DEFAULT 0, verified INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (owner, handle, key)
 );
 CREATE UNIQUE INDEX present_pin ON pins (owner, handle) WHERE until IS NULL;
 CREATE TABLE renames (
@@ -35,7 +36,8 @@ CREATE TABLE renames (
 );
 CREATE TABLE letters (
   place INTEGER PRIMARY KEY, owner TEXT NOT NULL, digest TEXT, message_id TEXT, thread_id TEXT,
-  peer TEXT NOT NULL, outgoing INTEGER NOT NULL, peer_key TEXT NOT NULL DEFAULT ''
+  peer TEXT NOT NULL, outgoing INTEGER NOT NULL, peer_key TEXT NOT NULL DEFAULT '',
+  sent INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX letter_by_id ON letters (owner, message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX letter_by_digest ON letters (owner, digest) WHERE digest IS NOT NULL;
@@ -43,14 +45,6 @@ CREATE INDEX letter_by_thread ON letters (owner, thread_id) WHERE digest IS NOT 
 CREATE TABLE own_names (owner TEXT NOT NULL, handle TEXT NOT NULL, PRIMARY KEY (owner, handle));
 CREATE TABLE published (owner TEXT PRIMARY KEY);
 """
-_CHANGES: Final = {
-    2: """
-ALTER TABLE pins ADD COLUMN letters INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE pins ADD COLUMN verified INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE letters ADD COLUMN sent INTEGER NOT NULL DEFAULT 0
-"""
-}
-"""What each later format changes."""
 
 
 class LedgerFile:
@@ -78,12 +72,14 @@ class LedgerFile:
             self._db.execute("PRAGMA secure_delete = ON")
         with self.changing() as db:
             found = db.execute("PRAGMA user_version").fetchone()[0]
-            if found > FORMAT:
-                raise e.BridgeStateUnusable(f"{self.path}: was written by a newer Folkmoot.")
-            for number in range(found + 1, FORMAT + 1):
-                for statement in _CHANGES.get(number, _SCHEMA).split(";"):
+            if found not in {0, FORMAT}:
+                raise e.BridgeStateUnusable(
+                    f"{self.path}: was written by another version of Folkmoot. Use that version, "
+                    "or move the file away: then the keys of others are pinned anew."
+                )
+            if found == 0:
+                for statement in _SCHEMA.split(";"):
                     db.execute(statement)
-            if found < FORMAT:
                 db.execute(f"PRAGMA user_version = {FORMAT}")
 
     def close(self) -> None:

@@ -401,5 +401,3 @@ app = group(
     "Show, change, recover or delete your accounts. Without a command, list them.",
     list_accounts,
 )
-# Whoever looks for the earlier name inside the group finds it.
-app.command("delete-account", hidden=True)(delete_account)

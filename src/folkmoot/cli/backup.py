@@ -146,8 +146,6 @@ def inspected(source: Path) -> DatabaseInfo:
         raise e.RestoreFailed(error.message) from None
     if not info.schema or not info.opened_by:
         raise e.RestoreFailed(f"{source}: is not the database of a hub.")
-    if info.schema > info.newest_schema:
-        raise e.RestoreFailed(f"{source}: was made by a newer version of Folkmoot; upgrade first.")
     return info
 
 

@@ -153,7 +153,7 @@ def check_address(settings: Settings) -> Finding:
 
 
 def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInfo | None]:
-    """Whether the database can be read, is whole, and is of a schema this program knows."""
+    """Whether the database can be read, is whole, and is of this version."""
     from folkmoot.store import find_faults, inspect_database
 
     if settings.store.url:
@@ -167,15 +167,14 @@ def check_database(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseI
     try:
         info = inspect_database(paths.database)
         faults = find_faults(paths.database)
+    except e.DatabaseVersion as error:
+        told, dot, advice = error.message.partition(". ")
+        return Finding("database", "problem", told + dot.strip(), advice), None
     except e.FolkmootError as error:
         return Finding("database", "problem", error.message, RESTORE), None
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         return Finding("database", "problem", f"{name}: {faults[0]}{more}", RESTORE), info
-    if info.schema > info.newest_schema:
-        text = f"{name}: schema {info.schema} is newer than this program's {info.newest_schema}"
-        advice = "Use the Folkmoot that wrote it, or a later one."
-        return Finding("database", "problem", text, advice), info
     text = f"{name}: intact, {size(info.size)}, schema {info.schema}"
     if info.schema < info.newest_schema:
         text += f", will be migrated to {info.newest_schema} at the next start"

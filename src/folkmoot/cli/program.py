@@ -124,31 +124,9 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
 WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
 COMMANDS["Mail and people"] |= generated.COMMANDS
 
-OLD_NAMES: dict[str, tuple[str, ...]] = {
-    "whoami": ("account", "whoami"),
-    "profile": ("account", "profile"),
-    "recover": ("account", "recover"),
-    "change-handle": ("account", "change-handle"),
-    "delete-account": ("account", "delete"),
-    "accounts": ("account",),
-}
-"""Earlier names of commands, which still work, and what they are called now."""
-
-REMOVED: dict[tuple[str, ...], str] = {
-    ("config", "schema"): "'folkmoot config check' checks a file, and reports every problem.",
-    ("keys", "show"): "'folkmoot doctor' shows the id of the master key and where it comes from.",
-    ("names", "init"): "'folkmoot new server' makes a project with the naming conventions: copy "
-    "its names.py and .pre-commit-config.yaml. 'folkmoot names doc' writes NAMESPACES.md.",
-    ("names", "rename"): "rename it in your editor, keep the old name with 'deprecated' of "
-    "names.py for two releases, and run 'folkmoot names lint'.",
-    ("tape", "validate"): "'folkmoot tape stats' reads a whole tape, and reports a line that it "
-    "cannot read.",
-}
-"""Commands that there were, and what to do instead."""
-
 
 class Grouped(TyperGroup):
-    """Lists commands under headings, and knows their earlier names."""
+    """Lists commands under headings."""
 
     def list_commands(self, _: object) -> list[str]:
         """The names of all commands."""
@@ -167,16 +145,6 @@ class Grouped(TyperGroup):
             ]
             with formatter.section(heading):
                 formatter.write_dl(rows)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that was meant; an earlier name is taken for the present one."""
-        present = OLD_NAMES.get(args[0]) if args else None
-        if present is not None:
-            if not ctx.resilient_parsing:
-                old, new_name = args[0], " ".join(present)
-                complain(f"'{PROGRAM} {old}' is now '{PROGRAM} {new_name}'.", kind="hint")
-            args = [*present, *args[1:]]
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -260,9 +228,6 @@ def prepare_streams() -> None:
 
 def command(arguments: list[str]) -> int:
     """Run the command and turn what it raises into a line and an exit code."""
-    if instead := REMOVED.get(tuple(arguments[:2])):
-        complain(f"'{PROGRAM} {' '.join(arguments[:2])}' was removed: {instead}")
-        return ExitCode.USAGE
     try:
         code = get_command(app).main(arguments, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:

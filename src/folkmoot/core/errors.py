@@ -295,8 +295,8 @@ class SettingsError(FolkmootError, code="settings_invalid"):
 
 class StoreError(FolkmootError, abstract=True, http=503):
     """The database cannot do what it was asked."""
-class DatabaseNewer(StoreError):
-    """The database was written by a newer Folkmoot, so this one does not open it."""
+class DatabaseVersion(StoreError):
+    """The database was written by another version of Folkmoot, so this one does not open it."""
 class DatabaseCorrupt(StoreError):
     """The file is not a database, or its integrity check failed."""
 class DatabaseDamaged(StoreError):
@@ -315,8 +315,6 @@ class DatabaseFailedOver(StoreError):
     """Another server took over, which may lack what the last one acknowledged: restart the hub."""
 class MigrationFailed(StoreError):
     """A migration failed and was undone as a whole."""
-class MigrationEdited(StoreError):
-    """A migration this database already has differs from the one in this program."""
 class BackupFailed(StoreError):
     """The backup could not be written; nothing was left behind."""
 class RestoreFailed(StoreError):

@@ -86,7 +86,6 @@ def guest_visitor(guest: Guest, credential_id: str) -> Visitor:
 async def leave_all_rooms(tx: Tx, account: Account) -> None:
     """Within the deletion of an account: remove its memberships and rights in rooms."""
     for room_id in await queries_members.remove_account(tx, account.id):
-        await queries.forget_account_backends(tx, room_id, account.id)
         # Read again where another change of the room came first.
         while not await _drop_grants(tx, room_id, account.id):
             pass

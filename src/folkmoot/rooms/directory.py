@@ -184,7 +184,7 @@ class Directory:
                 tx, Membership(made.id, account.id, Role.OWNER, "member")
             )
             await _invite(tx, made.id, grants)
-            await queries.put_backends(tx, made.id, spec.backends, account.id, now)
+            await queries.put_backends(tx, made.id, spec.backends)
             return made
 
         record = await self._store.write(unit)
@@ -262,7 +262,7 @@ class Directory:
             new = [id_ for id_, held in changed.grants.items() if record.grants.get(id_) != held]
             await _invite(tx, record.id, new)
             await self._put_owners(tx, record, resolved.owners)
-            await queries.put_backends(tx, record.id, backends, by, now)
+            await queries.put_backends(tx, record.id, backends)
             queries.publish_change(tx, record.id, self._id)
 
         epoch = live.status.epoch

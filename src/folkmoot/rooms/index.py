@@ -1,14 +1,13 @@
 """The tables about rooms as a whole: open proposals, grants and decisions.
 
 With it, what waits for someone in all their rooms is one query, and no room is loaded for it. It is
-written with the messages that change it, in their transaction. A room that finds it to be
-otherwise, because it was stored by an older hub, writes it anew when it is loaded.
+written with the messages that change it, in their transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -74,52 +73,21 @@ correlated = msgspec.json.Decoder(Correlated).decode
 _json = msgspec.json.Encoder().encode
 
 
-class Listed(NamedTuple):
-    """What the index has of a room."""
-
-    proposals: set[str]
-    grants: dict[str, str]
-    waiting: dict[str, str]
+async def read_waiting(tx: Tx, room_id: RoomId) -> dict[str, str]:
     """The requests that fulfil a proposal and are not answered, and which proposal."""
-
-
-async def read(tx: Tx, room_id: RoomId) -> Listed:
-    """What is stored of a room's index."""
-    open_ = await tx.fetch("SELECT id FROM room_proposals WHERE room_id = ?", (room_id,))
-    grants = await tx.fetch(
-        "SELECT account_id, capabilities FROM room_grants WHERE room_id = ?", (room_id,)
-    )
-    waiting = await tx.fetch(
+    rows = await tx.fetch(
         "SELECT id, about FROM decisions WHERE room_id = ? AND outcome = ?", (room_id, WAITING)
     )
-    return Listed({row[0] for row in open_}, dict(grants), dict(waiting))
+    return dict(rows)
 
 
 class RoomIndex:
     """The index of one stored room; it asks the machine how things are by now."""
 
-    def __init__(self, room_id: RoomId, machine: Room, listed: Listed) -> None:
+    def __init__(self, room_id: RoomId, machine: Room, waiting: dict[str, str]) -> None:
         self._room_id = room_id
         self._machine = machine
-        self._waiting = listed.waiting
-        open_ = {one.id for one in _open_proposals(machine)}
-        self.is_stale = open_ != listed.proposals or _granted(machine) != listed.grants
-        """Whether what is stored is not what the room knows."""
-
-    def renewal(self) -> Unit[None]:
-        """Write all of it anew."""
-        room_id = self._room_id
-        statements: list[Statement] = [
-            ("DELETE FROM room_proposals WHERE room_id = ?", (room_id,)),
-            *(
-                self._list(one)
-                for one in self._machine.proposals()
-                if one.state is ProposalStatus.OPEN
-            ),
-            *self._grants(),
-        ]
-        self.is_stale = False
-        return _unit(statements)
+        self._waiting = waiting
 
     def unit(self, appends: Sequence[Append], *, altered: bool = False) -> Unit[None] | None:
         """The changes that messages about to be stored make; None without any.
@@ -222,10 +190,6 @@ class RoomIndex:
         yield "DELETE FROM room_grants WHERE room_id = ?", (self._room_id,)
         for account, capabilities in _granted(self._machine).items():
             yield _GRANT, (capabilities, self._room_id, account)
-
-
-def _open_proposals(machine: Room) -> Iterable[Proposal]:
-    return (one for one in machine.proposals() if one.state is ProposalStatus.OPEN)
 
 
 def _granted(machine: Room) -> dict[str, str]:

@@ -14,11 +14,11 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
-from folkmoot.rooms import index, queries, queries_members, queries_messages
+from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.budget import MemoryBudget, RoomBudget, Share
-from folkmoot.rooms.fence import Fence, guarded, take
+from folkmoot.rooms.fence import Fence, take
 from folkmoot.rooms.history import History, MemoryHistory, StoredHistory
-from folkmoot.rooms.index import Listed, RoomIndex
+from folkmoot.rooms.index import RoomIndex, read_waiting
 from folkmoot.rooms.journal import MemoryJournal, StoredJournal
 from folkmoot.rooms.limits import RELEASE_SECONDS
 from folkmoot.rooms.live import LiveRoom, Surroundings
@@ -267,7 +267,9 @@ class LiveRooms:
         options, now = self._options, self._around.clock.now()
         stood: dict[str, AccountStanding] = {}
 
-        async def query(tx: Tx) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, Listed]:
+        async def query(
+            tx: Tx,
+        ) -> tuple[RoomRecord, tuple[str, ...], Room, int, Share, dict[str, str]]:
             record, backends = await _record(tx, room_id)
             snapshot = await queries.snapshot_of(tx, room_id)
             machine = Room.rebuild(
@@ -287,15 +289,12 @@ class LiveRooms:
             stood.update(await queries_members.fallen(tx, machine.answerable()))
             machine.halt(one for one, standing in stood.items() if standing == "suspended")
             stored = await queries_messages.total_of_room(tx, room_id)
-            listed = await index.read(tx, room_id)
-            return record, backends, machine, snapshot.seq, stored, listed
+            waiting = await read_waiting(tx, room_id)
+            return record, backends, machine, snapshot.seq, stored, waiting
 
-        record, backends, machine, snapshot_seq, stored, listed = await self._store.read(
+        record, backends, machine, snapshot_seq, stored, waiting = await self._store.read(
             query, long=True
         )
-        indexed = RoomIndex(room_id, machine, listed)
-        if indexed.is_stale:
-            await self._store.write(guarded(fence, indexed.renewal()))
         history = StoredHistory(self._store, room_id, machine.seq)
         live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
@@ -304,7 +303,7 @@ class LiveRooms:
             machine,
             snapshot_seq=snapshot_seq,
             stored=stored,
-            index=indexed,
+            index=RoomIndex(room_id, machine, waiting),
             budget=self.budget,
             carry_out=live.carry_out,
             fail=live.fail,

@@ -285,9 +285,7 @@ async def backends_by_room(tx: Tx, room_ids: Sequence[RoomId]) -> dict[RoomId, t
     return found
 
 
-async def put_backends(
-    tx: Tx, room_id: RoomId, namespaces: Iterable[str], by: str, now: int
-) -> None:
+async def put_backends(tx: Tx, room_id: RoomId, namespaces: Iterable[str]) -> None:
     """Let a room have exactly these backends; of those it had, nothing else changes."""
     wanted, had = set(namespaces), set(await backends_of_room(tx, room_id))
     for namespace in sorted(had - wanted):
@@ -296,18 +294,10 @@ async def put_backends(
         )
     for namespace in sorted(wanted - had):
         await tx.execute(
-            "INSERT INTO room_backends (room_id, namespace, added_by, added_at) "
-            "VALUES (?, ?, ?, ?) ON CONFLICT (room_id, namespace) DO NOTHING",
-            (room_id, namespace, by, now),
+            "INSERT INTO room_backends (room_id, namespace) VALUES (?, ?) "
+            "ON CONFLICT (room_id, namespace) DO NOTHING",
+            (room_id, namespace),
         )
-
-
-async def forget_account_backends(tx: Tx, room_id: RoomId, account_id: str) -> None:
-    """Forget who brought a room its backends; they stay."""
-    await tx.execute(
-        "UPDATE room_backends SET added_by = NULL WHERE room_id = ? AND added_by = ?",
-        (room_id, account_id),
-    )
 
 
 class RoomRow(Struct, frozen=True):

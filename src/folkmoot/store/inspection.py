@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
-from folkmoot.store.schema import load_migrations, schema_version
+from folkmoot.store.schema import check_schema, load_schema
 from folkmoot.store.sqlite import connect, faults, run, stop_when, translate
 from folkmoot.store.tx import SqliteTx, drive
 
@@ -59,9 +59,10 @@ def is_at_rest(path: Path, vfs: str | None) -> bool:
 
 def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
     """What can be told of a database file; raises what is wrong when it cannot be read."""
+    texts = load_schema()
     with closing(look_into(path, vfs)) as connection:
         try:
-            schema = schema_version(connection)
+            schema = check_schema(connection, texts)
             key, awaited, openers = (
                 [str(row[0]) for row in run(connection, sql)] if schema else []
                 for sql in (KEY_IDS, AWAITED_IDS, OPENERS)
@@ -74,7 +75,7 @@ def inspect_database(path: Path, *, vfs: str | None = None) -> DatabaseInfo:
         size=path.stat().st_size,
         wal_size=wal.stat().st_size if wal.exists() else 0,
         schema=schema,
-        newest_schema=len(load_migrations()),
+        newest_schema=len(texts),
         engine=f"SQLite {apsw.sqlite_lib_version()}",
         master_key_id=key[0] if key else None,
         awaited_key_id=awaited[0] if awaited else None,

@@ -77,7 +77,7 @@ class LoopReader:
 
     def is_free(self) -> bool:
         """Whether a query may begin here: not inside a unit, nor while the disk is slow."""
-        if get_ident() != self._thread or self._tx.guarding:
+        if get_ident() != self._thread or self._tx.running:
             return False
         return perf_counter() >= self._resting_until
 
@@ -125,8 +125,8 @@ class LoopReader:
 
     def _look(self) -> bool:
         self._looks += 1
-        # Our own words are not part of the query: the one that ends it must not be interrupted.
-        return self._tx.guarding and self._is_given_up()
+        # What ends the transaction must not be interrupted.
+        return self._tx.running and self._is_given_up()
 
     def _is_given_up(self) -> bool:
         return self._looks >= LOOKS or self._tx.too_big

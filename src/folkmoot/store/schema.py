@@ -1,123 +1,83 @@
-"""Migrations: numbered SQL files, each applied once, in order, in a transaction of its own."""
+"""The schema of a database: `schema.sql`, and what releases after the first have added to it.
+
+A database records the texts that made it. It is opened only if this program has the same ones.
+"""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import Final
 
 import apsw
-from msgspec import Struct
 
 from folkmoot.core import errors as e
-from folkmoot.store.sqlite import has_table, is_complete, is_empty, run
+from folkmoot.store.sqlite import has_table, is_empty, run
 from folkmoot.store.tx import BEGIN, BEGIN_WRITING, COMMIT, ROLLBACK
 
-FILE_NAME = re.compile(r"(\d{3})_([a-z0-9_]+)\.sql")
+STEPS: Final[tuple[str, ...]] = ()
+"""The SQL that each release after the first adds, which SQLite and PostgreSQL both understand.
 
-CREATE_RECORD = """CREATE TABLE schema_migrations (
-    version BIGINT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL,
-    sha256 TEXT NOT NULL,
-    applied_at BIGINT NOT NULL
-)"""
-
-
-class Migration(Struct, frozen=True):
-    """One step of the schema."""
-
-    version: int
-    name: str
-    sql: str
-
-    @property
-    def file(self) -> str:
-        """The name of its file."""
-        return f"{self.version:03}_{self.name}.sql"
-
-    @property
-    def sha256(self) -> str:
-        """What tells an edited file; how lines end does not count."""
-        return sha256(self.sql.encode()).hexdigest()
-
-    def statements(self) -> list[str]:
-        """Its statements, each ending at the end of a line."""
-        found: list[str] = []
-        lines: list[str] = []
-        for line in self.sql.splitlines():
-            if line.strip() and not line.lstrip().startswith("--"):
-                lines.append(line)
-            if lines and is_complete("\n".join(lines)):
-                found.append("\n".join(lines))
-                lines = []
-        return [*found, "\n".join(lines)] if lines else found
+It only adds: nodes of the release before work on beside those of this one. Once it is released it
+is never changed.
+"""
+RECORDED: Final = "SELECT sha256 FROM schema_migrations ORDER BY version"
+WAY_OUT: Final = (
+    "Open it with that version. To move on, export each person's data there ('folkmoot export'), "
+    "and start this version with {}."
+)
 
 
-def load_migrations(folder: Traversable | None = None) -> list[Migration]:
-    """The migrations this program brings, which count from 1 without a gap."""
-    folder = folder or files("folkmoot.store") / "migrations"
-    found = []
-    for file in folder.iterdir():
-        if match := FILE_NAME.fullmatch(file.name):
-            sql = file.read_text(encoding="utf-8").replace("\r\n", "\n")
-            found.append(Migration(int(match[1]), match[2], sql))
-    found.sort(key=lambda migration: migration.version)
-    if [migration.version for migration in found] != list(range(1, len(found) + 1)):
-        raise e.MigrationFailed(
-            "The numbers of the migrations do not count from 001 without a gap."
+def load_schema() -> list[str]:
+    """The texts that make a database, in order."""
+    return [(files("folkmoot.store") / "schema.sql").read_text(encoding="utf-8"), *STEPS]
+
+
+def digest_of(sql: str) -> str:
+    """What tells a text that was changed; comments, and how lines end, do not count."""
+    lines = (line for line in sql.splitlines() if line and not line.startswith("--"))
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def count_applied(
+    recorded: Sequence[str], texts: Sequence[str], where: str, empty: str = "a new data folder"
+) -> int:
+    """How many of the texts a database has; raises if it has others."""
+    known = [digest_of(text) for text in texts[: len(recorded)]]
+    if known != list(recorded):
+        raise e.DatabaseVersion(
+            f"{where}: was written by another version of Folkmoot. {WAY_OUT.format(empty)}"
         )
-    return found
+    return len(known)
 
 
-def schema_version(connection: apsw.Connection) -> int:
-    """The number of the newest migration the database has; 0 for an empty one."""
-    if not has_table(connection, "schema_migrations"):
-        return 0
-    return int(run(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations")[0][0])
-
-
-def check_schema(connection: apsw.Connection, known: list[Migration]) -> int:
-    """The version the database is at, if this program may use it; raises what is wrong if not."""
+def check_schema(connection: apsw.Connection, texts: Sequence[str]) -> int:
+    """How many of the texts the database has, if this program may use it."""
     path = connection.filename
     if not has_table(connection, "schema_migrations"):
         if not is_empty(connection):
             raise e.DatabaseCorrupt(f"{path}: is not a Folkmoot database; it has other tables.")
         return 0
-    version = schema_version(connection)
-    if version > len(known):
-        raise e.DatabaseNewer(
-            f"{path}: was written by a newer Folkmoot (schema {version}; this one knows "
-            f"{len(known)}). Use that version, or a backup from before."
-        )
-    applied = run(connection, "SELECT version, sha256 FROM schema_migrations ORDER BY version")
-    for number, digest in applied:
-        migration = known[number - 1]
-        if migration.sha256 != digest:
-            raise e.MigrationEdited(
-                f"{path}: was created with a different {migration.file} than this program's; an "
-                "applied migration must not be edited."
-            )
-    return version
+    return count_applied([row[0] for row in run(connection, RECORDED)], texts, path)
 
 
-def migrate(connection: apsw.Connection, known: list[Migration]) -> int:
-    """Bring the database to the newest schema and answer its version.
-
-    The version is always looked at inside a transaction, so several processes may try at once.
-    """
+def migrate(connection: apsw.Connection, texts: Sequence[str]) -> None:
+    """Make the schema, or bring it to the newest; several processes may try at once."""
     with transaction(connection, BEGIN):
-        version = check_schema(connection, known)
-    while version < len(known):
-        with transaction(connection, BEGIN_WRITING):
-            version = check_schema(connection, known)
-            if version < len(known):
-                apply(connection, known[version])
-                version += 1
-    return version
+        applied = check_schema(connection, texts)
+    if applied == len(texts):
+        return
+    with transaction(connection, BEGIN_WRITING):
+        applied = check_schema(connection, texts)
+        for version, text in enumerate(texts[applied:], applied + 1):
+            try:
+                run(connection, text)
+            except apsw.Error as error:
+                raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
+            record = "INSERT INTO schema_migrations (version, sha256) VALUES (?, ?)"
+            run(connection, record, (version, digest_of(text)))
 
 
 @contextmanager
@@ -131,20 +91,3 @@ def transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
         if connection.in_transaction:
             connection.execute(ROLLBACK)
         raise
-
-
-def apply(connection: apsw.Connection, migration: Migration) -> None:
-    """Run a migration's statements and record it, in the transaction that is open."""
-    for statement in migration.statements():
-        try:
-            run(connection, statement)
-        except apsw.Error as error:
-            first = statement.splitlines()[0]
-            raise e.MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
-    if not has_table(connection, "schema_migrations"):
-        run(connection, CREATE_RECORD)
-    run(
-        connection,
-        "INSERT INTO schema_migrations (version, name, sha256, applied_at) VALUES (?, ?, ?, ?)",
-        (migration.version, migration.name, migration.sha256, int(time.time())),
-    )

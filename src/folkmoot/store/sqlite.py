@@ -36,7 +36,7 @@ STATEMENTS_KEPT = 256
 """How many statements stay prepared on a connection: more than the program has."""
 STEPS_BETWEEN_LOOKS = 10_000
 """How many of its steps SQLite takes before it asks whether to stop."""
-NO_WORDS = frozenset({"", "not an error", "not authorized"})
+NO_WORDS = frozenset({"", "not an error"})
 """What SQLite says of an error of which our sentence says more."""
 
 COMMON_PRAGMAS = (
@@ -47,8 +47,6 @@ COMMON_PRAGMAS = (
     "PRAGMA mmap_size = 0",
     f"PRAGMA cache_size = -{CACHE_BYTES // 1024}",
 )
-
-UNALLOWED = "A unit of the store may not begin or end transactions, nor change its connection"
 
 FAILURES: tuple[tuple[type[apsw.Error], type[e.StoreError], str], ...] = (
     (apsw.ConstraintError, e.ConstraintViolated, "A rule of the database was broken"),
@@ -61,7 +59,6 @@ FAILURES: tuple[tuple[type[apsw.Error], type[e.StoreError], str], ...] = (
     (apsw.CantOpenError, e.DatabaseUnwritable, "The database cannot be opened"),
     (apsw.PermissionsError, e.DatabaseUnwritable, "The database may not be opened"),
     (apsw.IOError, e.DiskFailed, "The disk failed"),
-    (apsw.AuthError, e.StatementFailed, UNALLOWED),
     (apsw.Error, e.StatementFailed, "A statement could not be run"),
 )
 
@@ -241,14 +238,6 @@ def empty_log(connection: apsw.Connection, wait_ms: int) -> bool:
     return True
 
 
-def is_complete(sql: str) -> bool:
-    """Whether a text ends where a statement does."""
-    return apsw.complete(sql)
-
-
 def run(connection: apsw.Connection, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-    """Run one statement of our own to its end; SQLite's own errors pass.
-
-    It is never kept for later: a unit that says the same must be asked about it.
-    """
-    return connection.execute(sql, params, can_cache=False).fetchall()
+    """Run a statement, or several, to the end; SQLite's own errors pass."""
+    return connection.execute(sql, params).fetchall()

@@ -7,6 +7,7 @@ import logging
 import secrets
 import sys
 import time
+from contextlib import closing
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -32,17 +33,18 @@ from folkmoot.core.ports import (
 )
 from folkmoot.store import meta
 from folkmoot.store.backup import copy_database, sync
-from folkmoot.store.erasure import PageCleaner, clean_once
+from folkmoot.store.erasure import PageCleaner
 from folkmoot.store.inspection import (
     DatabaseInfo,
     find_faults,
     inspect_database,
+    look_into,
     write_ahead_log,
 )
 from folkmoot.store.jobs import JobQueue
 from folkmoot.store.loop_reader import TURN_SECONDS, GivenUp, LoopReader
 from folkmoot.store.readers import Readers
-from folkmoot.store.schema import load_migrations, migrate
+from folkmoot.store.schema import check_schema, load_schema, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
 from folkmoot.store.threads import LongWork, start
 from folkmoot.store.tx import Published
@@ -323,17 +325,21 @@ class SqliteStore:
 def open_connections(
     path: Path, synchronous: Synchronous, readers: int, vfs: str | None
 ) -> Connections:
-    """Open and migrate the database; blocks."""
+    """Open the database, with the newest schema; blocks."""
     make_private(path)
+    texts = load_schema()
     was_killed = write_ahead_log(path).exists()
     # Opened before SQLite has the file, and closed after: see there.
     cleaner = PageCleaner(path) if vfs is None else None
     opened: list[apsw.Connection] = []
     try:
+        if path.stat().st_size:
+            # One that is refused stays as it is: to connect may change how it is kept.
+            with closing(look_into(path, vfs)) as reader:
+                check_schema(reader, texts)
         writer = connect(path, synchronous=synchronous, vfs=vfs)
         opened.append(writer)
-        migrate(writer, load_migrations())
-        clean_once(writer, path)
+        migrate(writer, texts)
         # What a killed hub had deleted may be in its log, and nobody reads it yet.
         empty_log(writer, wait_ms=0)
         if was_killed and cleaner is not None:

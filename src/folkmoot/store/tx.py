@@ -1,8 +1,7 @@
-"""A unit's transaction on SQLite: what a unit may say in it, and the words that are ours alone."""
+"""A unit's transaction on SQLite."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
@@ -14,49 +13,23 @@ import msgspec
 from folkmoot.bus import check_subject
 from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
-from folkmoot.store.sqlite import is_complete, translate
+from folkmoot.store.sqlite import translate
 
 T = TypeVar("T")
 
-MARK = secrets.token_hex(16)
-"""Makes our words ours: kept prepared under this text, they are never found under a unit's."""
-
-BEGIN = f"/* {MARK} */ BEGIN"
-BEGIN_WRITING = f"/* {MARK} */ BEGIN IMMEDIATE"
-COMMIT = f"/* {MARK} */ COMMIT"
-ROLLBACK = f"/* {MARK} */ ROLLBACK"
-SAVE = f"/* {MARK} */ SAVEPOINT unit"
-KEEP = f"/* {MARK} */ RELEASE unit"
-UNDO = (f"/* {MARK} */ ROLLBACK TO unit", KEEP)
-
-REFUSED = frozenset(
-    {
-        apsw.SQLITE_TRANSACTION,
-        apsw.SQLITE_SAVEPOINT,
-        apsw.SQLITE_ATTACH,
-        apsw.SQLITE_DETACH,
-    }
-)
-"""What would outlast a unit, or take others with it."""
+BEGIN = "BEGIN"
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+SAVE = "SAVEPOINT unit"
+KEEP = "RELEASE unit"
+UNDO = ("ROLLBACK TO unit", KEEP)
 
 SELECT = "SELECT "
 NEXT = "UPDATE counters SET value = value + ? WHERE name = ? RETURNING value"
 
 ROWS_AT_ONCE = (64, 8, 1)
 """A statement gives the interpreter away however much it does, so one should do much."""
-
-LOOKS = frozenset(
-    {
-        "foreign_key_list",
-        "index_info",
-        "index_list",
-        "index_xinfo",
-        "table_info",
-        "table_list",
-        "table_xinfo",
-    }
-)
-"""Pragmas whose argument says what to look at; that of any other would set something."""
 
 
 class Published(NamedTuple):
@@ -68,12 +41,9 @@ class Published(NamedTuple):
     """Its number in the log of changes, where there is one."""
 
 
-SEVERAL = "A unit of the store runs one statement at a time, and this text holds several."
-
-
 def drive(unit: Unit[T], tx: SqliteTx) -> T:
     """Run a unit to its end without a loop: everything it may await is done when it is asked."""
-    tx.guarding = True
+    tx.running = True
     try:
         steps = unit(tx).__await__()
         try:
@@ -83,18 +53,8 @@ def drive(unit: Unit[T], tx: SqliteTx) -> T:
             return value
         steps.close()
     finally:
-        tx.guarding = False
+        tx.running = False
     raise e.UnitSuspended("A unit of the store may await nothing but its transaction.")
-
-
-@lru_cache(maxsize=256)
-def is_single(sql: str) -> bool:
-    """Whether a text with a semicolon in it is one statement, with nothing after its end."""
-    end = -1
-    while (end := sql.find(";", end + 1)) >= 0:
-        if is_complete(sql[: end + 1]):
-            return not sql[end + 1 :].strip()
-    return True
 
 
 @lru_cache(maxsize=256)
@@ -105,21 +65,12 @@ def insertion(table: str, columns: tuple[str, ...], conflict: str, rows: int) ->
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values} {conflict}"  # noqa: S608
 
 
-def check_single(sql: str) -> None:
-    """Refuse a text that holds several statements."""
-    if not is_single(sql):
-        raise e.StatementFailed(SEVERAL)
-
-
 class SqliteTx:
-    """`core.ports.Tx` on an open transaction of one connection.
-
-    SQLite asks the guard when it prepares a statement. What a unit says is prepared while it runs,
-    and what was refused is not kept, so nothing that is kept need be asked about again.
-    """
+    """`core.ports.Tx` on an open transaction of one connection."""
 
     def __init__(self, connection: apsw.Connection, *, publishes: bool = False) -> None:
-        self.guarding = False
+        self.running = False
+        """Whether a unit runs, and not what begins or ends its transaction."""
         self.too_big = False
         """Whether a value was longer than the connection lets one be."""
         self.wrote = False
@@ -128,13 +79,6 @@ class SqliteTx:
         """What the unit that runs has published so far."""
         self._publishes = publishes
         self._connection = connection
-        connection.authorizer = self._authorize
-
-    def _authorize(self, action: int, name: str | None, value: str | None, *_: str | None) -> int:
-        if not self.guarding:
-            return apsw.SQLITE_OK
-        sets = action == apsw.SQLITE_PRAGMA and value is not None and name not in LOOKS
-        return apsw.SQLITE_DENY if sets or action in REFUSED else apsw.SQLITE_OK
 
     def _failure(self, error: apsw.Error) -> e.StoreError:
         self.too_big = self.too_big or isinstance(error, apsw.TooBigError)
@@ -142,8 +86,6 @@ class SqliteTx:
 
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
-        if ";" in sql:
-            check_single(sql)
         self.wrote = True
         connection = self._connection
         before = connection.total_changes()
@@ -156,8 +98,6 @@ class SqliteTx:
 
     async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
         """Run one statement and answer all its rows."""
-        if ";" in sql:
-            check_single(sql)
         if not sql.startswith(SELECT):
             self.wrote = True
         try:
@@ -167,8 +107,6 @@ class SqliteTx:
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
-        if ";" in sql:
-            check_single(sql)
         if not sql.startswith(SELECT):
             self.wrote = True
         try:

@@ -2,7 +2,7 @@
 
 The *dialect* is what PostgreSQL says differently: addresses, types and errors. A *statement* is
 written for SQLite and spelled for PostgreSQL by the transaction (`tx`) that runs it. The *schema*
-is brought to the newest by the same migration files. A *node* is a hub that uses a database, by a
+is that of SQLite and the tables of nodes. A *node* is a hub that uses a database, by a
 *lease*, and a *timeline* says which of its servers answers. `transfer` copies a database from its
 file to a server.
 """
@@ -26,11 +26,10 @@ from folkmoot.store.postgres.dialect import (
     use_our_types,
 )
 from folkmoot.store.postgres.nodes import HubNode, list_nodes
-from folkmoot.store.postgres.schema import check_schema, check_server
+from folkmoot.store.postgres.schema import check_schema, check_server, load_schema
 from folkmoot.store.postgres.store import PostgresStore
 from folkmoot.store.postgres.transfer import Transferred, copy_to_server
 from folkmoot.store.postgres.tx import PostgresTx
-from folkmoot.store.schema import load_migrations
 
 __all__ = [
     "HubNode",
@@ -49,7 +48,7 @@ async def inspect_server(url: str) -> DatabaseInfo:
     """What can be told of a database at a server; raises what is wrong when it cannot be read."""
     async with looking_at(url) as connection:
         await check_server(connection, without_password(url))
-        schema = await check_schema(connection, load_migrations(), without_password(url))
+        schema = await check_schema(connection, load_schema(), without_password(url))
         key, awaited, openers = [
             [str(row[0]) for row in await connection.fetch(sql)] if schema else []
             for sql in (KEY_IDS, AWAITED_IDS, OPENERS)
@@ -61,7 +60,7 @@ async def inspect_server(url: str) -> DatabaseInfo:
         size=size,
         wal_size=0,
         schema=schema,
-        newest_schema=len(load_migrations()),
+        newest_schema=len(load_schema()),
         engine=f"PostgreSQL {version}",
         master_key_id=key[0] if key else None,
         awaited_key_id=awaited[0] if awaited else None,

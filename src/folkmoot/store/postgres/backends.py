@@ -14,10 +14,6 @@ from folkmoot.core.ports import NodeHome, Tx, Unit
 if TYPE_CHECKING:
     from folkmoot.store.postgres.nodes import NodeLease
 
-CREATE_BACKEND_HOMES: Final = """CREATE TABLE IF NOT EXISTS backend_homes (
-    namespace TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    process TEXT COLLATE "C" NOT NULL
-)"""
 _LIVES = "n.until > extract(epoch FROM statement_timestamp())"
 """By the time before the leases were read: one that is renewed meanwhile is not seen to be over."""
 FIND: Final = f"""SELECT n.boot, n.address FROM backend_homes h JOIN nodes n ON n.boot = h.process

@@ -31,7 +31,6 @@ from folkmoot.core.events import (
     SESSIONS,
 )
 from folkmoot.store.postgres.dialect import POSTGRES, translate_error
-from folkmoot.store.postgres.schema import LOCK
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import NodeBus
@@ -54,17 +53,6 @@ AWAY_SECONDS: Final = 1_800.0
 """A node that could not read the log for so long may have missed what is kept no more."""
 TRIM_SECONDS: Final = 60.0
 
-CREATE: Final = (
-    """CREATE TABLE IF NOT EXISTS changes (
-    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tx XID8 NOT NULL DEFAULT pg_current_xact_id(),
-    at DOUBLE PRECISION NOT NULL DEFAULT extract(epoch FROM clock_timestamp()),
-    subject TEXT NOT NULL,
-    event TEXT NOT NULL
-)""",
-    "CREATE INDEX IF NOT EXISTS changes_by_tx ON changes (tx)",
-    "CREATE INDEX IF NOT EXISTS changes_by_age ON changes (at)",
-)
 NOTE: Final = """INSERT INTO changes (subject, event) SELECT subject, event
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS each (subject, event, place)
     ORDER BY place RETURNING id"""
@@ -92,13 +80,8 @@ class ChangeLog:
         """Whether changes may have been missed for good."""
 
     async def open(self) -> None:
-        """Make the log where there is none; what is changed from now on will be read."""
+        """Begin: what is changed from now on will be read."""
         async with self._connected() as connection:
-            if await connection.fetchval("SELECT to_regclass('changes')::text") is None:
-                async with connection.transaction():
-                    await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-                    for statement in CREATE:
-                        await connection.execute(statement)
             asked_at, booted = self._loop.time(), boot_time()
             self._from = await connection.fetchval(BEGIN)
         self._trust(asked_at, booted)

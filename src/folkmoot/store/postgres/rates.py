@@ -16,16 +16,6 @@ from folkmoot.core.limits import MAX_RATE_KEYS
 from folkmoot.core.ports import Row
 from folkmoot.store.postgres.gather import Gatherer, Start
 
-CREATE_RATES: Final = """CREATE UNLOGGED TABLE IF NOT EXISTS rate_counts (
-    key TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    taken BIGINT NOT NULL,
-    granted BIGINT NOT NULL,
-    most BIGINT NOT NULL,
-    seconds BIGINT NOT NULL,
-    opened DOUBLE PRECISION NOT NULL
-) WITH (fillfactor = 50)"""
-"""`taken` of `most` since a window was `opened`; `granted` by the last statement that counted."""
-
 _NOW = "extract(epoch FROM clock_timestamp())::double precision"
 _IS_OVER = "(c.taken <= 0 OR excluded.opened - c.opened >= excluded.seconds)"
 _GRANTED = f"""CASE WHEN {_IS_OVER} THEN excluded.taken

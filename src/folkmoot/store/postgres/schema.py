@@ -1,44 +1,26 @@
-"""Migrations on PostgreSQL: the same files as on SQLite, applied under a lock.
+"""The schema on PostgreSQL: that of SQLite, and the tables of nodes, made under a lock.
 
-Nodes that start at the same time wait for each other, and a migration only adds, so that nodes of
-the release before go on working beside those of this one.
+Nodes that start at the same time wait for each other.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
 import asyncpg
 
 from folkmoot.core import errors as e
-from folkmoot.store.postgres.backends import CREATE_BACKEND_HOMES
+from folkmoot.store import schema
 from folkmoot.store.postgres.dialect import limit_idle, spelled_schema
-from folkmoot.store.postgres.rates import CREATE_RATES
-from folkmoot.store.postgres.sessions import CREATE_COUNTS, CREATE_HOMES
-from folkmoot.store.schema import CREATE_RECORD, Migration
+from folkmoot.store.schema import RECORDED, count_applied, digest_of
 
 READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on'"
 OLDEST_VERSION = 150_000
 """The first version of PostgreSQL that is known to work, as the server writes it."""
 SEQUENCES = frozenset({"message_seq", "room_id"})
 """Counters that are sequences here, since every sender would wait for one row."""
-CREATE_VISITS = """CREATE TABLE IF NOT EXISTS room_visits (
-    room_id BIGINT NOT NULL REFERENCES rooms (id) ON DELETE CASCADE,
-    account_id TEXT COLLATE "C" NOT NULL REFERENCES users (id) ON DELETE CASCADE,
-    credential_id TEXT COLLATE "C" NOT NULL,
-    scope TEXT COLLATE "C" NOT NULL,
-    seen_at DOUBLE PRECISION NOT NULL,
-    PRIMARY KEY (room_id, account_id)
-)"""
-OF_NODES = {
-    "rate_counts": CREATE_RATES,
-    "session_homes": CREATE_HOMES,
-    "session_counts": CREATE_COUNTS,
-    "backend_homes": CREATE_BACKEND_HOMES,
-    "room_visits": CREATE_VISITS,
-}
-"""Tables that only nodes need, and how they are made."""
 LOCK = 0x666F6C6B
 """The number of the lock that whoever migrates holds."""
 
@@ -62,30 +44,28 @@ async def check_server(connection: Any, where: str) -> None:
         )
 
 
-async def migrate(connection: Any, known: list[Migration], where: str) -> None:
-    """Bring the database to the newest schema, or raise what is wrong with it."""
-    async with connection.transaction():
-        version = await check_schema(connection, known, where)
-    while version < len(known):
-        async with connection.transaction():
-            await connection.execute(f"{limit_idle()}; SELECT pg_advisory_xact_lock({LOCK})")
-            version = await check_schema(connection, known, where)
-            if version == 0:
-                for statement in create_sequences():
-                    await connection.execute(statement)
-            if version < len(known):
-                await apply(connection, known[version])
-                version += 1
-    async with connection.transaction():
-        for table, create in OF_NODES.items():
-            if not await connection.fetchval("SELECT to_regclass($1)::text", table):
-                await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-                await connection.execute(create)
+def load_schema() -> list[str]:
+    """The texts that make a database, in order."""
+    first, *steps = schema.load_schema()
+    own = (files("folkmoot.store") / "postgres" / "schema.sql").read_text(encoding="utf-8")
+    return [f"{first}\n{own}", *steps]
 
 
-def create_sequences() -> list[str]:
-    """The statements that give a new database its sequences."""
-    return [f"CREATE SEQUENCE {sequence_of(name)}" for name in sorted(SEQUENCES)]
+async def migrate(connection: Any, texts: Sequence[str], where: str) -> None:
+    """Make the schema, or bring it to the newest, or raise what is wrong with the database."""
+    async with connection.transaction():
+        if await check_schema(connection, texts, where) == len(texts):
+            return
+    async with connection.transaction():
+        await connection.execute(f"{limit_idle()}; SELECT pg_advisory_xact_lock({LOCK})")
+        applied = await check_schema(connection, texts, where)
+        for version, text in enumerate(texts[applied:], applied + 1):
+            try:
+                await connection.execute(spelled_schema(text))
+            except asyncpg.PostgresError as error:
+                raise e.MigrationFailed(f"Step {version} of the schema failed: {error}.") from error
+            record = "INSERT INTO schema_migrations (version, sha256) VALUES ($1, $2)"
+            await connection.execute(record, version, digest_of(text))
 
 
 def sequence_of(counter: str) -> str:
@@ -93,8 +73,8 @@ def sequence_of(counter: str) -> str:
     return f"{counter}_numbers"
 
 
-async def check_schema(connection: Any, known: list[Migration], where: str) -> int:
-    """The version the database is at, if this program may use it."""
+async def check_schema(connection: Any, texts: Sequence[str], where: str) -> int:
+    """How many of the texts the database has, if this program may use it."""
     tables = await connection.fetchval(
         "SELECT array_agg(tablename::text) FROM pg_tables WHERE schemaname = current_schema()"
     )
@@ -104,38 +84,5 @@ async def check_schema(connection: Any, known: list[Migration], where: str) -> i
                 f"{where}: is not a Folkmoot database; it has other tables. Use an empty one."
             )
         return 0
-    applied = await connection.fetch(
-        "SELECT version, sha256 FROM schema_migrations ORDER BY version"
-    )
-    if len(applied) > len(known):
-        raise e.DatabaseNewer(
-            f"{where}: was written by a newer Folkmoot (schema {len(applied)}; this one knows "
-            f"{len(known)}). Use that version, or a backup from before."
-        )
-    for number, digest in applied:
-        migration = known[number - 1]
-        if migration.sha256 != digest:
-            raise e.MigrationEdited(
-                f"{where}: was created with a different {migration.file} than this program's; an "
-                "applied migration must not be edited."
-            )
-    return len(applied)
-
-
-async def apply(connection: Any, migration: Migration) -> None:
-    """Run a migration's statements and record it, in the transaction that is open."""
-    for statement in migration.statements():
-        try:
-            await connection.execute(spelled_schema(statement))
-        except asyncpg.PostgresError as error:
-            first = statement.splitlines()[0]
-            raise e.MigrationFailed(f"{migration.file} failed at '{first}': {error}.") from error
-    if migration.version == 1:
-        await connection.execute(spelled_schema(CREATE_RECORD))
-    await connection.execute(
-        "INSERT INTO schema_migrations (version, name, sha256, applied_at) VALUES ($1, $2, $3, $4)",
-        migration.version,
-        migration.name,
-        migration.sha256,
-        int(time.time()),
-    )
+    recorded = [row[0] for row in await connection.fetch(RECORDED)]
+    return count_applied(recorded, texts, where, "an empty database")

@@ -15,16 +15,6 @@ from folkmoot.core.ports import NodeHome, Tx, Unit
 from folkmoot.store.postgres.gather import Gatherer, Start
 from folkmoot.store.postgres.rates import Run, hashed
 
-CREATE_HOMES: Final = """CREATE TABLE IF NOT EXISTS session_homes (
-    id_hash TEXT COLLATE "C" NOT NULL PRIMARY KEY,
-    process TEXT COLLATE "C" NOT NULL
-)"""
-CREATE_COUNTS: Final = """CREATE UNLOGGED TABLE IF NOT EXISTS session_counts (
-    key TEXT COLLATE "C" NOT NULL,
-    process TEXT COLLATE "C" NOT NULL,
-    number BIGINT NOT NULL,
-    PRIMARY KEY (key, process)
-) WITH (fillfactor = 50)"""
 _LIVES = "n.until > extract(epoch FROM clock_timestamp())"
 FIND: Final = f"""SELECT boot, address FROM (
     SELECT 0 AS place, n.boot, n.address FROM session_homes h JOIN nodes n ON n.boot = h.process

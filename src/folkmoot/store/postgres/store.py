@@ -50,7 +50,7 @@ from folkmoot.store.postgres.dialect import (
 from folkmoot.store.postgres.gather import Gatherer
 from folkmoot.store.postgres.nodes import RENEWALS, HearTime, HubNode, NodeLease, NodeRooms
 from folkmoot.store.postgres.rates import SharedRates
-from folkmoot.store.postgres.schema import check_server, migrate
+from folkmoot.store.postgres.schema import check_server, load_schema, migrate
 from folkmoot.store.postgres.server import vacuum
 from folkmoot.store.postgres.sessions import NodeSessions
 from folkmoot.store.postgres.transactions import (
@@ -61,7 +61,6 @@ from folkmoot.store.postgres.transactions import (
     terminate,
 )
 from folkmoot.store.postgres.tx import SecondStatement
-from folkmoot.store.schema import load_migrations
 from folkmoot.store.tx import Published
 from folkmoot.taskgroups import waited
 
@@ -152,7 +151,7 @@ class PostgresStore(Transactions):
                 store._pool = await pool(min_size=1, max_size=connections)
             async with store._pool.acquire() as connection:
                 await check_server(connection, store.where)
-                await migrate(connection, load_migrations(), store.where)
+                await migrate(connection, load_schema(), store.where)
                 if node is not None:
                     wanted = NodeLease(node, store.where, hear_time, partial(_reaches, shared))
                     await wanted.take(connection)

@@ -1,6 +1,6 @@
 """Copies a hub's database from its file to a PostgreSQL server: every row, with the same ids.
 
-Both ends have the same migrations, so the tables are the same. All is copied in one transaction
+Both ends have the same schema, so the tables are the same. All is copied in one transaction
 and compared before it is committed: a copy is whole, or nothing of it is there.
 """
 
@@ -19,21 +19,22 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.settings.types import without_password
+from folkmoot.store import schema
 from folkmoot.store.inspection import look_into
 from folkmoot.store.postgres.dialect import CONNECT_SECONDS, POSTGRES, connecting, translate_error
 from folkmoot.store.postgres.schema import (
     SEQUENCES,
     check_schema,
     check_server,
+    load_schema,
     migrate,
     sequence_of,
 )
-from folkmoot.store.schema import load_migrations, schema_version
 from folkmoot.store.sqlite import run
 
 AT_ONCE = 1_000
 """Rows that are sent at once."""
-KEPT_APART = frozenset({"schema_migrations", "nodes", "health", "room_owners"})
+KEPT_APART = frozenset({"schema_migrations", "health"})
 """Tables that each database has for itself."""
 
 FAMILY = "credentials"
@@ -52,7 +53,7 @@ class Transferred(Struct, frozen=True):
 
 async def copy_to_server(source: Path, url: str, progress: Progress) -> Transferred:
     """Copy a database that nobody has open to an empty one at a server."""
-    where, known = without_password(url), load_migrations()
+    where, texts = without_password(url), load_schema()
     try:
         with connecting(where, "the address"):
             connection = await asyncpg.connect(url, timeout=CONNECT_SECONDS, statement_cache_size=0)
@@ -60,15 +61,16 @@ async def copy_to_server(source: Path, url: str, progress: Progress) -> Transfer
         raise translate_error(error, where) from error
     try:
         with closing(look_into(source, None)) as file:
-            if schema_version(file) != len(known):
+            newest = schema.load_schema()
+            if schema.check_schema(file, newest) != len(newest):
                 raise e.TransferFailed(
                     f"{source}: has an older schema. Start the hub once and stop it: it migrates."
                 )
             await check_server(connection, where)
             async with connection.transaction():
-                if await check_schema(connection, known, where):
+                if await check_schema(connection, texts, where):
                     await require_empty(connection, where)
-            await migrate(connection, known, where)
+            await migrate(connection, texts, where)
             async with connection.transaction():
                 return await copy_rows(file, connection, progress)
     except POSTGRES as error:
@@ -92,7 +94,7 @@ async def copy_rows(file: apsw.Connection, connection: Any, progress: Progress) 
     done = 0
     for name in tables:
         columns = [row[1] for row in run(file, f"PRAGMA table_info({name})")]
-        await connection.execute(f"DELETE FROM {name}")  # noqa: S608 - what a migration put there
+        await connection.execute(f"DELETE FROM {name}")  # noqa: S608 - what the schema put there
         here = TableDigest()
         query = f"SELECT {', '.join(columns)} FROM {name}"  # noqa: S608 - our own names
         source = file.execute(parents_first(query) if name == FAMILY else query)

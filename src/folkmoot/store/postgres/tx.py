@@ -18,36 +18,9 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
 from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
-from folkmoot.store.sqlite import UNALLOWED
-from folkmoot.store.tx import NEXT, Published, check_single
+from folkmoot.store.tx import NEXT, Published
 
-TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\?|\s+|\w+|.", re.DOTALL)
-SKIPPED = ("--", "/*")
-CONTROL = frozenset(
-    [
-        "abort",
-        "begin",
-        "checkpoint",
-        "commit",
-        "deallocate",
-        "discard",
-        "end",
-        "execute",
-        "listen",
-        "lock",
-        "notify",
-        "prepare",
-        "release",
-        "reset",
-        "rollback",
-        "savepoint",
-        "set",
-        "start",
-        "unlisten",
-        "vacuum",
-    ]
-)
-"""First words of statements that a unit may not run: they end or change what it shares."""
+BRACKET_OR_WHERE = re.compile(r"[()]|\bWHERE\b")
 ROWS_CHANGED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 RETURNING = re.compile(r"\bRETURNING\b")
 NO_NUL = "A text may not contain the character NUL."
@@ -73,31 +46,27 @@ class SpelledStatement(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def spelled(sql: str, first: int = 0) -> SpelledStatement:
-    """A statement with `$1`, `$2` … for its `?`, unless it is one that a unit may not run.
+    """A statement with `$1`, `$2` … for its `?`; no text in it has one.
 
     So many parameters before them are those of other statements.
     """
-    check_single(sql)
-    words: list[str] = []
-    verb, number, depth, stored = "", 0, 0, None
-    for token in TOKEN.findall(sql):
-        if token == "?":  # noqa: S105 - not a password
-            number += 1
-            words.append(f"${first + number}")
-            continue
-        words.append(token)
-        if not token.strip() or token.startswith(SKIPPED):
-            continue
-        verb = verb or token.upper()
-        depth += (token == "(") - (token == ")")  # noqa: S105
-        if verb == "UPDATE" and stored is None and not depth and token.upper() == "WHERE":
-            stored = number
-    if verb.lower() in CONTROL:
-        raise e.StatementFailed(f"{UNALLOWED}.")
-    if verb in {"SELECT", "DELETE"}:
-        stored = 0
-    text = "".join(words).rstrip().rstrip(";")
-    return SpelledStatement(text, verb, number if stored is None else stored, number)
+    start, *parts = sql.split("?")
+    text = start + "".join(f"${first + n}{part}" for n, part in enumerate(parts, 1))
+    verb = sql.split(maxsplit=1)[0].upper()
+    stored = 0 if verb in {"SELECT", "DELETE"} else len(parts)
+    if verb == "UPDATE":
+        stored = sql[: where_of(sql)].count("?")
+    return SpelledStatement(text, verb, stored, len(parts))
+
+
+def where_of(sql: str) -> int:
+    """Where the condition of a statement begins that is in no bracket, or the statement ends."""
+    depth = 0
+    for found in BRACKET_OR_WHERE.finditer(sql):
+        depth += (found[0] == "(") - (found[0] == ")")
+        if found[0] == "WHERE" and not depth:
+            return found.start()
+    return len(sql)
 
 
 def storable(statement: SpelledStatement, params: Sequence[SqlValue]) -> Sequence[SqlValue]:

@@ -49,8 +49,6 @@ class SessionRecord(Struct, omit_defaults=True):
     version: str
     capabilities: dict[str, Any]
     log_level: str = "info"
-    bound: str = ""
-    """In rows of earlier versions: the hash of the token that was made in it."""
     uris: tuple[str, ...] = ()
     """What it subscribed to."""
     credential_id: str = ""
@@ -315,8 +313,6 @@ class StoredSessions:
             state = SessionRecord(said.version, msgspec.json.decode(said.capabilities))
         if closed or state is None:
             raise e.SessionNotFound(SESSION_ENDED)
-        if state.bound:
-            state = await self._bound_before(session_id, state)
         if shown_hash != said.shown_hash and not (shown_id and shown_id == state.token_id):
             raise e.SessionNotFound(SESSION_ENDED)
         credential_id = state.credential_id or shown_id
@@ -337,16 +333,6 @@ class StoredSessions:
             return ""
         state, _ = await self._rows.read(session_id)
         return "" if state is None else state.credential_id
-
-    async def _bound_before(self, session_id: str, state: SessionRecord) -> SessionRecord:
-        """The state of a session that an earlier version signed in, by the hash of a token."""
-        token = await self._authentication.by_hash(state.bound)
-        made = None if token is None else await self._bind(session_id, token.credential.id)
-        if made is None or made.parent_id is None:
-            raise e.SessionNotFound(SESSION_ENDED)
-        return msgspec.structs.replace(
-            state, bound="", credential_id=made.id, token_id=made.parent_id
-        )
 
     def _begin(
         self,
