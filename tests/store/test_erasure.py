@@ -15,7 +15,6 @@ import pytest
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
 from tests.amounts import few
-from tests.harness import run
 from tests.store.support import held, in_thread, insert, make_table, opened
 
 SOON = 0.01
@@ -222,23 +221,20 @@ async def test_rows_that_were_moved_between_pages_leave_no_copies(
     async def words(tx: Tx) -> dict[str, str]:
         return dict(await tx.fetch("SELECT key, body FROM words"))
 
-    async def body() -> None:
-        soon = {"empty_log_seconds": SOON} if end == "running" else {}
-        async with opened(folder, synchronous="normal", **soon) as store:
-            await store.write(make_words)
-            for _ in range(30):
-                await change(store)
-            if end == "killed":
-                shutil.copytree(folder, tmp_path / "killed")
-            while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-        where = tmp_path / "killed" if end == "killed" else folder
-        async with opened(where) as store:
-            while left(where):
-                assert end == "killed"
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-            assert await store.check() == []
-
-    run(body())
+    soon = {"empty_log_seconds": SOON} if end == "running" else {}
+    async with opened(folder, synchronous="normal", **soon) as store:
+        await store.write(make_words)
+        for _ in range(30):
+            await change(store)
+        if end == "killed":
+            shutil.copytree(folder, tmp_path / "killed")
+        while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+    where = tmp_path / "killed" if end == "killed" else folder
+    async with opened(where) as store:
+        while left(where):
+            assert end == "killed"
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+        assert await store.check() == []
