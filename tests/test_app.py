@@ -135,7 +135,6 @@ def test_unless_told_otherwise_a_hub_syncs_every_commit(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("health.ready")
 def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(settings(tmp_path)).running() as hub:
@@ -165,7 +164,6 @@ def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
     assert str(folder) not in answer.text
 
 
-@pytest.mark.requirement("health.ready")
 def test_a_database_that_does_not_answer_in_time_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +207,6 @@ def test_a_database_that_was_replaced_is_not_ready(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("health.ready", "store.integrity")
 def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(settings(tmp_path)).running():
@@ -404,7 +401,6 @@ def test_the_database_has_the_id_of_the_key_and_never_the_key(tmp_path: Path) ->
         assert spelling not in content
 
 
-@pytest.mark.requirement("store.integrity")
 def test_a_damaged_database_stops_the_start(tmp_path: Path) -> None:
     start_once(tmp_path)
     database = tmp_path / "folkmoot.db"
@@ -512,7 +508,6 @@ async def becomes(hub: Process, status: int) -> Answer:
     return answer
 
 
-@pytest.mark.requirement("health.ready")
 def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path) -> None:
     async def main(hub: Process) -> None:
         await becomes(hub, 200)
@@ -530,7 +525,7 @@ def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path) -> None:
         assert hub.ended()[0] == 0
 
 
-@pytest.mark.requirement("log.no-query-string", "log.tokens-redacted")
+@pytest.mark.requirement("log.tokens-redacted")
 def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path) -> None:
     async def main(hub: Process) -> str:
         for path in (

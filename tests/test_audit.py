@@ -57,7 +57,6 @@ async def lines(store: SqliteStore, **wanted: object) -> list[Entry]:
     return await store.read(lambda tx: audit.read(tx, AuditQuery(**wanted)))  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(tmp_path: Path) -> None:
     async def main() -> None:
         logging.getLogger().setLevel(logging.ERROR)
@@ -123,7 +122,6 @@ def test_what_is_logged_during_a_write_is_gathered_for_the_next_one(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
     async def main() -> None:
         async with kept(tmp_path) as (store, _):
@@ -157,7 +155,6 @@ def test_rows_are_found_by_who_what_where_and_when(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-retention")
 def test_old_lines_go_and_so_do_the_oldest_of_too_many(tmp_path: Path) -> None:
     async def main() -> None:
         clock = Clock()
@@ -178,7 +175,6 @@ def test_old_lines_go_and_so_do_the_oldest_of_too_many(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_an_operators_line_is_stored_with_its_change_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -244,7 +240,6 @@ def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-apart")
 def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(tmp_path: Path) -> None:
     async def main() -> None:
         clock = Clock()
@@ -292,7 +287,6 @@ def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(tmp_path
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-apart")
 def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_left(
     tmp_path: Path,
 ) -> None:
@@ -324,7 +318,6 @@ def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_left(
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_a_call_tells_its_server_its_credential_and_its_request(tmp_path: Path) -> None:
     async def main() -> None:
         async with kept(tmp_path) as (store, table):
@@ -355,7 +348,6 @@ def test_a_call_tells_its_server_its_credential_and_its_request(tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-erasure")
 def test_an_account_that_is_deleted_leaves_no_name_in_the_lines(tmp_path: Path) -> None:
     async def main() -> None:
         async with kept(tmp_path) as (store, table):

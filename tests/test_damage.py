@@ -46,7 +46,6 @@ async def prepared(folder: Path) -> str:
     return made.token
 
 
-@pytest.mark.requirement("store.damaged")
 def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         token, clock = await prepared(tmp_path), Later()
@@ -108,7 +107,6 @@ async def assert_stopped(there: Meeting, folder: Path) -> None:
     assert "database_damaged" in control.text
 
 
-@pytest.mark.requirement("store.damaged")
 def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path) -> None:
     async def main() -> None:
         await prepared(tmp_path)

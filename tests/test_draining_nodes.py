@@ -29,7 +29,6 @@ async def listed(hub: Hub) -> dict[str, ListedNode]:
     return {each.process: each for each in await hub.store.room_owners.list_nodes()}
 
 
-@pytest.mark.requirement("nodes.drain")
 def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +83,6 @@ def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
     run(main())
 
 
-@pytest.mark.requirement("nodes.drain")
 def test_a_node_can_be_drained_while_everybody_talks_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +111,6 @@ def test_a_node_can_be_drained_while_everybody_talks_there(
     run(main())
 
 
-@pytest.mark.requirement("nodes.drain")
 def test_two_nodes_that_are_drained_at_once_are_not_both(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -128,7 +125,6 @@ def test_two_nodes_that_are_drained_at_once_are_not_both(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("nodes.drain")
 def test_rooms_that_wait_to_be_given_away_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

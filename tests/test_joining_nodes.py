@@ -58,7 +58,6 @@ async def listed(hub: Hub) -> list[ListedNode]:
     return await hub.store.room_owners.list_nodes()
 
 
-@pytest.mark.requirement("nodes.settings")
 def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         url, secret = (
@@ -95,7 +94,6 @@ def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path)
     run(main())
 
 
-@pytest.mark.requirement("nodes.settings")
 def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path) -> None:
     async def main() -> None:
         import asyncpg
@@ -114,7 +112,6 @@ def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.requirement("nodes.settings")
 def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
     ran = subprocess.run(
@@ -139,7 +136,6 @@ def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) ->
     assert not (tmp_path / "n").exists()
 
 
-@pytest.mark.requirement("nodes.settings")
 def test_settings_that_differ_are_warned_of_and_shown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -175,7 +171,6 @@ async def until_ready(hub: Hub, status: int, checks: dict[str, bool]) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.requirement("nodes.ready")
 def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(
     tmp_path: Path,
 ) -> None:

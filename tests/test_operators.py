@@ -58,7 +58,6 @@ async def shows(hub: Hub, **headers: str) -> bool:
     return open_to
 
 
-@pytest.mark.requirement("health.operators")
 def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(made(tmp_path)).running() as hub:
@@ -77,7 +76,6 @@ def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -
     [{"public_url": "http://moot.example"}, {"http": {"trusted_proxies": ["10.0.0.0/8"]}}],
     ids=["public_url", "trusted_proxies"],
 )
-@pytest.mark.requirement("health.operators")
 def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
     behind: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -101,7 +99,6 @@ def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
     run(main())
 
 
-@pytest.mark.requirement("health.operators")
 def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path: Path) -> None:
     file = tmp_path / "token"
 
@@ -129,7 +126,6 @@ async def start(folder: Path, telemetry: dict[str, str]) -> None:
         pytest.fail("The hub started.")
 
 
-@pytest.mark.requirement("health.operators")
 def test_a_setting_opens_them_to_everyone(tmp_path: Path) -> None:
     async def main() -> None:
         open_to_all = {"public_url": "http://moot.example", "telemetry": {"access": "everyone"}}
@@ -140,7 +136,6 @@ def test_a_setting_opens_them_to_everyone(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("health.ready-once-a-second")
 def test_readiness_writes_once_a_second_however_many_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,7 +160,6 @@ def test_readiness_writes_once_a_second_however_many_ask(
     run(main())
 
 
-@pytest.mark.requirement("health.operators")
 def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path: Path) -> None:
     with Process(tmp_path, FOLKMOOT_PUBLIC_URL="http://moot.example") as hub:
         told = json.loads(read_socket(tmp_path / "control.sock", "/health/ready")[1])

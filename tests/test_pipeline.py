@@ -136,7 +136,6 @@ def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Pa
     run(script())
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
 def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
     async def script() -> None:
         pipeline, ledger = await opened(tmp_path, Renames("remove"))
@@ -151,7 +150,6 @@ def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
     run(script())
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
 @pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
 def test_what_policy_judged_is_what_is_passed_on(tmp_path: Path, interceptor: Interceptor) -> None:
     """A careless interceptor must not get the bytes of one call past policy as another."""
@@ -217,7 +215,6 @@ def sources() -> dict[str, str]:
     return {name: path.read_text("utf-8") for name, path in files.items()}
 
 
-@pytest.mark.requirement("pipeline.one-way")
 @pytest.mark.parametrize(
     ("made", "where"),
     [

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.core.ports import Event
 from tests.harness import run
 from tests.transports.rest.support import Asker, House, house
@@ -39,7 +37,6 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-@pytest.mark.requirement("events.own-only")
 def test_mail_people_and_tokens_are_published_without_content(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -84,7 +81,6 @@ def test_mail_people_and_tokens_are_published_without_content(tmp_path: Path) ->
     run(main())
 
 
-@pytest.mark.requirement("events.rooms")
 def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

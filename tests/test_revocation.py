@@ -140,7 +140,6 @@ async def revoked(folder: Path, kind: type[Revocable], cut: bool) -> AsyncIterat
 
 @WAYS
 @KINDS
-@pytest.mark.requirement("nodes.revocation")
 def test_what_one_node_revokes_every_node_refuses(
     tmp_path: Path, kind: type[Revocable], cut: bool
 ) -> None:
@@ -185,7 +184,6 @@ def forget_to_doubt(monkeypatch: pytest.MonkeyPatch, given: Revocable) -> None:
     ("kind", "forget"),
     [(Token, forget_to_replay), (Grant, forget_to_replay), (Token, forget_to_doubt)],
 )
-@pytest.mark.requirement("nodes.revocation")
 def test_a_cache_that_forgets_to_doubt_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -213,7 +211,6 @@ def test_a_cache_that_forgets_to_doubt_is_found(
     run(main())
 
 
-@pytest.mark.requirement("nodes.revocation")
 def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
     tmp_path: Path,
 ) -> None:

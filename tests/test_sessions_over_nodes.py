@@ -118,7 +118,6 @@ async def whoami(wire: Wire, id_: int = 1) -> str:
     return str(payload(told["result"])["handle"])
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_session_answers_at_every_node_and_is_at_one(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -132,7 +131,6 @@ def test_a_session_answers_at_every_node_and_is_at_one(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()
@@ -156,7 +154,6 @@ def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()
@@ -174,7 +171,6 @@ def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path) as hub:
@@ -192,7 +188,6 @@ def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(tmp_path
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_session_that_is_closed_at_one_node_is_closed_at_all(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -211,7 +206,6 @@ def test_a_session_that_is_closed_at_one_node_is_closed_at_all(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -226,7 +220,6 @@ def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> No
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over", "mcp.stream-resumed-by-its-own")
 def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_session(
     tmp_path: Path,
 ) -> None:
@@ -253,7 +246,6 @@ def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_se
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -267,7 +259,6 @@ def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -292,7 +283,6 @@ def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -313,7 +303,6 @@ def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: P
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_another_credential_does_not_open_a_session_at_another_node(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path) as hub:
@@ -351,7 +340,6 @@ async def has_stream(*meetings: Meeting) -> bool:
     return any(session.listens for session in sessions)
 
 
-@pytest.mark.requirement("nodes.sessions")
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(tmp_path: Path) -> None:
     async def main() -> None:
@@ -410,7 +398,6 @@ def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
     return msgspec.structs.replace(given, **changes)
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
@@ -452,7 +439,6 @@ def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 def test_forwarded_requests_are_bounded_in_size_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,7 +477,6 @@ def test_forwarded_requests_are_bounded_in_size_and_number(
     run(main())
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3) as hub:
@@ -509,7 +494,6 @@ def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> None:
     answers = [b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n", b""]
     asked = 0
@@ -540,7 +524,6 @@ def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> 
     run(main())
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
     tmp_path: Path, status: str
@@ -574,7 +557,6 @@ def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewhere(
     tmp_path: Path,
 ) -> None:
@@ -601,7 +583,6 @@ def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewher
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions-taken-over")
 def test_a_session_that_was_closed_is_not_taken_over(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path) as hub:
@@ -616,7 +597,6 @@ def test_a_session_that_was_closed_is_not_taken_over(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None:
     async def main() -> None:
         trusted = {"http": {"trusted_proxies": ["127.0.0.1"]}}
@@ -640,7 +620,6 @@ def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 @pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
 def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
     tmp_path: Path, trusted: list[str], found: str
@@ -670,13 +649,12 @@ def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
     run(main())
 
 
-@pytest.mark.requirement("nodes.sessions")
 def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path) as hub:
             ann = await hub[0].hub.accounts.register("ann")
             wires = [await wired(hub[0], token) for token in (ann.token, "")]
-            house = hub[0].hub._server._uvicorn.config.http.keywords["house"]  # type: ignore[union-attr]
+            house = hub[0].hub._server._protocols.house
             begin, turns = house.turns.begin, []
 
             def note(who: str, start: Any) -> None:
@@ -709,7 +687,6 @@ async def opening(there: Meeting, token: str = "") -> int:
     return (await there.post(message, query=query)).status
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_an_account_has_so_many_sessions_at_all_nodes_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -729,7 +706,6 @@ def test_an_account_has_so_many_sessions_at_all_nodes_together(
     run(main())
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, quotas={"sessions_per_account": 1}) as hub:
@@ -751,7 +727,6 @@ def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> 
     run(main())
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_a_session_is_not_ended_for_one_that_nobody_waits_for(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 1) as hub:
@@ -774,7 +749,6 @@ def test_a_session_is_not_ended_for_one_that_nobody_waits_for(tmp_path: Path) ->
     run(main())
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_counts_that_the_database_did_not_take_are_told_again(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 1) as hub:
@@ -806,7 +780,6 @@ def test_counts_that_the_database_did_not_take_are_told_again(tmp_path: Path) ->
     run(main())
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(tmp_path: Path) -> None:
     async def main() -> None:
         async with nodes(tmp_path, 3, mcp={"max_anonymous_sessions": 2}) as hub:
@@ -819,7 +792,6 @@ def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(tmp_pat
     run(main())
 
 
-@pytest.mark.requirement("nodes.session-limits")
 def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

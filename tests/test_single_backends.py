@@ -121,7 +121,6 @@ async def node(folder: Path, number: int, wanted: BackendSpec, lease_seconds: fl
     return Hub(known, gateway=GatewaySpec(backends={"demo": wanted}))
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path) -> None:
     async def main() -> None:
         wanted = GatewaySpec(backends={"demo": spec(single=True)})
@@ -134,7 +133,6 @@ def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_one_node_links_it_and_all_of_them_use_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path, 3) as there:
@@ -174,7 +172,6 @@ def test_one_node_links_it_and_all_of_them_use_it(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_progress_logs_questions_and_cancellation_pass_between_nodes(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path) as there:
@@ -228,7 +225,6 @@ def test_progress_logs_questions_and_cancellation_pass_between_nodes(tmp_path: P
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_someone_at_another_node_is_asked_by_the_server(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path) as there:
@@ -267,7 +263,6 @@ def test_someone_at_another_node_is_asked_by_the_server(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path) as there:
@@ -297,7 +292,6 @@ def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -334,7 +328,6 @@ def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_done(
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path) as there:
@@ -348,7 +341,6 @@ def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -365,7 +357,6 @@ def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
     assert not [each.__dict__ for each in changes if each.levelno > logging.INFO]
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,7 +393,6 @@ def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,7 +415,6 @@ def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_stop_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,7 +446,6 @@ def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_stop_that
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: Path) -> None:
     async def main() -> None:
         first = tmp_path / "first"
@@ -510,7 +498,6 @@ def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: 
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path) as there:
@@ -536,7 +523,6 @@ def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -566,7 +552,6 @@ def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
     run(main())
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_a_node_whose_own_address_is_wrong_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -619,7 +604,6 @@ async def move(hub: Hub, address: str) -> None:
         await store._lease.renew(connection)
 
 
-@pytest.mark.requirement("nodes.single-backends")
 def test_of_nodes_that_take_it_at_once_one_has_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with linked(tmp_path, 3) as there:

@@ -26,7 +26,6 @@ def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path: Path) -
     assert storage.node_name(Paths(tmp_path)) == before
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
@@ -36,7 +35,6 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Pat
     assert storage.node_name(Paths(folder)) != one
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,7 +49,6 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
     assert len(names) == 3
 
 
-@pytest.mark.requirement("store.postgres.one-hub")
 @pytest.mark.parametrize("_server", [pytest.param(None, id="18", marks=postgres.NEEDED)])
 def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
     tmp_path: Path, _server: None

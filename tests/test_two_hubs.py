@@ -262,7 +262,7 @@ def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offered_ther
     run(main())
 
 
-@pytest.mark.requirement("events.hold-everywhere", "events.own-only")
+@pytest.mark.requirement("events.hold-everywhere")
 def test_what_happens_in_one_hub_is_followed_in_the_other(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_hubs(tmp_path) as hubs:

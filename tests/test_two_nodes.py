@@ -91,7 +91,6 @@ async def status(hubs: Pair, token: str) -> int:
 
 
 @WAYS
-@pytest.mark.requirement("nodes.caches")
 def test_a_token_that_one_node_revokes_opens_nothing_in_the_other(
     tmp_path: Path, cut: bool
 ) -> None:
@@ -122,7 +121,6 @@ def test_a_token_that_one_node_revokes_opens_nothing_in_the_other(
 
 
 @WAYS
-@pytest.mark.requirement("nodes.caches")
 def test_whoever_one_node_suspends_is_refused_by_the_other(tmp_path: Path, cut: bool) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path, cut=cut) as hubs:
@@ -145,7 +143,6 @@ def test_whoever_one_node_suspends_is_refused_by_the_other(tmp_path: Path, cut: 
 
 
 @WAYS
-@pytest.mark.requirement("nodes.caches")
 def test_what_one_node_grants_and_revokes_holds_in_the_other(tmp_path: Path, cut: bool) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path, cut=cut) as hubs:
@@ -172,7 +169,6 @@ def test_what_one_node_grants_and_revokes_holds_in_the_other(tmp_path: Path, cut
 
 
 @WAYS
-@pytest.mark.requirement("nodes.caches")
 def test_a_handle_that_one_node_changes_is_the_handle_in_the_other(
     tmp_path: Path, cut: bool
 ) -> None:
@@ -190,7 +186,6 @@ def test_a_handle_that_one_node_changes_is_the_handle_in_the_other(
     run(main())
 
 
-@pytest.mark.requirement("nodes.rooms")
 def test_a_room_that_its_owner_changes_or_removes_is_so_in_the_other(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -213,7 +208,6 @@ def test_a_room_that_its_owner_changes_or_removes_is_so_in_the_other(tmp_path: P
     run(main())
 
 
-@pytest.mark.requirement("nodes.rooms")
 def test_a_room_is_changed_at_a_node_that_does_not_own_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -230,7 +224,6 @@ def test_a_room_is_changed_at_a_node_that_does_not_own_it(tmp_path: Path) -> Non
 
 
 @WAYS
-@pytest.mark.requirement("nodes.caches", "nodes.pins")
 def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(
     tmp_path: Path, cut: bool
 ) -> None:
@@ -259,7 +252,6 @@ def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(
     run(main())
 
 
-@pytest.mark.requirement("nodes.pins")
 def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -282,7 +274,6 @@ def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.requirement("nodes.rooms")
 def test_people_at_different_nodes_are_in_one_room(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -303,7 +294,6 @@ def test_people_at_different_nodes_are_in_one_room(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("nodes.rooms", "nodes.caches")
 def test_whoever_is_put_out_at_one_node_is_out_at_the_other(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path) as hubs:
@@ -330,7 +320,6 @@ def test_whoever_is_put_out_at_one_node_is_out_at_the_other(tmp_path: Path) -> N
     run(main())
 
 
-@pytest.mark.requirement("nodes.rooms")
 def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_ask(
     tmp_path: Path,
 ) -> None:
@@ -366,7 +355,6 @@ def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_as
     run(main())
 
 
-@pytest.mark.requirement("nodes.waits")
 @pytest.mark.parametrize("durable", [True, False])
 def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_old(
     tmp_path: Path, durable: bool
@@ -385,7 +373,6 @@ def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_old(
 
 
 @WAYS
-@pytest.mark.requirement("nodes.waits")
 def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(
     tmp_path: Path, cut: bool
 ) -> None:
@@ -402,7 +389,6 @@ def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(
     run(main())
 
 
-@pytest.mark.requirement("nodes.doubt")
 def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path, cut=True) as hubs:
@@ -420,7 +406,6 @@ def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("nodes.doubt")
 def test_a_node_that_hears_of_no_change_asks_the_store_for_every_right(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path, cut=True) as hubs:
@@ -445,7 +430,6 @@ def test_a_node_that_hears_of_no_change_asks_the_store_for_every_right(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("bus.missed")
 def test_whoever_follows_events_reads_again_while_nats_is_gone(tmp_path: Path) -> None:
     async def main() -> None:
         async with two_nodes(tmp_path, cut=True) as hubs:

@@ -191,7 +191,7 @@ def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Pa
     run(body, tmp_path)
 
 
-@pytest.mark.requirement("paging.unbounded-lists", "contact.order", "block.listed")
+@pytest.mark.requirement("paging.unbounded-lists")
 def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         accounts = here.accounts

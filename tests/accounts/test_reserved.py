@@ -253,7 +253,6 @@ OFFICIAL_SPELLINGS = (
 )
 
 
-@pytest.mark.requirement("handle.official")
 def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         accounts = Accounts(here.store, here.clock, here.vault, policy="open")
@@ -273,7 +272,6 @@ def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> N
     run(body, tmp_path)
 
 
-@pytest.mark.requirement("handle.official")
 def test_whoever_has_an_official_name_keeps_it(tmp_path: Path) -> None:
     async def body(here: World) -> None:
         accounts = Accounts(here.store, here.clock, here.vault, policy="open")

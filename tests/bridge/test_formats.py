@@ -29,12 +29,12 @@ class App:
         self.handle = handle
         self.token = token
         self.hub = SideHub(there.url, token)
-        there._stack.push_async_exit(self.hub)
 
     @classmethod
     async def joining(cls, there: Town, handle: str) -> App:
         made = await there.hub.accounts.register(handle, also=there.hub.mail.welcome)
         app = cls(there, handle, made.token)
+        await there._stack.enter_async_context(app.hub)
         await app.hub.call("msg/set_profile", client_public_key=encode(bytes(app.key.public_key)))
         return app
 

@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Event, Missed
 
 
-@pytest.mark.requirement("bus.bounded")
 def test_a_queue_is_bounded_by_bytes_as_well() -> None:
     async def body() -> None:
         bus = MemoryBus(max_event=100, max_queued=1000, max_queued_bytes=250)

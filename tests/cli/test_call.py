@@ -20,8 +20,6 @@ from tests.harness import run
 from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
 
-pytestmark = pytest.mark.requirement("proxy.call-by-hand")
-
 Run = Callable[..., Ran]
 PATH = str(Path(call_server.__file__))
 ERAS = ("handshake", "stateless")

@@ -105,7 +105,6 @@ MANY: dict[str, Any] = {
 }
 
 
-@pytest.mark.requirement("names.lint-order")
 def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in_one_line(
     lint: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -55,7 +55,6 @@ def data(tmp_path: Path, made: Path) -> Path:
     return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
 
 
-@pytest.mark.requirement("hub.people", "hub.rooms-listed", "hub.audit-table")
 def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert data.is_dir()
     rows = [line.split() for line in folkmoot("people").out.splitlines()]
@@ -101,7 +100,6 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert "already exists" in folkmoot("audit", "--export", "lines.jsonl").err
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
     start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -170,7 +168,6 @@ def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path
     assert json.loads(folkmoot("audit", "--by", "operator", "--json").out) == {"lines": []}
 
 
-@pytest.mark.requirement("hub.first-account")
 def test_the_operator_makes_the_first_account_whatever_is_set(
     start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path
 ) -> None:
@@ -202,7 +199,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
         )
 
 
-@pytest.mark.requirement("credentials.operate", "hub.audit-table")
+@pytest.mark.requirement("credentials.operate")
 def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
     folkmoot: Run, data: Path
 ) -> None:
@@ -228,7 +225,6 @@ def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
         assert why in refused.err
 
 
-@pytest.mark.requirement("hub.suspended")
 @both_eras
 def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -273,7 +269,6 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
     run(main())
 
 
-@pytest.mark.requirement("hub.people")
 def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:

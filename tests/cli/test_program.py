@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
+from docs.pages.commands import EXIT_CODE_MEANINGS
 from folkmoot import __version__
 from folkmoot.cli import program, serve
 from folkmoot.cli.output import (
     ENDS,
-    MEANINGS,
     ExitCode,
     exit_code,
 )
@@ -122,7 +122,6 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
     assert ran.err.startswith("Usage: folkmoot")
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize(
     ("arguments", "message", "command"),
     [
@@ -162,7 +161,6 @@ def test_a_wrong_command_line_is_one_line_and_where_to_look(
     assert ran.err == f"folkmoot: error: {message}\nTry '{command} --help'.\n"
 
 
-@pytest.mark.requirement("error.no-traceback")
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +175,6 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
         program.run(["config", "show"])
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize(
     ("damaged", "told"),
     [
@@ -267,7 +264,7 @@ def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
 
 
 def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
-    assert set(MEANINGS) == set(ExitCode)
+    assert set(EXIT_CODE_MEANINGS) == set(ExitCode)
     assert set(ENDS.values()) <= set(ExitCode)
     for error in e.ERRORS.values():
         assert exit_code(error.__new__(error)) in set(ExitCode)

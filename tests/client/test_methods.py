@@ -60,7 +60,6 @@ def example(schema: dict[str, Any]) -> Any:
     return values[schema["type"]] if "type" in schema else {}
 
 
-@pytest.mark.requirement("client.methods")
 @every_method
 def test_a_method_asks_what_its_route_takes(name: str) -> None:
     each: Endpoint = METHODS[name]
@@ -95,7 +94,6 @@ async def hub_of(here: House, handle: str) -> Hub:
     return Hub(here.hub.base_url, (await here.hub.accounts.register(handle)).token)
 
 
-@pytest.mark.requirement("client.methods")
 def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -129,7 +127,6 @@ def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("client.methods")
 def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

@@ -326,7 +326,6 @@ def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Pat
     run(main())
 
 
-@pytest.mark.requirement("client.history")
 def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
     async def main() -> None:
         async with square(tmp_path) as here:
@@ -361,7 +360,6 @@ def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("client.history")
 def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
     tmp_path: Path,
 ) -> None:

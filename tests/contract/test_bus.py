@@ -68,7 +68,6 @@ def test_events_come_in_the_order_of_publication_to_every_subscriber(open_bus: O
     with_bus(open_bus, body)
 
 
-@pytest.mark.requirement("bus.encodes")
 def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(
     open_bus: OpenBus,
 ) -> None:
@@ -107,7 +106,6 @@ def test_an_event_over_the_size_limit_is_refused(open_bus: OpenBus) -> None:
     with_bus(open_bus, body)
 
 
-@pytest.mark.requirement("bus.bounded")
 def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenBus) -> None:
     async def body(bus: Bus) -> None:
         slow = await bus.subscribe("a")
@@ -121,7 +119,6 @@ def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenB
     with_bus(open_bus, body)
 
 
-@pytest.mark.requirement("bus.bounded")
 def test_a_slow_subscriber_costs_the_others_nothing(open_bus: OpenBus) -> None:
     async def body(bus: Bus) -> None:
         await bus.subscribe("a")
@@ -205,7 +202,6 @@ def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
     with_bus(open_bus, body)
 
 
-@pytest.mark.requirement("bus.listeners-first")
 def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
     open_bus: OpenBus,
 ) -> None:

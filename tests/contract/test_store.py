@@ -52,7 +52,6 @@ def test_what_was_written_is_read_as_soon_as_the_write_was_answered(
     with_store(open_store, tmp_path, body)
 
 
-@pytest.mark.requirement("store.one-transaction-per-action")
 def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
@@ -291,7 +290,6 @@ def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path)
     with_store(open_store, tmp_path, body)
 
 
-@pytest.mark.requirement("store.readers-see-committed")
 def test_a_read_sees_one_view_however_many_statements_it_runs(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
@@ -332,7 +330,6 @@ def heard_from(store: Store) -> list[Event]:
     return heard
 
 
-@pytest.mark.requirement("store.publishes-after-commit")
 def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
@@ -351,7 +348,6 @@ def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_
     with_store(open_store, tmp_path, body)
 
 
-@pytest.mark.requirement("store.publishes-after-commit")
 def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
@@ -374,7 +370,6 @@ def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
     with_store(open_store, tmp_path, body)
 
 
-@pytest.mark.requirement("store.publishes-after-commit")
 def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
     open_store: OpenStore, tmp_path: Path
 ) -> None:

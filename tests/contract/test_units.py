@@ -33,8 +33,6 @@ from tests.gateway.support import tool
 from tests.mail.support import BOOKS, NOON, StillClock
 from tests.rooms.storehouse import record
 
-pytestmark = pytest.mark.requirement("store.many-writers")
-
 SECONDS = 300
 KEY = MasterKey(bytes(range(32)))
 OTHER_KEY = MasterKey(bytes(range(1, 33)))

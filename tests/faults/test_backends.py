@@ -31,7 +31,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone", "gateway.restarted-backend")
 def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(
     era: str, tmp_path: Path
 ) -> None:
@@ -61,7 +60,6 @@ def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(
 
 @pytest.mark.long
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone", "gateway.restarted-backend")
 def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(
     era: str, tmp_path: Path
 ) -> None:
@@ -88,7 +86,6 @@ def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(
 
 @pytest.mark.long
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(
     era: str, tmp_path: Path
 ) -> None:
@@ -105,7 +102,6 @@ def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(
 
 @pytest.mark.long
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with trouble(tmp_path, era) as at:
@@ -122,7 +118,6 @@ def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_
 
 @pytest.mark.long
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone")
 def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(
     era: str, tmp_path: Path
 ) -> None:
@@ -140,7 +135,6 @@ def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(
     run(main())
 
 
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_lies_about_its_schemas_spoils_no_list_and_is_passed_on_as_it_is(
     tmp_path: Path,
 ) -> None:
@@ -164,7 +158,6 @@ def test_a_server_that_lies_about_its_schemas_spoils_no_list_and_is_passed_on_as
 
 
 @both_kinds
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_tool_that_changes_is_held_back_until_the_operator_accepts_it(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -204,7 +197,7 @@ def test_a_tool_that_changes_is_held_back_until_the_operator_accepts_it(
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.tools-aggregated", "gateway.one-alone")
+@pytest.mark.requirement("gateway.tools-aggregated")
 def test_ten_thousand_tools_over_many_pages_are_all_listed_and_can_be_called(
     tmp_path: Path,
 ) -> None:
@@ -225,7 +218,6 @@ def test_ten_thousand_tools_over_many_pages_are_all_listed_and_can_be_called(
     run(main())
 
 
-@pytest.mark.requirement("gateway.one-alone", "gateway.down-backend", "gateway.restarted-backend")
 def test_a_server_that_dies_at_every_start_is_told_of_and_used_once_it_starts(
     tmp_path: Path,
 ) -> None:

@@ -106,7 +106,6 @@ def restartable() -> Iterator[Restartable]:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.restarted-backend")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
     era: str, tmp_path: Path
@@ -147,7 +146,6 @@ def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(
     tmp_path: Path,
 ) -> None:
@@ -164,7 +162,6 @@ def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_ca
     run(main(), 250)
 
 
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
     async def main() -> None:
         async with trouble(tmp_path) as at:
@@ -179,7 +176,6 @@ def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path) -> None:
     spec = flawed("flawed", tmp_path / "flawed")
     folder = tmp_path / "data"

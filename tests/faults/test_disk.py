@@ -27,7 +27,6 @@ def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize("room", [0, 20, 4096, 20_000])
 def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_is(
     tmp_path: Path, room: int

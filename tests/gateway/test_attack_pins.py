@@ -51,7 +51,6 @@ def test_a_tool_that_comes_back_under_a_name_that_is_the_same_here_has_changed(
     run(main())
 
 
-@pytest.mark.requirement("gateway.pinned-prompts")
 def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_accepted(
     tmp_path: Path,
 ) -> None:

@@ -111,7 +111,6 @@ def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path: Path) -> No
     assert before.tool("mail:read_file") is not None
 
 
-@pytest.mark.requirement("gateway.down-backend")
 def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path: Path) -> None:
     catalogue = catalogue_of(
         tmp_path, {"docs": "It is away.", "new": "Not yet."}, docs=OFFER, mail=OFFER
@@ -134,7 +133,6 @@ def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path) -> None:
         assert catalogue.resource(nobodys) is None
 
 
-@pytest.mark.requirement("gateway.titles")
 def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path: Path) -> None:
     offer = Inventory(
         tools=(

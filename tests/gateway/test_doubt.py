@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.core.ports import Tx
 from tests.gateway.rights_support import CALL, FILES, READ_FILES, Office, office, spec
 
 KIND = f"{CALL}:files:read_file"
-
-pytestmark = pytest.mark.requirement("nodes.doubt")
 
 
 def doubt(hub: Office) -> None:

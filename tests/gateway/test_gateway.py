@@ -39,7 +39,6 @@ def test_what_each_backend_offers_is_listed_together_and_changes_are_told(tmp_pa
     run(main())
 
 
-@pytest.mark.requirement("gateway.down-backend")
 def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
     tmp_path: Path,
 ) -> None:

@@ -342,7 +342,6 @@ def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path) -> Non
     run(body())
 
 
-@pytest.mark.requirement("nodes.revocation")
 def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(
     tmp_path: Path,
 ) -> None:

@@ -393,7 +393,6 @@ def test_the_table_of_everyone_comes_in_pages(
     office(body, tmp_path, spec(FILES, GITHUB, **tables))
 
 
-@pytest.mark.requirement("nodes.revocation")
 def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
     tmp_path: Path,
 ) -> None:

@@ -135,7 +135,6 @@ def test_a_changed_tool_is_refused_until_it_is_accepted(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("gateway.valid-results")
 def test_an_answer_that_is_no_valid_result_is_an_error_for_the_caller_and_the_audit_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,7 +155,6 @@ def test_an_answer_that_is_no_valid_result_is_an_error_for_the_caller_and_the_au
         run(main())
 
 
-@pytest.mark.requirement("gateway.instructions")
 def test_changed_instructions_are_held_back_until_they_are_accepted(tmp_path: Path) -> None:
     async def main() -> None:
         async with behind(tmp_path) as hub:
@@ -182,7 +180,6 @@ def test_changed_instructions_are_held_back_until_they_are_accepted(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("gateway.instructions")
 def test_instructions_that_came_later_are_held_and_those_of_an_older_hub_are_not(
     tmp_path: Path,
 ) -> None:
@@ -205,7 +202,6 @@ def test_instructions_that_came_later_are_held_and_those_of_an_older_hub_are_not
     run(main())
 
 
-@pytest.mark.requirement("gateway.instructions")
 def test_instructions_are_joined_by_namespace_bounded_and_told_to_whom_they_are_for(
     tmp_path: Path,
 ) -> None:
@@ -290,7 +286,6 @@ def test_an_error_of_the_backends_own_is_passed_on_with_the_callers_id(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("gateway.down-backend")
 def test_a_backend_that_is_down_is_an_error_and_never_an_empty_success(tmp_path: Path) -> None:
     async def main() -> None:
         async with behind(tmp_path) as hub:

@@ -295,7 +295,7 @@ async def visit(folder: Path) -> AsyncIterator[Visit]:
         yield Visit(hub, http, bob, ann)
 
 
-@pytest.mark.requirement("hub.deny-everywhere", "hub.deny-in-rooms", "rest.policy")
+@pytest.mark.requirement("hub.deny-everywhere")
 @pytest.mark.parametrize(
     "deny",
     [
@@ -394,7 +394,6 @@ def test_without_a_deny_every_way_is_open(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("hub.deny-at-once")
 @pytest.mark.parametrize("deny", [f"!{TOOL}:room/join", f"!{TOOL}:room/read", "!mcp.request.*"])
 def test_a_deny_ends_open_connections_at_once(deny: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -408,7 +407,6 @@ def test_a_deny_ends_open_connections_at_once(deny: str, tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("hub.deny-at-once")
 def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path: Path) -> None:
     async def main() -> None:
         async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
@@ -428,7 +426,6 @@ def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path: Path)
 
 
 @pytest.mark.one_node("counts who waits in the room")
-@pytest.mark.requirement("hub.deny-at-once")
 def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: Path) -> None:
     async def main() -> None:
         async with visit(tmp_path) as there:
@@ -456,7 +453,7 @@ def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: P
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@pytest.mark.requirement("hub.deny-everywhere", "hub.deny-at-once")
+@pytest.mark.requirement("hub.deny-everywhere")
 @both_eras
 def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -487,7 +484,6 @@ def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.requirement("hub.deny-in-rooms")
 def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
     async def main() -> None:
         async with visit(tmp_path) as there:
@@ -510,7 +506,6 @@ def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("hub.deny-in-rooms")
 def test_what_the_hub_allows_widens_no_right_in_a_room(tmp_path: Path) -> None:
     async def main() -> None:
         async with visit(tmp_path) as there:

@@ -57,7 +57,6 @@ def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("recovery.failures-outlive-a-restart")
 def test_failures_outlive_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         wrong = {"token": "sk_" + "0" * 64}
@@ -190,7 +189,6 @@ class Counting:
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-@pytest.mark.requirement("rate.missed-handles")
 def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> None:
     async def main() -> None:
         clock = Later()
@@ -229,7 +227,6 @@ def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> No
     run(main())
 
 
-@pytest.mark.requirement("rate.missed-handles")
 def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path) -> None:
     async def main() -> None:
         rates = {"refused_handles_per_hour": 3}

@@ -83,7 +83,6 @@ def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
     run(main())
 
 
-@pytest.mark.requirement("auth.invalid-token-connects")
 def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -108,7 +107,6 @@ def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(tmp_pat
     run(main())
 
 
-@pytest.mark.requirement("auth.invalid-token-connects")
 def test_whose_account_is_suspended_is_told_so_when_they_connect(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:

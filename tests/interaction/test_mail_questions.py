@@ -23,7 +23,7 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
 
 
 @both_eras
-@pytest.mark.requirement("mcp.input-required", "mcp.asks-before-deleting")
+@pytest.mark.requirement("mcp.input-required")
 def test_the_user_confirms_the_end_of_an_account(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -51,7 +51,6 @@ def test_the_user_confirms_the_end_of_an_account(era: str, tmp_path: Path) -> No
 
 
 @both_eras
-@pytest.mark.requirement("mcp.asks-before-deleting")
 def test_the_user_is_asked_whatever_the_assistant_confirms(era: str, tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path, era) as there:
@@ -102,7 +101,6 @@ def test_nobody_is_asked_who_cannot_be(era: str, tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("mcp.asks-before-deleting")
 def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path) -> None:
     async def refuse(_: Any, __: Any) -> types.ErrorData:
         return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")

@@ -70,7 +70,6 @@ def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> Non
 PASSED_ON = {"x-forwarded-for": "203.0.113.7"}
 
 
-@pytest.mark.requirement("rate.register-direct")
 @pytest.mark.parametrize(
     ("hub", "headers", "counted"),
     [

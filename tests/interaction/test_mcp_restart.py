@@ -47,7 +47,6 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -63,7 +62,6 @@ def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
@@ -76,7 +74,6 @@ def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
         port = free_port()
@@ -207,7 +204,6 @@ def test_a_session_is_not_revived_long_after_it_was_used(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -236,7 +232,7 @@ def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("mcp.session-outlives-restart", "mcp.unknown-session")
+@pytest.mark.requirement("mcp.unknown-session")
 def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -256,7 +252,6 @@ def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path:
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-@pytest.mark.requirement("mcp.session-outlives-restart", "edge.sessions-total")
 def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -339,7 +334,6 @@ def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.one_node("looks into the session")
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
     async def main() -> None:
         declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}

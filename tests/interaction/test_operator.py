@@ -170,7 +170,7 @@ def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Pa
 
 
 @pytest.mark.one_node("nodes of one process have one log")
-@pytest.mark.requirement("console.operator", "console.people", "operator.audited")
+@pytest.mark.requirement("operator.audited")
 def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
     tmp_path: Path,
 ) -> None:

@@ -639,7 +639,7 @@ def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: 
     run(main())
 
 
-@pytest.mark.requirement("room.guest-rights", "room.invite-kinds")
+@pytest.mark.requirement("room.invite-kinds")
 def test_a_guest_is_invited_with_rights_and_nobody_else_sees_the_token(tmp_path: Path) -> None:
     async def main() -> None:
         async with hub_with(tmp_path, people=("boss", "observer")) as there:

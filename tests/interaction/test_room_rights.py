@@ -86,7 +86,6 @@ def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("capability.of-the-absent")
 @pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
 def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path: Path, how: str) -> None:
     async def main() -> None:
@@ -255,7 +254,6 @@ def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(tmp_path
     run(main())
 
 
-@pytest.mark.requirement("room.owners")
 def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
     async def main() -> None:
         async with square(tmp_path) as there:
@@ -296,7 +294,6 @@ def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("room.owners")
 def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
     async def main() -> None:
         async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
@@ -328,7 +325,6 @@ def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("room.patch-grants")
 def test_the_grants_of_a_change_take_the_place_of_those_until_now(tmp_path: Path) -> None:
     async def main() -> None:
         async with square(tmp_path) as there:

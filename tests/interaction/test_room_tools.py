@@ -280,7 +280,6 @@ def test_one_who_leaves_while_waiting_is_waited_for_no_longer(era: str, tmp_path
     run(main())
 
 
-@pytest.mark.requirement("room.call-cancelled")
 @both_eras
 def test_a_call_that_is_cancelled_ends_at_the_agent_and_its_progress_is_relayed(
     era: str, tmp_path: Path

@@ -105,7 +105,6 @@ def tool_of(way: Way) -> str:
     return next((name for name in own if name != "room/post"), own[0])
 
 
-@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
 @pytest.mark.parametrize(
     "rule",
     [
@@ -161,7 +160,6 @@ def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
     run(main())
 
 
-@pytest.mark.requirement("rules.everywhere")
 def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> None:
     action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
 
@@ -178,7 +176,6 @@ def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> N
     run(main())
 
 
-@pytest.mark.requirement("rules.callers")
 def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path) -> None:
     async def main() -> None:
         async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
@@ -256,7 +253,6 @@ async def denied(there: Square, capability: Any) -> None:
     await there.hub.behind.granting.grant("ann", [capability])
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors", "rules.everywhere")
 @pytest.mark.parametrize(
     "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
 )
@@ -272,7 +268,6 @@ def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
     run(main())
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
 @pytest.mark.parametrize(
     ("change", "deny"), [(other_tool, "room/list"), (no_arguments, "room/show")]
 )
@@ -288,7 +283,6 @@ def test_policy_judges_the_rest_call_that_an_interceptor_made(
     run(main())
 
 
-@pytest.mark.requirement("rules.everywhere")
 def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
     async def main() -> None:
         def at_most(number: int) -> Callable[[Request], Verdict]:
@@ -320,7 +314,7 @@ def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("room.interceptors-never-rewrite", "rules.everywhere")
+@pytest.mark.requirement("room.interceptors-never-rewrite")
 def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
     tmp_path: Path,
 ) -> None:
@@ -354,7 +348,6 @@ async def while_held(
     return await answering
 
 
-@pytest.mark.requirement("rules.callers", "hub.deny-at-once")
 @pytest.mark.parametrize(
     "change",
     [

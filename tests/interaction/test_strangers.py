@@ -51,7 +51,6 @@ async def sent(there: Meeting, body: bytes, headers: dict[str, str]) -> Answer:
     return await there.post(body, headers=headers)
 
 
-@pytest.mark.requirement("edge.anonymous-body")
 def test_a_large_body_is_read_only_from_those_who_are_signed_in(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -72,7 +71,6 @@ def test_a_large_body_is_read_only_from_those_who_are_signed_in(tmp_path: Path) 
 
 
 @pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
-@pytest.mark.requirement("edge.anonymous-body")
 def test_a_session_that_registered_is_signed_in_without_a_token(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -91,7 +89,6 @@ def test_a_session_that_registered_is_signed_in_without_a_token(tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.requirement("edge.values", "edge.batch")
 def test_crafted_messages_are_refused_without_being_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +123,6 @@ def test_crafted_messages_are_refused_without_being_decoded(
     run(main())
 
 
-@pytest.mark.requirement("edge.values")
 def test_those_who_are_signed_in_may_send_ten_times_as_many_values(tmp_path: Path) -> None:
     async def main() -> None:
         async with meeting(tmp_path) as there:
@@ -141,7 +137,6 @@ def test_those_who_are_signed_in_may_send_ten_times_as_many_values(tmp_path: Pat
     run(main())
 
 
-@pytest.mark.requirement("edge.declared")
 def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
@@ -177,7 +172,6 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-@pytest.mark.requirement("edge.sessions-total")
 def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path: Path) -> None:
     async def main() -> None:
         # Room for 42, five of them strangers'.
@@ -203,7 +197,6 @@ def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("edge.reserve", "edge.arriving")
 def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path) -> None:
     async def main() -> None:
         few = {"max_connections": 100, "max_connections_per_address": 30}

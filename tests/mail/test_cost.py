@@ -115,7 +115,6 @@ async def steps_with(folder: Path, count: int) -> dict[str, int]:
             return {name: await meter.measure(action) for name, action in actions.items()}
 
 
-@pytest.mark.requirement("inbox.flat")
 def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path: Path) -> None:
     few = asyncio.run(steps_with(new_folder(tmp_path, "few"), FEW))
     many = asyncio.run(steps_with(new_folder(tmp_path, "many"), MANY))
@@ -124,7 +123,6 @@ def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path: P
     assert grown == {}
 
 
-@pytest.mark.requirement("inbox.flat")
 def test_the_place_of_a_second_is_found_by_halving(tmp_path: Path) -> None:
     async def steps(folder: Path, count: int) -> int:
         with metered() as meter:
@@ -140,7 +138,6 @@ def test_the_place_of_a_second_is_found_by_halving(tmp_path: Path) -> None:
     assert many < few * 2
 
 
-@pytest.mark.requirement("inbox.flat")
 def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path: Path) -> None:
     async def run() -> list[int]:
         with metered() as meter:

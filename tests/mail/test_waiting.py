@@ -255,7 +255,6 @@ def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite("reads its file")
-@pytest.mark.requirement("pipeline.commit-then-publish")
 def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
     async def body(office: PostOffice) -> None:
         alice, _ = await office.people("alice", "bob")

@@ -87,12 +87,10 @@ async def unload(here: House) -> None:
         ({"readOnlyHint": True, "openWorldHint": True}, "reads"),
     ],
 )
-@pytest.mark.requirement("asks.order")
 def test_the_risk_of_a_tool_is_what_it_says_of_itself(annotations: Any, risk: str) -> None:
     assert risk_of(annotations) == risk
 
 
-@pytest.mark.requirement("asks.order")
 def test_what_destroys_comes_before_what_acts_and_what_reads_comes_last() -> None:
     assert RISKS == ("destroys", "unknown", "acts", "changes", "reads")
     assert riskiest("reads", "unknown", "changes") == "unknown"
@@ -100,7 +98,6 @@ def test_what_destroys_comes_before_what_acts_and_what_reads_comes_last() -> Non
     assert risk_of_method("sampling/createMessage") == "unknown"
 
 
-@pytest.mark.requirement("asks.rooms")
 def test_proposals_of_all_rooms_wait_for_those_who_may_decide_and_no_room_is_loaded(
     tmp_path: Path,
 ) -> None:
@@ -158,7 +155,6 @@ def test_proposals_of_all_rooms_wait_for_those_who_may_decide_and_no_room_is_loa
     run(main())
 
 
-@pytest.mark.requirement("asks.rooms")
 def test_a_room_in_memory_and_a_room_of_an_older_hub_are_listed_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -182,7 +178,6 @@ def test_a_room_in_memory_and_a_room_of_an_older_hub_are_listed_too(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("asks.decided")
 def test_what_someone_decided_is_kept_with_what_came_of_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -243,7 +238,6 @@ def test_what_someone_decided_is_kept_with_what_came_of_it(tmp_path: Path) -> No
     run(main())
 
 
-@pytest.mark.requirement("asks.decided")
 def test_an_approval_that_a_restart_came_between_is_answered_all_the_same(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -281,7 +275,6 @@ def calling(name: str) -> Request:
     return Request(id=1, method="tools/call", params={"name": name, "arguments": {"to": "bob"}})
 
 
-@pytest.mark.requirement("asks.operators", "asks.order")
 def test_operators_also_decide_on_held_messages_and_changed_tools(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -382,7 +375,6 @@ def test_operators_also_decide_on_held_messages_and_changed_tools(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("asks.events")
 def test_whoever_follows_hears_that_something_waits_or_that_they_may_do_more(
     tmp_path: Path,
 ) -> None:
@@ -410,7 +402,6 @@ def test_whoever_follows_hears_that_something_waits_or_that_they_may_do_more(
     run(main())
 
 
-@pytest.mark.requirement("asks.rooms")
 def test_a_model_lists_what_waits_and_is_told_that_the_words_are_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

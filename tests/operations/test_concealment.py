@@ -69,7 +69,6 @@ async def spied(folder: Path, spy: Spy, **values: object) -> AsyncIterator[House
         yield House(hub)
 
 
-@pytest.mark.requirement("operations.secrets")
 @every_row
 def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
     takes = {row.takes}
@@ -86,7 +85,6 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
     assert {*row.secret} <= names | {field.name for field in msgspec.structs.fields(row.gives)}
 
 
-@pytest.mark.requirement("operations.secrets")
 def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,7 +146,6 @@ def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
     run(main())
 
 
-@pytest.mark.requirement("operations.secrets")
 @both_eras
 def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
     era: str, tmp_path: Path
@@ -194,7 +191,6 @@ def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
     assert b"recover" in written
 
 
-@pytest.mark.requirement("operations.secrets")
 def test_a_stopped_call_has_no_secret_in_the_audit_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,7 +218,6 @@ def shown_and_left(message: Any, change: Any) -> tuple[Any, Any]:
     return shown, concealed.reveal(concealed.envelope.with_message(change(shown))).message
 
 
-@pytest.mark.requirement("operations.secrets")
 def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_else() -> None:
     def with_params(**changes: Any) -> Any:
         return lambda shown: replace(shown, params={**shown.params, **changes})

@@ -528,7 +528,6 @@ def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(tmp_path:
     at_work(tmp_path, body)
 
 
-@pytest.mark.requirement("asks.reason")
 @pytest.mark.parametrize("durable", [True, False])
 def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
     tmp_path: Path, durable: bool

@@ -24,8 +24,6 @@ from tests.harness import run
 from tests.mcp_harness import until
 from tests.peers.gateway import fronted, guest, token_of
 
-pytestmark = pytest.mark.requirement("gateway.isolation")
-
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or ""
 SOMEONE = "nobody"
 PROBE = r"""

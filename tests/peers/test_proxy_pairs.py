@@ -68,7 +68,7 @@ def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> Non
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), COVERING)
 def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
     front: Transport, back: Transport
@@ -77,7 +77,7 @@ def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), OTHERS)
 def test_a_client_gets_the_same_through_every_other_pair_of_transports(
     front: Transport, back: Transport
@@ -86,7 +86,7 @@ def test_a_client_gets_the_same_through_every_other_pair_of_transports(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
+@pytest.mark.requirement("mcp.eras-bridged")
 def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
     async def main(server: Place) -> None:
         ears, progress = Ears(), []
@@ -126,7 +126,6 @@ def text_of(result: Any) -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("front", TRANSPORTS)
 def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_path: Path) -> None:
     folder = tmp_path / "files"
@@ -156,7 +155,6 @@ TYPESCRIPT = Path(__file__).parent / "everything.mjs"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("back", ["http", "stdio"])
 def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
     back: Transport, tmp_path: Path

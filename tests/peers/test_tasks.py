@@ -87,7 +87,6 @@ def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_p
         run(main(server), 240)
 
 
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_a_tool_is_run_as_a_task_through_the_proxy(transport: Transport, tmp_path: Path) -> None:
     async def main(server: Place) -> None:

@@ -175,7 +175,6 @@ def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> No
     run(main())
 
 
-@pytest.mark.requirement("proxy.held-told")
 def test_a_held_answer_is_shown_with_the_tool_that_was_called(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -358,7 +357,6 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
     return {**members(message), **changes}
 
 
-@pytest.mark.requirement("proxy.held-edited")
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
@@ -394,7 +392,6 @@ def never(path: str) -> str:
     )
 
 
-@pytest.mark.requirement("proxy.held-edited")
 def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_held_it() -> None:
     ask = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
     earlier = loaded(never("/first"))
@@ -427,13 +424,11 @@ def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_
     run(main())
 
 
-@pytest.mark.requirement("proxy.held-edited")
 def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all() -> None:
     with pytest.raises(e.CommandInvalid, match="never edited"):
         edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
 
 
-@pytest.mark.requirement("proxy.held-edited")
 def test_the_command_line_shows_edits_and_releases_a_message(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,7 +474,6 @@ def test_the_command_line_shows_edits_and_releases_a_message(
     run(main())
 
 
-@pytest.mark.requirement("proxy.held-told")
 def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -79,7 +79,7 @@ async def check_use(client: Client) -> None:
     assert progress == [(1, 2, None)]
 
 
-@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
+@pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("era", OTHER)
 def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
     async def main() -> None:

@@ -66,9 +66,7 @@ def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
     run(main())
 
 
-@pytest.mark.requirement(
-    "proxy.direction-set-at-entry", "proxy.direction-routes", "proxy.passes-everything"
-)
+@pytest.mark.requirement("proxy.direction-set-at-entry", "proxy.direction-routes")
 def test_cancellation_and_progress_go_both_ways_by_where_they_entered() -> None:
     async def main() -> None:
         async with Scene().running() as scene:

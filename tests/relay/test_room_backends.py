@@ -543,7 +543,6 @@ class Censor:
         return CONTINUE
 
 
-@pytest.mark.requirement("audit.withheld")
 def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

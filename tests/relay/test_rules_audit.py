@@ -59,7 +59,6 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [{"action": record.getMessage(), **vars(record)} for record in found]
 
 
-@pytest.mark.requirement("audit.rules", "audit.withheld")
 @both_eras
 def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -98,7 +97,6 @@ def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     assert all(len(it["arguments_hash"]) == 32 for it in lines)
 
 
-@pytest.mark.requirement("audit.rules")
 @pytest.mark.parametrize("way", ["websocket", "rest"])
 def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -128,7 +126,6 @@ def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     assert line["detail"] == {"error": "blocked"}
 
 
-@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
 def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

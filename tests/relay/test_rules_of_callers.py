@@ -83,7 +83,6 @@ async def held(there: Meeting) -> int:
     return waiting.list()[0].id
 
 
-@pytest.mark.requirement("rules.callers")
 @both_eras
 def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
     async def main() -> None:
@@ -115,7 +114,6 @@ def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rules.callers")
 def test_rules_name_who_speaks_in_a_room(tmp_path: Path) -> None:
     async def main() -> None:
         hub = tmp_path / "hub"
@@ -131,7 +129,6 @@ def test_rules_name_who_speaks_in_a_room(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rules.callers")
 @both_eras
 @pytest.mark.parametrize("change", ["suspended", "renamed", "left"])
 def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
@@ -164,7 +161,7 @@ def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_h
     run(main())
 
 
-@pytest.mark.requirement("rules.callers", "invite.page-form")
+@pytest.mark.requirement("invite.page-form")
 def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
     async def main() -> None:
         hub = tmp_path / "hub"

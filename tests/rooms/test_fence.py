@@ -290,7 +290,6 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
             rooms._live.end(record.id, e.RoomUnavailable("the end"))
 
 
-@pytest.mark.requirement("nodes.fence")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
 def test_what_a_replaced_owner_does_leaves_no_trace_in_any_order(
@@ -320,7 +319,6 @@ def test_without_the_fence_the_two_would_differ(
     run(main())
 
 
-@pytest.mark.requirement("nodes.fence")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 def test_whoever_was_replaced_is_told_and_closes_its_connections(
@@ -348,7 +346,6 @@ def test_whoever_was_replaced_is_told_and_closes_its_connections(
     run(main())
 
 
-@pytest.mark.requirement("nodes.fence")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_room_that_is_taken_while_it_is_loaded_has_its_index_left_alone(
     tmp_path: Path, version: int
@@ -379,7 +376,6 @@ def test_a_room_that_is_taken_while_it_is_loaded_has_its_index_left_alone(
     run(main())
 
 
-@pytest.mark.requirement("nodes.fence")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("act", [trim, trim_shares], ids=lambda act: act.__name__)
 def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
@@ -411,7 +407,6 @@ def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
     run(main())
 
 
-@pytest.mark.requirement("nodes.owners")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
     tmp_path: Path, version: int
@@ -448,7 +443,6 @@ def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
     run(main())
 
 
-@pytest.mark.requirement("nodes.owners")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_of_many_who_take_a_room_at_once_one_gets_it(tmp_path: Path, version: int) -> None:
     async def main() -> None:
@@ -467,7 +461,6 @@ def test_of_many_who_take_a_room_at_once_one_gets_it(tmp_path: Path, version: in
     run(main())
 
 
-@pytest.mark.requirement("nodes.sweeps")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(
     tmp_path: Path, version: int
@@ -503,7 +496,6 @@ def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(
     run(main())
 
 
-@pytest.mark.requirement("nodes.owners")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_rooms_of_a_hub_that_stops_are_free_at_once(tmp_path: Path, version: int) -> None:
     async def main() -> None:

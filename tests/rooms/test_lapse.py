@@ -122,7 +122,6 @@ def asking(number: int) -> bytes:
     return envelope("mcp.request.tools/list", payload, to=["echo"])
 
 
-@pytest.mark.requirement("nodes.leases")
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 @pytest.mark.parametrize("lapses", [0, 1], ids=["before", "after-the-commit"])
 def test_a_backend_is_asked_although_the_lease_lapsed(
@@ -143,7 +142,6 @@ def test_a_backend_is_asked_although_the_lease_lapsed(
     run(main())
 
 
-@pytest.mark.requirement("nodes.asked-once", "nodes.fulfilled-once")
 def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(tmp_path: Path) -> None:
     async def main() -> None:
         async with sole_hub(tmp_path) as hub:
@@ -159,7 +157,6 @@ def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("nodes.asked-once")
 def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carried_out(
     tmp_path: Path,
 ) -> None:
@@ -177,7 +174,6 @@ def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carrie
     run(main())
 
 
-@pytest.mark.requirement("nodes.asked-once")
 def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(tmp_path: Path) -> None:
     async def main() -> None:
         async with sole_hub(tmp_path) as hub:
@@ -201,7 +197,6 @@ def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(tmp_path: 
     run(main())
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(tmp_path: Path) -> None:
     async def main() -> None:
         async with sole_hub(tmp_path) as hub:
@@ -216,7 +211,6 @@ def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> None:
     async def main() -> None:
         async with sole_hub(tmp_path) as hub:
@@ -229,7 +223,6 @@ def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> N
     run(main())
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_room_in_memory_outlives_a_database_that_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,7 +218,6 @@ async def test_what_is_refused_elsewhere_is_told_as_here(tmp_path: Path) -> None
             await two.rooms.enter(bob, "square")
 
 
-@pytest.mark.requirement("nodes.rooms-go-on")
 @in_loop
 async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) -> None:
     async with hub(tmp_path) as many:
@@ -250,7 +249,6 @@ async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) ->
             assert seqs == list(range(seqs[0], seqs[0] + len(seqs))), "a gap, or twice"
 
 
-@pytest.mark.requirement("nodes.rooms-go-on")
 @in_loop
 async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_owner_dies(
     tmp_path: Path,
@@ -272,7 +270,6 @@ async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_own
         assert sum(b"lost-1" in bytes(one) for one in page.messages) == 1
 
 
-@pytest.mark.requirement("nodes.hand-over")
 @in_loop
 async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewhere(
     tmp_path: Path,
@@ -312,7 +309,6 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
         assert ear_b.texts == ear_c.texts == [f"t{number}" for number in range(1, said + 1)]
 
 
-@pytest.mark.requirement("nodes.drain")
 @in_loop
 async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -330,7 +326,6 @@ async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(tmp_pat
             assert isinstance(room, LiveRoom)
 
 
-@pytest.mark.requirement("nodes.unreachable")
 @in_loop
 async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
     tmp_path: Path,
@@ -405,7 +400,6 @@ async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_a
         assert ear.is_open
 
 
-@pytest.mark.requirement("nodes.asked-once")
 @in_loop
 async def test_no_backend_is_asked_of_a_room_that_was_taken_in_a_lapse(tmp_path: Path) -> None:
     async with hub(tmp_path, 1) as many:
@@ -615,7 +609,6 @@ def two_servers() -> Iterator[list[nats.NatsProcess]]:
             one.kill()
 
 
-@pytest.mark.requirement("nodes.alone")
 @in_loop
 async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_path: Path) -> None:
     with two_servers() as (one_server, other):
@@ -681,7 +674,6 @@ async def slowly_loaded(
     return record, go_on
 
 
-@pytest.mark.requirement("nodes.alone")
 @in_loop
 async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(tmp_path: Path) -> None:
     with two_servers() as (one_server, other):
@@ -737,7 +729,6 @@ async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(tmp_path: Pa
         assert one.rooms._live.get(live.room_id) is None
 
 
-@pytest.mark.requirement("nodes.alone")
 @in_loop
 async def test_nodes_that_all_lack_the_bus_keep_their_rooms(tmp_path: Path) -> None:
     server = nats.NatsProcess()

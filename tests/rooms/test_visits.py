@@ -167,7 +167,6 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
         assert await here(next_live) == ["bob"]
 
 
-@pytest.mark.requirement("nodes.fence")
 @in_loop
 async def test_a_replaced_owner_stores_no_visit_and_removes_none(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:

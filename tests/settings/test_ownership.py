@@ -14,8 +14,6 @@ from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
 from tests.harness import run
 
-pytestmark = pytest.mark.requirement("settings.files-of-others")
-
 STRANGER = 54_321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 BACKEND = '[backends.one]\ncommand = ["true"]\n'

@@ -156,7 +156,6 @@ def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path: Path) -> N
     asyncio.run(main())
 
 
-@pytest.mark.requirement("nodes.doubt")
 def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

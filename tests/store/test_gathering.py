@@ -134,7 +134,6 @@ async def take(counted: RateLimits, key: str, count: int) -> list[float | e.Rate
     return answers  # type: ignore[return-value]
 
 
-@pytest.mark.requirement("store.postgres.rates")
 def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) -> None:
     async def body(*stores: PostgresStore) -> None:
         hubs = [limits(store, Limit(50, HOUR)) for store in stores]
@@ -149,7 +148,6 @@ def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) 
     with_hubs(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.rates")
 def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
     async def body(*stores: PostgresStore) -> None:
         one, two = (limits(store, Limit(3, HOUR)) for store in stores)

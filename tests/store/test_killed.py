@@ -46,7 +46,6 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
     run(body())
 
 
-@pytest.mark.requirement("store.one-transaction-per-action")
 def test_every_acknowledged_write_of_a_killed_program_is_there_exactly_once(tmp_path: Path) -> None:
     check_rounds(tmp_path, 3)
 

@@ -60,7 +60,6 @@ def test_a_query_known_to_be_long_does_not_begin_in_the_loop(tmp_path: Path) -> 
     run(body())
 
 
-@pytest.mark.requirement("store.loop-not-blocked")
 def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(tmp_path: Path) -> None:
     async def body() -> None:
         gate = Gate()
@@ -200,7 +199,6 @@ def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pytest.Mon
     run(body())
 
 
-@pytest.mark.requirement("store.readers-see-committed")
 def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
     tmp_path: Path,
 ) -> None:

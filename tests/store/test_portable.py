@@ -109,7 +109,6 @@ def test_nothing_outside_the_store_knows_its_engine() -> None:
     assert found == []
 
 
-@pytest.mark.requirement("store.portable")
 @pytest.mark.parametrize("what", REFUSED)
 def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
     refused = re.compile(REFUSED[what])
@@ -117,7 +116,6 @@ def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
     assert found == []
 
 
-@pytest.mark.requirement("store.portable")
 def test_texts_that_are_searched_are_compared_without_case_on_both_sides() -> None:
     """SQLite's LIKE ignores case, and PostgreSQL's does not."""
     found = [text for _, text in statements() if " LIKE " in text]
@@ -129,7 +127,6 @@ def test_the_statements_that_are_looked_at_are_many() -> None:
     assert len(statements()) > 250
 
 
-@pytest.mark.requirement("store.portable")
 def test_migrations_only_add_and_use_types_that_are_the_same_everywhere() -> None:
     for migration in load_migrations()[PORTABLE_FROM - 1 :]:
         for statement in migration.statements():

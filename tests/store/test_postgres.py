@@ -70,7 +70,6 @@ def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.serializable")
 def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         first, second = await PostgresStore.open(url), await PostgresStore.open(url)
@@ -86,7 +85,6 @@ def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path)
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.serializable")
 def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
     tmp_path: Path,
 ) -> None:
@@ -137,7 +135,6 @@ END_SLEEPER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     (SELECT pid FROM pg_locks WHERE relation = 'counts'::regclass)"""
 
 
-@pytest.mark.requirement("store.postgres.lost-answer")
 @pytest.mark.parametrize("single", [False, True])
 def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: bool) -> None:
     attempts: list[int] = []
@@ -204,7 +201,6 @@ def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.one-hub")
 def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(tmp_path: Path) -> None:
     async def main(url: str) -> None:
         told: list[dict[str, Any]] = []
@@ -297,7 +293,6 @@ def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.clock")
 def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,7 +371,6 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     assert difference() == pytest.approx(ahead + 10.5, abs=1e-2)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_lease_is_measured_from_before_the_database_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,7 +402,6 @@ async def renewed(lease: nodes.NodeLease) -> None:
         await reached(lambda: lease._lease.until > until)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         store = await PostgresStore.open(url, node=node("one"))
@@ -424,7 +417,6 @@ def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) 
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_leases(
     tmp_path: Path,
 ) -> None:
@@ -447,7 +439,6 @@ def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_lease
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.drain")
 def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         pytest.importorskip("nats")
@@ -496,7 +487,6 @@ def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) 
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
     tmp_path: Path,
 ) -> None:
@@ -517,7 +507,6 @@ def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_conne
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
 @pytest.mark.parametrize("prepare", [True, False])
 def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
     tmp_path: Path, prepare: bool
@@ -558,7 +547,6 @@ def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_a_lease_is_renewed_while_all_connections_are_in_use(tmp_path: Path) -> None:
     async def body(url: str) -> None:
         store = await PostgresStore.open(url, connections=2, node=node("one", lease_seconds=3))
@@ -587,7 +575,6 @@ def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path: Path)
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
     here, there = "http://node1.internal:8420", "http://node2.internal:8420"
 
@@ -611,7 +598,6 @@ def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("nodes.clock")
 def test_a_clock_that_is_off_is_warned_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -645,7 +631,6 @@ def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: P
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.nul")
 def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
     async def look(tx: Tx) -> object:
         return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
@@ -701,7 +686,6 @@ def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None
     with_url(tmp_path, body)
 
 
-@pytest.mark.requirement("store.postgres.erasure")
 def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

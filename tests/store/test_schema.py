@@ -25,7 +25,6 @@ def database(folder: Path) -> apsw.Connection:
     return connect(path)
 
 
-@pytest.mark.requirement("store.migrations")
 def test_migrations_are_applied_in_order_and_recorded(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         assert schema_version(connection) == 0
@@ -36,7 +35,6 @@ def test_migrations_are_applied_in_order_and_recorded(tmp_path: Path) -> None:
         assert recorded.fetchall() == [(1, "first", FIRST.sha256), (2, "second", SECOND.sha256)]
 
 
-@pytest.mark.requirement("store.migrations")
 def test_a_failing_migration_is_undone_as_a_whole_and_names_file_and_statement(
     tmp_path: Path,
 ) -> None:
@@ -58,7 +56,6 @@ def test_a_database_that_is_newer_than_the_program_is_left_alone(tmp_path: Path)
             migrate(connection, [FIRST])
 
 
-@pytest.mark.requirement("store.newer-refused")
 def test_the_store_refuses_a_newer_database_and_leaves_it_as_it_is(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:

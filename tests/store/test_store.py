@@ -92,7 +92,6 @@ def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(tmp_path: Pat
     run(body())
 
 
-@pytest.mark.requirement("store.integrity")
 def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "folkmoot.db"
     path.write_bytes(b"Dear diary, " * 1000)
@@ -110,7 +109,6 @@ def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -
         inspect_database(path)
 
 
-@pytest.mark.requirement("store.integrity")
 def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_there(
     tmp_path: Path,
 ) -> None:
@@ -187,7 +185,6 @@ def test_a_full_queue_of_reads_refuses_at_once(tmp_path: Path) -> None:
     run(body())
 
 
-@pytest.mark.requirement("store.readers-see-committed")
 def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(
     tmp_path: Path,
 ) -> None:
@@ -222,7 +219,6 @@ def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_ru
     run(body())
 
 
-@pytest.mark.requirement("store.loop-not-blocked")
 def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path: Path) -> None:
     async def body() -> None:
         async with (
@@ -396,7 +392,6 @@ def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path: Path)
     assert stat.S_IMODE(victim.stat().st_mode) == 0o644
 
 
-@pytest.mark.requirement("store.bounded-memory")
 def test_a_large_database_takes_no_more_memory_than_its_page_caches(tmp_path: Path) -> None:
     pages = 2_000
 

@@ -33,9 +33,7 @@ def test_what_arrives_while_the_writer_is_busy_shares_one_commit(tmp_path: Path)
     run(body())
 
 
-@pytest.mark.requirement(
-    "store.group-commit", "store.answer-after-commit", "store.loop-not-blocked"
-)
+@pytest.mark.requirement("store.group-commit", "store.answer-after-commit")
 def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_loop_goes_on(
     tmp_path: Path,
 ) -> None:
@@ -141,7 +139,6 @@ def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(tmp_
     run(body())
 
 
-@pytest.mark.requirement("store.bounded-queue")
 def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, queue=3, readers=1) as store:

@@ -95,7 +95,6 @@ class Slow:
             self.writer.close()
 
 
-@pytest.mark.requirement("edge.anonymous-body")
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
 def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
     headers: dict[str, str],
@@ -117,7 +116,6 @@ def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
     run(main())
 
 
-@pytest.mark.requirement("edge.anonymous-body")
 def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() -> None:
     async def main() -> None:
         async with bounded() as hub:
@@ -137,7 +135,6 @@ def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() 
     run(main())
 
 
-@pytest.mark.requirement("edge.values")
 @pytest.mark.parametrize(
     "shape",
     [
@@ -162,7 +159,6 @@ def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None
     run(main())
 
 
-@pytest.mark.requirement("edge.values")
 def test_too_many_values_are_refused_before_all_of_them_have_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -176,7 +172,6 @@ def test_too_many_values_are_refused_before_all_of_them_have_come(
     run(main())
 
 
-@pytest.mark.requirement("edge.values")
 def test_text_is_no_value_however_many_commas_it_has() -> None:
     async def main() -> None:
         async with bounded() as hub:
@@ -186,7 +181,6 @@ def test_text_is_no_value_however_many_commas_it_has() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.bodies-total")
 def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
     async def main() -> None:
         held = Held()
@@ -225,7 +219,6 @@ def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.slow-body")
 def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
@@ -243,7 +236,6 @@ def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPat
     run(main())
 
 
-@pytest.mark.requirement("edge.arriving")
 def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
     async def main() -> None:
         async with bounded() as hub:
@@ -267,7 +259,6 @@ def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.arriving")
 def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
     async def main() -> None:
         async with bounded() as hub:
@@ -287,7 +278,6 @@ def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.bodies-total")
 def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
     # One of each address, that is, however many there may be of all.
     assert MAX_LINGERING > 1
@@ -310,7 +300,6 @@ def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> N
     run(main())
 
 
-@pytest.mark.requirement("edge.bodies-total")
 def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -101,7 +101,6 @@ async def shed(hub: Serving) -> float:
     return value or 0.0
 
 
-@pytest.mark.requirement("edge.shedding")
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "head", "body"])
 def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
@@ -119,7 +118,6 @@ def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
     run(main())
 
 
-@pytest.mark.requirement("edge.shedding")
 def test_the_address_with_most_idle_connections_loses_its_newest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,7 +137,6 @@ def test_the_address_with_most_idle_connections_loses_its_newest_first(
     run(main())
 
 
-@pytest.mark.requirement("edge.reserve")
 def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> None:
     async def main() -> None:
         async with flooded() as (hub, place, flood):
@@ -166,7 +163,6 @@ def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.per-address")
 def test_one_address_has_few_connections_without_an_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -188,7 +184,6 @@ def test_one_address_has_few_connections_without_an_account(
     run(main())
 
 
-@pytest.mark.requirement("edge.per-address")
 def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -205,7 +200,6 @@ def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
     run(main())
 
 
-@pytest.mark.requirement("edge.per-account")
 def test_one_account_has_a_bounded_number_of_connections() -> None:
     async def main() -> None:
         async with flooded(per_account=5) as (hub, place, flood):

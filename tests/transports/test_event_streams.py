@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
-import pytest
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -123,7 +122,6 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         yield Bench(routes, (await hub.accounts.register("ada")).token)
 
 
-@pytest.mark.requirement("rest.progress")
 def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path) as here:
@@ -140,7 +138,6 @@ def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Pa
     run(main())
 
 
-@pytest.mark.requirement("rest.progress")
 def test_what_fails_before_any_progress_has_its_status_and_later_an_event(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path) as here:
@@ -180,7 +177,6 @@ def test_an_answer_that_goes_on_ends_when_the_hub_stops(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rest.operator")
 def test_what_is_for_operators_is_refused_to_everyone_else(tmp_path: Path) -> None:
     async def main() -> None:
         async with bench(tmp_path) as here:

@@ -50,8 +50,6 @@ ENOUGH = 30_000_000
 """More bytes than the system's buffers of a connection hold."""
 
 
-pytestmark = pytest.mark.requirement("edge.cost")
-
 HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 
 

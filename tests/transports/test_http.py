@@ -111,7 +111,6 @@ def test_an_error_of_ours_is_its_own_status_code_and_data() -> None:
     run(main())
 
 
-@pytest.mark.requirement("error.no-traceback")
 def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -146,7 +145,6 @@ def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
     run(main())
 
 
-@pytest.mark.requirement("log.no-query-string")
 def test_the_access_log_has_everything_but_the_query(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
@@ -298,7 +296,6 @@ def test_the_json_of_an_error_is_json() -> None:
     run(main())
 
 
-@pytest.mark.requirement("edge.logged-path")
 def test_of_a_long_path_only_the_beginning_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 

@@ -195,7 +195,6 @@ def test_what_is_not_there_is_told_as_another_version(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("error.no-traceback")
 def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

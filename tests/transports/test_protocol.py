@@ -8,13 +8,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from folkmoot.transports import protocol
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import OpenConnections
-from folkmoot.transports.protocol import HubProtocol
+from folkmoot.transports.protocol import HubProtocol, HubProtocols
 from tests.harness import ask, read_answer, run, serving
 
 
@@ -199,9 +197,8 @@ def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
         transport = Trickle(loop, answer, rate)
         in_hand: Any = loop
         house = OpenConnections(10, TurnedAway())
-        # Without one it sets up the loggers of the whole process.
-        config = Config(Response(), log_config=None)
-        connection = HubProtocol(config, ServerState(), {}, in_hand, house=house)
+        made = HubProtocols(Response(), house)
+        connection = HubProtocol(made._config, made._state, {}, in_hand, house=house)
         connection.connection_made(transport)
         connection.pause_writing()
         # asyncio resumes when little is left, in whatever second that is.

@@ -207,7 +207,7 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own() -> None:
         locate=addresses.of,
         shutdown_seconds=1,
     )
-    turns = server._uvicorn.config.http.keywords["house"].turns  # type: ignore[union-attr]
+    turns = server._protocols.house.turns
     begin, who = turns.begin, []
 
     def note(whose: str, start: Callable[[], object]) -> None:

@@ -272,7 +272,6 @@ def test_the_page_says_what_one_can_say() -> None:
         assert words in said
 
 
-@pytest.mark.requirement("console.page")
 def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
     paths = [f"/{name}{rest}" for name in CONSOLE for rest in ("", "/", "/a", "/a/b%2Fc")]
 

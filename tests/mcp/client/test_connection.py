@@ -208,7 +208,6 @@ def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.requirement("edge.cost")
 def test_an_answer_of_too_many_headers_is_refused() -> None:
     def answer(count: int) -> bytes:
         return PLAIN.replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * count + b"\r\n")
@@ -230,7 +229,6 @@ async def turns(counted: Counter[str]) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
 def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
     monkeypatch: pytest.MonkeyPatch, kind: bytes
@@ -258,7 +256,6 @@ def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
     assert max(in_turn.values()) < 3_000
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize("line", [b":\n", b"\n", b"\r", b"x\n", b": a longer comment\r\n"])
 def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes) -> None:
     async def test() -> None:

@@ -168,7 +168,6 @@ def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
 
-@pytest.mark.requirement("edge.cost")
 def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
     async def test() -> float:
         async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
@@ -304,7 +303,6 @@ def running(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 @pytest.mark.parametrize("end", ["in time", "later", "with us"])
 def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
     async def test() -> None:
@@ -333,7 +331,6 @@ def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
             run(test())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
     async def test() -> None:
         touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")

@@ -32,7 +32,6 @@ VERSION = {"mcp-protocol-version": "2025-11-25"}
 SSE_ONLY = {"accept": "text/event-stream"}
 
 
-@pytest.mark.requirement("proxy.passes-everything")
 def test_the_official_client_calls_gets_progress_is_asked_and_hears_notifications() -> None:
     async def main() -> None:
         async with fronted() as (front, _, http):
@@ -386,7 +385,7 @@ def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows() -> No
     run(main())
 
 
-@pytest.mark.requirement("proxy.sse-last-event-id", "mcp.event-ids-of-a-process")
+@pytest.mark.requirement("proxy.sse-last-event-id")
 def test_no_stream_takes_the_event_id_of_another_session_or_process_for_its_own() -> None:
     async def main() -> None:
         ids = []

@@ -235,7 +235,6 @@ def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("oprlwdf"), st.integers(0, 9_000))))
 def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, int]]) -> None:
     async def main() -> None:

@@ -44,7 +44,6 @@ async def whole(tapes: TapeFolder, name: str, limit: int) -> list[Any]:
         cursor = page.next_cursor
 
 
-@pytest.mark.requirement("tape.operations")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(
     tmp_path: Path, suffix: str
@@ -95,7 +94,6 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.requirement("tape.operations")
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     async def main() -> None:
         inside = tmp_path / "tapes"

@@ -77,7 +77,6 @@ def counting(path: Path, read: list[int]) -> Iterator[Any]:
         read.append(counted.read_bytes)
 
 
-@pytest.mark.requirement("tape.pages")
 def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a_short_one(
     tmp_path: Path,
 ) -> None:
@@ -102,7 +101,6 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
     assert read[-1] < reader.SCAN + 2 * reader.WINDOW_CHUNK
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_every_message_is_on_one_page_forwards_and_backwards(
@@ -132,7 +130,6 @@ def test_every_message_is_on_one_page_forwards_and_backwards(
     assert forwards[1].seconds == pytest.approx(0.2)
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize(
     ("wanted", "seqs"),
     [
@@ -156,7 +153,6 @@ def test_a_filter_chooses_messages_both_ways(
         assert [it.seq for it in found.messages] == seqs
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suffix: str) -> None:
     path = busy(tmp_path / f"a.jsonl{suffix}")
@@ -176,7 +172,6 @@ def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suff
             pages.half(opening, "a", wrong)
 
 
-@pytest.mark.requirement("tape.pages")
 def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: Path) -> None:
     def record(studio: Studio, secret: str) -> None:
         studio.tool(1, "echo", "Hello", b=1, a=2)
@@ -206,7 +201,6 @@ def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: P
     assert [it.seq for it in rest.calls] == [5, 7]
 
 
-@pytest.mark.requirement("tape.pages")
 def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +235,6 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     assert shapes[0] == "too_long"
 
 
-@pytest.mark.requirement("tape.of-proxies")
 def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) -> None:
     marks, own, folder = tmp_path / "marks", tmp_path / "own", tmp_path / "folder"
     own.mkdir()
@@ -290,7 +283,6 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
     assert recorded(tmp_path / "missing") == {}
 
 
-@pytest.mark.requirement("tape.of-proxies")
 def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +297,6 @@ def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     remember(tmp_path / "d", tmp_path / "plain")
 
 
-@pytest.mark.requirement("tape.pages")
 def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path: Path) -> None:
     async def main() -> None:
         folder = TapeFolder(tmp_path)

@@ -54,7 +54,6 @@ def there(process: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
 @both_eras
 def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(era: str) -> None:
     async def test() -> None:
@@ -414,7 +413,6 @@ def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
     run(test())
 
 
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> None:
     async def test() -> None:
         async with running(spec("noisy")) as noisy, running(spec("calm")) as calm:
@@ -551,7 +549,6 @@ def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
     run(test())
 
 
-@pytest.mark.requirement("gateway.backend-metrics")
 def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> None:
     async def test() -> None:
         async with running(spec(call_seconds=20)) as there:
@@ -609,7 +606,6 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path: Path) -> None:
     async def test() -> None:
         journal = tmp_path / "journal"

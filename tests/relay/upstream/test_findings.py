@@ -35,7 +35,7 @@ def test_every_list_is_looked_at_and_what_was_looked_at_before_is_known() -> Non
     run(main())
 
 
-@pytest.mark.requirement("gateway.findings-shown", "gateway.instructions")
+@pytest.mark.requirement("gateway.findings-shown")
 def test_what_instructions_hold_that_they_should_not_is_told_of_their_server() -> None:
     async def main() -> None:
         async with talking() as conversation:

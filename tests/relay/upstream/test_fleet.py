@@ -137,7 +137,6 @@ def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_sto
     run(test())
 
 
-@pytest.mark.requirement("gateway.one-alone", "gateway.down-backend")
 def test_what_fails_in_one_server_is_no_other_ones_business(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

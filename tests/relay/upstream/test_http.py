@@ -181,7 +181,6 @@ def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
     run(test())
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
 @pytest.mark.parametrize(
     ("status", "words"),
     [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],
@@ -201,7 +200,6 @@ def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
     run(test())
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
 def test_a_server_that_comes_back_on_its_port_is_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -284,7 +282,6 @@ def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_noth
     run(test())
 
 
-@pytest.mark.requirement("gateway.one-alone")
 def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
     async def hang(asked: Asked) -> None:
         await asyncio.Event().wait()

@@ -33,7 +33,7 @@ else:
     server.run("stdio")
 """
 
-pytestmark = [pytest.mark.long, pytest.mark.requirement("gateway.restarted-backend")]
+pytestmark = pytest.mark.long
 
 
 def test_a_server_on_pipes_is_started_again_whenever_it_is_killed() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.core.scopes import OPERATE
 from folkmoot.datafolder import Paths
 from tests.harness import Answer, ask, run
@@ -20,7 +18,6 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-@pytest.mark.requirement("events.own-only", "events.resume", "events.rooms")
 def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(
     tmp_path: Path,
 ) -> None:
@@ -71,7 +68,6 @@ def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(
     run(main())
 
 
-@pytest.mark.requirement("events.ends-with-credential", "events.own-only")
 def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -110,7 +106,6 @@ def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(tmp_path: 
     run(main())
 
 
-@pytest.mark.requirement("events.own-only", "events.bounded")
 def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) -> None:
     async def main() -> None:
         limits = {"max_streams": 3, "max_streams_per_account": 2}
@@ -138,7 +133,6 @@ def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) -> Non
     run(main())
 
 
-@pytest.mark.requirement("events.resume")
 def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload(
     tmp_path: Path,
 ) -> None:
@@ -162,7 +156,6 @@ def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload
     run(main())
 
 
-@pytest.mark.requirement("events.rooms")
 def test_a_guest_follows_its_room_until_it_is_removed_from_it(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -195,7 +188,6 @@ def test_a_guest_follows_its_room_until_it_is_removed_from_it(tmp_path: Path) ->
     run(main())
 
 
-@pytest.mark.requirement("events.own-only")
 def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(
     tmp_path: Path,
 ) -> None:

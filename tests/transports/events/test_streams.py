@@ -66,7 +66,6 @@ async def no_rooms() -> dict[int, str]:
     return {}
 
 
-@pytest.mark.requirement("events.own-only")
 def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -98,7 +97,6 @@ def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.own-only")
 def test_what_is_for_operators_is_told_to_operators_alone() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -129,7 +127,6 @@ def test_what_is_for_operators_is_told_to_operators_alone() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.own-only")
 def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None:
     async def main() -> None:
         bus, denied = MemoryBus(), set[str]()
@@ -154,7 +151,6 @@ def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.rooms")
 def test_rooms_are_followed_while_one_is_in_them() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -199,7 +195,6 @@ def test_rooms_are_followed_while_one_is_in_them() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.rooms")
 def test_a_guest_hears_of_its_room_alone_until_it_is_put_out() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -228,7 +223,6 @@ ENDS = [
 ]
 
 
-@pytest.mark.requirement("events.ends-with-credential")
 @pytest.mark.parametrize(("subject", "data"), ENDS)
 def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject: str, data: Any) -> None:
     async def main() -> None:
@@ -250,7 +244,6 @@ def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject: str, d
     run(main())
 
 
-@pytest.mark.requirement("events.ends-with-credential")
 def test_a_stream_ends_when_its_token_expires() -> None:
     async def main() -> None:
         here = streams(MemoryBus())
@@ -261,7 +254,6 @@ def test_a_stream_ends_when_its_token_expires() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.resume")
 def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -289,7 +281,6 @@ def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.resume")
 def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -310,7 +301,6 @@ def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.slow-reader")
 def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -340,7 +330,6 @@ def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds() -> 
     run(main())
 
 
-@pytest.mark.requirement("events.bounded")
 def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -363,7 +352,6 @@ def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
     run(main())
 
 
-@pytest.mark.requirement("events.bounded")
 def test_streams_that_were_left_are_forgotten_with_all_they_listened_to() -> None:
     async def main() -> None:
         bus = MemoryBus()
@@ -401,7 +389,6 @@ def heard_by(bus: MemoryBus, count: int, concerned: int) -> int:
     return len(told)
 
 
-@pytest.mark.requirement("events.cost")
 def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow() -> None:
     async def main() -> None:
         bus = MemoryBus()

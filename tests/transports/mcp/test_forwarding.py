@@ -57,7 +57,6 @@ async def node(chain: Path, key: Path) -> AsyncIterator[NodeHome]:
         await serving
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path: Path) -> None:
     chain, key = certificate(tmp_path)
     trusting = forwarding(tls=load_ca(ClusterSettings(ca_file=str(chain))))

@@ -279,7 +279,6 @@ def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
     assert not [each for each in caplog.records if each.exc_info]
 
 
-@pytest.mark.requirement("capability.path-under")
 def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(tmp_path: Path) -> None:
     def on(path: str, *, deny: bool = False) -> dict[str, Any]:
         kind = f"{'!' if deny else ''}mcp.request.tools/call:demo:echo"
@@ -310,7 +309,6 @@ def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(tmp_
     run(main())
 
 
-@pytest.mark.requirement("uri.meaning-denied")
 def test_no_doubled_slash_leads_to_a_resource_that_is_denied(tmp_path: Path) -> None:
     async def main() -> None:
         demo = Demo()

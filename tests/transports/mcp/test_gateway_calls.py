@@ -328,7 +328,6 @@ def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(
     run(main())
 
 
-@pytest.mark.requirement("gateway.down-backend")
 @both_eras
 def test_a_backend_that_is_down_is_told_of_and_never_an_empty_success(
     era: str, tmp_path: Path

@@ -350,7 +350,6 @@ def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
     run(main())
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
 def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(tmp_path: Path) -> None:
     async def main() -> None:
         before, demo = Demo(), Demo()

@@ -234,7 +234,6 @@ def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("gateway.instructions")
 def test_what_backends_say_of_their_use_reaches_those_who_may_use_them(tmp_path: Path) -> None:
     async def main() -> None:
         said = {"instructions": "Echo softly."}

@@ -266,7 +266,6 @@ def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +309,6 @@ def assert_unknown(answer: tuple[int, bytes]) -> None:
     assert error["message"].startswith("This stream cannot be resumed")
 
 
-@pytest.mark.requirement("mcp.stream-resumed-by-its-own")
 def test_only_the_session_and_the_credential_of_a_stream_resume_it(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()
@@ -354,7 +352,7 @@ def test_only_the_session_and_the_credential_of_a_stream_resume_it(tmp_path: Pat
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-resumed-by-its-own", "auth.old-token-stops")
+@pytest.mark.requirement("auth.old-token-stops")
 def test_a_dead_credential_ends_a_broken_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,7 +409,6 @@ def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 def test_a_hub_that_stops_does_not_wait_for_broken_calls(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()
@@ -426,7 +423,6 @@ def test_a_hub_that_stops_does_not_wait_for_broken_calls(tmp_path: Path) -> None
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has_them(
     tmp_path: Path,
 ) -> None:
@@ -464,7 +460,6 @@ def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()
@@ -495,7 +490,6 @@ def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(tmp_path: Pat
     run(main())
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_logs_are_told(
     tmp_path: Path,
 ) -> None:
@@ -568,7 +562,6 @@ def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(
     run(main())
 
 
-@pytest.mark.requirement("mcp.event-ids-of-a-process", "mcp.session-outlives-restart")
 def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path) -> None:
     async def main() -> None:
         talker = Talker()

@@ -216,7 +216,6 @@ def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path: Path)
         assert secret[3:].encode() not in files
 
 
-@pytest.mark.requirement("room.guest-browser")
 def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

@@ -30,7 +30,6 @@ def hold(here: House, tasks: asyncio.TaskGroup) -> asyncio.Task[Any]:
     return tasks.create_task(waiting)
 
 
-@pytest.mark.requirement("held.of-proxies")
 def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_proxies_hold(
     tmp_path: Path, folder: Path
 ) -> None:
@@ -83,7 +82,6 @@ def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_proxies_
     run(main())
 
 
-@pytest.mark.requirement("held.of-proxies")
 def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
     tmp_path: Path, folder: Path
 ) -> None:
@@ -116,7 +114,6 @@ def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
     run(main())
 
 
-@pytest.mark.requirement("held.of-proxies")
 def test_a_proxy_that_hangs_or_talks_nonsense_keeps_nobody_else_from_being_seen(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

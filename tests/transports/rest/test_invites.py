@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.accounts.support import SetClock
 from tests.harness import run
 from tests.transports.rest.support import ROOMS, Asker, done, house, refused
@@ -21,7 +19,6 @@ async def register(here: Asker, handle: str, code: str) -> int:
     return (await here.ask("POST", "/v1/accounts", asked)).status
 
 
-@pytest.mark.requirement("invite.open")
 def test_people_list_and_withdraw_their_own_invitations_and_operators_all(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -74,7 +71,6 @@ def test_people_list_and_withdraw_their_own_invitations_and_operators_all(tmp_pa
     run(main())
 
 
-@pytest.mark.requirement("invite.open")
 def test_open_invitations_come_in_pages_and_end_with_their_time(tmp_path: Path) -> None:
     async def main() -> None:
         clock = SetClock()
@@ -98,7 +94,6 @@ def test_open_invitations_come_in_pages_and_end_with_their_time(tmp_path: Path) 
     run(main())
 
 
-@pytest.mark.requirement("room.open-invitations")
 def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

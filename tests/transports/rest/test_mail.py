@@ -29,7 +29,6 @@ async def did(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json()
 
 
-@pytest.mark.requirement("rest.mail")
 def test_mail_is_sent_read_answered_and_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -62,7 +61,6 @@ def test_mail_is_sent_read_answered_and_deleted(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rest.mail")
 def test_accounts_and_people_are_made_found_and_changed(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -100,7 +98,6 @@ def test_accounts_and_people_are_made_found_and_changed(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rest.mail")
 def test_arguments_are_refused_in_the_words_of_the_tool(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -126,7 +123,6 @@ def test_arguments_are_refused_in_the_words_of_the_tool(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rest.mail")
 def test_limits_count_what_comes_this_way_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path, rate_limits="on", rates={"search_per_minute": 1}) as here:
@@ -139,7 +135,6 @@ def test_limits_count_what_comes_this_way_too(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("rest.mail")
 @pytest.mark.parametrize("behind", [OPEN, {"http": {"trusted_proxies": ["10.0.0.1"]}}])
 def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
     behind: dict[str, Any], tmp_path: Path
@@ -154,7 +149,6 @@ def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
     run(main())
 
 
-@pytest.mark.requirement("mail.export-own")
 def test_someone_takes_away_all_that_is_theirs_and_nothing_of_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -182,7 +176,6 @@ def test_someone_takes_away_all_that_is_theirs_and_nothing_of_others(tmp_path: P
     run(main())
 
 
-@pytest.mark.requirement("rest.mail")
 def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -203,7 +196,6 @@ async def deny(here: House, handle: str, pattern: str) -> None:
     await here.hub.behind.granting.grant(handle, [pattern])
 
 
-@pytest.mark.requirement("rest.mail", "rest.policy")
 def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -243,7 +235,6 @@ class NoMail:
         return Continue()
 
 
-@pytest.mark.requirement("rest.mail")
 def test_interceptors_see_what_comes_this_way(tmp_path: Path) -> None:
     async def main() -> None:
         async with Hub(settings(tmp_path), interceptors=[NoMail()]).running() as hub:
@@ -256,7 +247,6 @@ def test_interceptors_see_what_comes_this_way(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_people_read_their_own_audit_lines_and_see_which_token_did_what(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

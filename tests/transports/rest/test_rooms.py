@@ -242,7 +242,6 @@ def test_the_participants_are_those_who_are_here_a_page_at_a_time(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("room.rest-rights")
 def test_rights_are_granted_and_revoked_and_someone_is_removed(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -272,7 +271,6 @@ def test_rights_are_granted_and_revoked_and_someone_is_removed(tmp_path: Path) -
     run(main())
 
 
-@pytest.mark.requirement("room.rest-rights")
 def test_who_is_in_a_room_reads_who_may_do_what_there(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

@@ -94,7 +94,6 @@ async def place(folder: Path, *, edit: bool = True) -> AsyncIterator[Place]:
         yield here
 
 
-@pytest.mark.requirement("console.server-add")
 def test_a_server_is_tested_added_used_and_removed(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:
@@ -138,7 +137,6 @@ def test_a_server_is_tested_added_used_and_removed(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("console.server-add")
 def test_only_an_operator_who_gives_the_token_once_more_changes_servers(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:
@@ -186,7 +184,6 @@ def test_only_an_operator_who_gives_the_token_once_more_changes_servers(tmp_path
     run(main())
 
 
-@pytest.mark.requirement("console.server-add", "browser.tokens-confirmed")
 def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
     tmp_path: Path,
 ) -> None:
@@ -215,7 +212,6 @@ def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
     run(main())
 
 
-@pytest.mark.requirement("console.server-add")
 def test_with_the_setting_off_servers_change_by_the_socket_alone(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path, edit=False) as here:
@@ -244,7 +240,6 @@ def test_with_the_setting_off_servers_change_by_the_socket_alone(tmp_path: Path)
     run(main())
 
 
-@pytest.mark.requirement("console.server-add")
 def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:
@@ -272,7 +267,6 @@ def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(tmp_path: Path
     run(main())
 
 
-@pytest.mark.requirement("console.server-add")
 def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +298,6 @@ def hurried_spec(**values: Any) -> Any:
     return BackendSpec(**{**values, "connect_seconds": 0.2})
 
 
-@pytest.mark.requirement("console.server-add")
 def test_every_change_is_in_the_audit_log_without_what_is_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -348,7 +341,6 @@ def test_every_change_is_in_the_audit_log_without_what_is_secret(
         run(main())
 
 
-@pytest.mark.requirement("console.servers")
 def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:
@@ -404,7 +396,6 @@ def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(tmp_path: P
     run(main())
 
 
-@pytest.mark.requirement("console.servers")
 def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:
@@ -459,7 +450,6 @@ def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("console.servers")
 def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(tmp_path: Path) -> None:
     async def main() -> None:
         async with place(tmp_path) as here:

@@ -344,7 +344,6 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
     return other
 
 
-@pytest.mark.requirement("browser.descent")
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
     tmp_path: Path, ends: str
@@ -477,7 +476,6 @@ def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
     run(main())
 
 
-@pytest.mark.requirement("console.operator", "console.page")
 def test_an_operators_code_opens_a_session_that_operates_and_only_then(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:
@@ -599,7 +597,6 @@ def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(tmp_path:
     run(main())
 
 
-@pytest.mark.requirement("browser.tokens-confirmed")
 def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(tmp_path: Path) -> None:
     async def main() -> None:
         async with house(tmp_path) as here:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
 from folkmoot.core.scopes import OPERATE
 from tests.harness import run
 from tests.proxy.tape.test_folder import NAME, tape
@@ -23,7 +21,6 @@ async def operator(here: House) -> Asker:
     return Asker(here.port, token.token)
 
 
-@pytest.mark.requirement("tape.operations")
 def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_path: Path) -> None:
     async def main() -> None:
         folder = tmp_path / "tapes"
@@ -64,7 +61,6 @@ def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_pa
     run(main())
 
 
-@pytest.mark.requirement("tape.pages")
 def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_once(
     tmp_path: Path,
 ) -> None:

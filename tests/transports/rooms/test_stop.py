@@ -65,7 +65,7 @@ def test_a_planned_stop_closes_with_1012_after_all_that_is_stored_was_heard(
     run(main())
 
 
-@pytest.mark.requirement("log.no-query-string", "log.tokens-redacted", "room.guest-secret")
+@pytest.mark.requirement("log.tokens-redacted", "room.guest-secret")
 def test_no_token_of_a_room_is_in_what_the_process_writes(tmp_path: Path) -> None:
     async def first() -> tuple[str, str]:
         async with town(tmp_path) as there:

@@ -116,7 +116,6 @@ def test_nothing_after_a_broken_frame_is_kept() -> None:
     assert run(main()) == [("broken", CloseCode.TOO_BIG)]
 
 
-@pytest.mark.requirement("edge.unfinished-messages")
 @pytest.mark.parametrize("fragmented", [False, True])
 def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented: bool) -> None:
     async def main() -> None:
@@ -146,7 +145,6 @@ def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragment
     run(main())
 
 
-@pytest.mark.requirement("edge.unfinished-messages")
 def test_who_begins_many_large_messages_gives_up_their_own() -> None:
     async def main() -> None:
         unfinished = Unfinished(250_000)
