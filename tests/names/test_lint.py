@@ -132,6 +132,37 @@ def test_the_nearest_name_is_proposed(name: str) -> None:
         assert finding.message.endswith(" Did you mean 'shop:buy'?")
 
 
+MESSAGES = {
+    ("tools", "shop:newTask"): (
+        "Tool 'shop:newTask': A tool's name has lower-case letters, digits and underscores only "
+        "(character 9 is 'T'). Did you mean 'shop:new_task'?"
+    ),
+    ("prompts", "shop:x"): (
+        "Prompt 'shop:x': A prompt's name has 2 to 128 characters. Did you mean 'shop:tool_x'?"
+    ),
+    ("resources", "shop://docs"): (
+        "Resource 'shop://docs': A resource URI has an id after its type, and no part of it is "
+        "empty."
+    ),
+    ("resources", "/docs/a"): (
+        "Resource '/docs/a' is a plain string, not a URI such as 'namespace://type/id'."
+    ),
+    ("tools", "newTask"): (
+        "Tool 'newTask': A tool's name has lower-case letters, digits and underscores only "
+        "(character 4 is 'T'). Did you mean 'new_task'?"
+    ),
+    ("tools", ":newTask"): "Tool ':newTask' has no namespace.",
+}
+
+
+@pytest.mark.parametrize(("member", "name"), MESSAGES)
+def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str) -> None:
+    listed = project(**{member: [name]})
+    told = [each.message for each in judge(listed, ignore=("missing-namespace",))]
+    whole = [each.message for each in judge(listed, select=("missing-namespace",))]
+    assert (told or whole) == [MESSAGES[member, name]]
+
+
 @pytest.mark.requirement("names.resources-are-uris")
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.parametrize("name", ["/templates/daily-report", "daily-report", "templates/daily.md"])

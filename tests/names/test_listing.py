@@ -136,6 +136,7 @@ UNUSABLE = {
         ("[3]", "it is JSON, but not a list of"),
     ],
     "README.md": [("# Shop\n", "it has no tables of names, as 'names doc' writes them.")],
+    "server.py": [("import mcp\n", "sources are not read; give the server's command after --")],
     "x.txt": [("x" * (MAX_PROJECT_FILE_BYTES + 1), "it is larger than 4 MiB.")],
 }
 

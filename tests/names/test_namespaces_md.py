@@ -135,6 +135,13 @@ def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itse
     assert "- **Validation:** At run time (see `names.py`)\n" in after
 
 
+def test_what_a_person_wrote_into_the_page_stays_where_the_server_says_nothing() -> None:
+    page = namespaces_md.render(project(DAILY)).replace("text/markdown", "text/plain")
+    assert "| text/markdown |" in namespaces_md.render(project(DAILY), page)
+    bare = Declared(kind="resource", name=DAILY.name, description=DAILY.description)
+    assert "| text/plain |" in namespaces_md.render(project(bare), page)
+
+
 def test_a_page_keeps_its_line_ends() -> None:
     page = namespaces_md.render(project(CREATE)).replace("\n", "\r\n")
     after = namespaces_md.render(project(CREATE, LIST), page)

@@ -212,6 +212,8 @@ def read_file(path: str, config: Config) -> Project:
         text = read_text(Path(path))
     if text is None:
         raise e.ProjectUnusable(f"{path}: there is no such file.")
+    if path.endswith(".py"):
+        raise e.ProjectUnusable(f"{path}: sources are not read; give the server's command after --")
     server: Mapping[str, Any] = {}
     if text.lstrip()[:1] in ("{", "["):
         entries, server = parse_json(text, path)
