@@ -8,6 +8,7 @@ fails here.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from folkmoot.app import Hub
 from folkmoot.core.capability import Rights
+from folkmoot.core.errors import BlockedByInterceptor, FolkmootError, PolicyError
 from folkmoot.core.kinds import parse
 from folkmoot.operations import CATALOGUE
 from folkmoot.operations.routes import ENDPOINTS
@@ -321,8 +323,16 @@ def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, tmp_path: Path
                 async with joined(there.port, there.token) as there.seat:
                     wrong = await astray(there, covers, connected=True)
             assert not wrong
+            assert not refusals_left()
 
     run(main())
+
+
+def refusals_left() -> list[FolkmootError]:
+    """Refusals that are still in memory after they were told, with all that they hold."""
+    gc.collect()
+    kinds = (PolicyError, BlockedByInterceptor)
+    return [each for each in gc.get_objects() if isinstance(each, kinds)]
 
 
 async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) -> list[str]:
