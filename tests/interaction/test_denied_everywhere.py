@@ -8,6 +8,7 @@ fails here.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.app import Hub
+from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
 from folkmoot.core.kinds import parse
 from folkmoot.operations import CATALOGUE
@@ -319,6 +321,14 @@ async def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, tmp_path
             async with joined(there.port, there.token) as there.seat:
                 wrong = await astray(there, covers, connected=True)
         assert not wrong
+        assert not refusals_left()
+
+
+def refusals_left() -> list[e.FolkmootError]:
+    """Refusals that are still in memory after they were told, with all that they hold."""
+    gc.collect()
+    kinds = (e.PolicyError, e.BlockedByInterceptor)
+    return [each for each in gc.get_objects() if isinstance(each, kinds)]
 
 
 async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) -> list[str]:

@@ -34,7 +34,15 @@ from tests.interaction.room_client import (
     square,
     turned_away,
 )
-from tests.interaction.test_denied_everywhere import TOOL, Visit, Way, routes, said, tools
+from tests.interaction.test_denied_everywhere import (
+    TOOL,
+    Visit,
+    Way,
+    refusals_left,
+    routes,
+    said,
+    tools,
+)
 from tests.mcp_harness import settings
 from tests.nodes import heard_everywhere, nodes_of, running
 
@@ -154,6 +162,7 @@ async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
                 await try_all()
         async with joined(there.port, there.ann) as ann:
             await ann.said(chat())
+        assert not refusals_left()
     assert not wrong
 
 

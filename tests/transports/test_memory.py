@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from folkmoot.transports.limits import COLLECT_AFTER_YOUNG
+from folkmoot.transports.protocol import HubProtocol
 from folkmoot.transports.server import collecting_seldom
+from tests.harness import reached, run, serving
 
 BODIES = """
 from pathlib import Path
@@ -64,3 +66,35 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     assert gc.get_freeze_count() == 0
     if frozen:
         gc.freeze()
+
+
+@pytest.mark.requirement("edge.cost")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf",
+    ],
+    ids=["idle", "answered", "half a body"],
+)
+def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent: bytes) -> None:
+    def connections() -> int:
+        return sum(isinstance(each, HubProtocol) for each in gc.get_objects())
+
+    async def main() -> None:
+        async with serving() as hub:
+            gc.collect()
+            gc.disable()
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(sent)
+            if sent:
+                await reader.read(1)
+            await reached(lambda: connections() == 1)
+            writer.transport.abort()
+            await reached(lambda: connections() == 0)
+
+    try:
+        run(main())
+    finally:
+        gc.enable()

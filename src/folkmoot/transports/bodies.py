@@ -344,8 +344,10 @@ class _Body(Struct, eq=False):
         if bounds.anonymous_bytes and await self._is_stranger():
             most = self._limit.anonymous_bytes
             why = f"Without a valid token a request's body may have at most {most:,} bytes."
-            error = e.BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes")
-            raise self._limit.refused("anonymous_bytes", error)
+            raise self._limit.refused(
+                "anonymous_bytes",
+                e.BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes"),
+            )
         if bounds.rate is not None and size > self._taken and not await self._is_stranger():
             now, fresh = asyncio.get_running_loop().time(), size - self._taken
             try:

@@ -218,12 +218,16 @@ class _Flow(FlowControl):
 
     def __init__(self, protocol: HubProtocol) -> None:
         super().__init__(protocol.transport)
-        self._protocol = protocol
+        self._protocol: HubProtocol | None = protocol
 
     def resume_reading(self) -> None:
         """Read on, unless something that was read has to be parsed or answered first."""
-        if self.read_paused and self._protocol.parsed_all():
+        if self.read_paused and self._protocol is not None and self._protocol.parsed_all():
             super().resume_reading()
+
+    def forget_protocol(self) -> None:
+        """Nothing is read any more. The two hold each other, which would keep both for long."""
+        self._protocol = None
 
 
 class HubProtocol(HttpToolsProtocol):
@@ -234,6 +238,7 @@ class HubProtocol(HttpToolsProtocol):
     before the requests that came earlier are answered or being answered.
     """
 
+    flow: _Flow
     _after_head = b""
     _asked = False
     """Whether the request asks for a WebSocket."""
@@ -304,6 +309,7 @@ class HubProtocol(HttpToolsProtocol):
         self.pipeline.clear()
         self._unparsed.drop()
         super().connection_lost(exc)
+        self.flow.forget_protocol()
 
     def data_received(self, data: bytes) -> None:
         """Take part of a request, or what follows one that asks for a WebSocket."""
@@ -560,6 +566,7 @@ class HubProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         # The parser and this protocol hold each other, which would keep both for long.
         self.parser = None  # type: ignore[assignment]
+        self.flow.forget_protocol()
         connections, house, peer = self.connections, self._house, self._peer
 
         def leave(link: WebSocketConnection) -> None:
