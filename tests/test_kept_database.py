@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.interaction.test_mail_sessions import call, told
 from tests.mcp_harness import Meeting, meeting, rpc
 
@@ -85,25 +85,21 @@ async def rest(there: Meeting, token: str, path: str = "/v1/rooms/square/message
 
 
 @pytest.mark.requirement("credentials.migrated")
-def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: Path) -> None:
+async def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: Path) -> None:
     path = kept(tmp_path)
     before = counts(path)
     assert before["users"] == 3
-
-    async def main() -> None:
-        async with meeting(tmp_path, "stateless", Then(), master_key=KEY) as there:
-            for token, handle in ((ANN, "ann"), (BOB, "bob"), (CLEO, "cleo")):
-                account = await there.hub.accounts.authenticate(token)
-                assert account is not None
-                assert account.handle == handle
-                found = await there.hub.accounts.authentication.list(account)
-                assert [(each.kind, each.label) for each in found] == [("token", "first token")]
-            assert [await rest(there, token) for token in (ANN, BOB, GUEST)] == [200] * 3
-            bob = await there.returning(BOB)
-            [message] = (await bob.call("msg/inbox", peek=True))["messages"]
-            assert message["body"] == "Tea at four?"
-
-    run(main())
+    async with meeting(tmp_path, "stateless", Then(), master_key=KEY) as there:
+        for token, handle in ((ANN, "ann"), (BOB, "bob"), (CLEO, "cleo")):
+            account = await there.hub.accounts.authenticate(token)
+            assert account is not None
+            assert account.handle == handle
+            found = await there.hub.accounts.authentication.list(account)
+            assert [(each.kind, each.label) for each in found] == [("token", "first token")]
+        assert [await rest(there, token) for token in (ANN, BOB, GUEST)] == [200] * 3
+        bob = await there.returning(BOB)
+        [message] = (await bob.call("msg/inbox", peek=True))["messages"]
+        assert message["body"] == "Tea at four?"
     after = counts(path)
     assert after.pop("credentials") == 4
     added = ("browser_codes", "room_proposals", "room_grants", "decisions", "nodes", "room_owners")
@@ -116,33 +112,31 @@ def test_a_database_without_credentials_is_migrated_and_loses_no_row(tmp_path: P
 
 
 @pytest.mark.requirement("credentials.migrated")
-def test_the_sessions_invitations_and_recovery_codes_of_before_still_work(tmp_path: Path) -> None:
+async def test_the_sessions_invitations_and_recovery_codes_of_before_still_work(
+    tmp_path: Path,
+) -> None:
     kept(tmp_path)
     body: Any = b'{"token": "' + INVITATION.encode() + b'"}'
-
-    async def main() -> None:
-        json = {"content-type": "application/json"}
-        async with meeting(tmp_path, clock=Then(), master_key=KEY) as there:
-            assert told(await call(there, CLEOS_SESSION))["handle"] == "cleo"
-            assert told(await call(there, CLEOS_SESSION, f"?token={CLEO}"))["handle"] == "cleo"
-            assert told(await call(there, BOBS_SESSION, f"?token={BOB}"))["handle"] == "bob"
-            assert (await call(there, BOBS_SESSION)).status == 404
-            came = await ask(
-                there.port, "/v1/rooms/square/guests", method="POST", headers=json, body=body
-            )
-            assert await rest(there, came.json()["credential"]) == 200
-            back = await there.hub.accounts.recover("ann", ANNS_CODE)
-            assert await rest(there, ANN) == 401
-            assert await rest(there, back.token) == 200
-        # The session was given a row of its own, and goes on after another restart.
-        async with meeting(tmp_path, clock=Then(), master_key=KEY) as there:
-            assert told(await call(there, CLEOS_SESSION))["handle"] == "cleo"
-            cleo = await there.hub.accounts.authenticate(CLEO)
-            assert cleo is not None
-            [token] = await there.hub.accounts.authentication.list(cleo)
-            await there.hub.accounts.authentication.revoke(cleo, token.id)
-            again = await call(there, CLEOS_SESSION, message=rpc("tools/list"))
-            assert again.status in {200, 401, 404}
-            assert b"handle" not in (await call(there, CLEOS_SESSION)).body
-
-    run(main())
+    json = {"content-type": "application/json"}
+    async with meeting(tmp_path, clock=Then(), master_key=KEY) as there:
+        assert told(await call(there, CLEOS_SESSION))["handle"] == "cleo"
+        assert told(await call(there, CLEOS_SESSION, f"?token={CLEO}"))["handle"] == "cleo"
+        assert told(await call(there, BOBS_SESSION, f"?token={BOB}"))["handle"] == "bob"
+        assert (await call(there, BOBS_SESSION)).status == 404
+        came = await ask(
+            there.port, "/v1/rooms/square/guests", method="POST", headers=json, body=body
+        )
+        assert await rest(there, came.json()["credential"]) == 200
+        back = await there.hub.accounts.recover("ann", ANNS_CODE)
+        assert await rest(there, ANN) == 401
+        assert await rest(there, back.token) == 200
+    # The session was given a row of its own, and goes on after another restart.
+    async with meeting(tmp_path, clock=Then(), master_key=KEY) as there:
+        assert told(await call(there, CLEOS_SESSION))["handle"] == "cleo"
+        cleo = await there.hub.accounts.authenticate(CLEO)
+        assert cleo is not None
+        [token] = await there.hub.accounts.authentication.list(cleo)
+        await there.hub.accounts.authentication.revoke(cleo, token.id)
+        again = await call(there, CLEOS_SESSION, message=rpc("tools/list"))
+        assert again.status in {200, 401, 404}
+        assert b"handle" not in (await call(there, CLEOS_SESSION)).body

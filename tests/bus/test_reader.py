@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from folkmoot.bus.limits import FRAMES_PER_TURN, MAX_FRAME_BYTES, MAX_LINE_BYTES
 from folkmoot.bus.nats_client import NatsConnection, NatsReader, NatsServer
 from tests.certificates import certificate
-from tests.harness import run
 
 INFO = b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576}\r\n'
 
@@ -140,56 +139,45 @@ async def pretended(said: bytes, tls: ssl.SSLContext | None = None, behind: byte
         INFO + b"MSG \xff 1 0\r\n\r\n",
     ],
 )
-def test_what_does_not_speak_the_protocol_is_named_so(said: bytes) -> None:
-    async def body() -> None:
-        async with pretended(said) as server:
-            client = NatsConnection(lambda *_: None)
-            with pytest.raises(ConnectionError, match="does not speak the protocol of NATS"):
-                await client.open(server, "a", None, [])
-            await client.end()
-
-    run(body())
+async def test_what_does_not_speak_the_protocol_is_named_so(said: bytes) -> None:
+    async with pretended(said) as server:
+        client = NatsConnection(lambda *_: None)
+        with pytest.raises(ConnectionError, match="does not speak the protocol of NATS"):
+            await client.open(server, "a", None, [])
+        await client.end()
 
 
-def test_what_was_said_before_the_encryption_is_refused(tmp_path: Path) -> None:
+async def test_what_was_said_before_the_encryption_is_refused(tmp_path: Path) -> None:
     chain, key = certificate(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(chain, key)
     trusted = ssl.create_default_context(cafile=str(chain))
     info = b'INFO {"max_payload":1048576,"tls_required":true}\r\n'
-
-    async def body() -> None:
-        for said, refused in ((b"MSG a", True), (b"", False)):
-            async with pretended(info + said, tls) as server:
-                client = NatsConnection(lambda *_: None)
-                if refused:
-                    with pytest.raises(ValueError, match="not encrypted"):
-                        await client.open(server, "a", trusted, [])
-                else:
+    for said, refused in ((b"MSG a", True), (b"", False)):
+        async with pretended(info + said, tls) as server:
+            client = NatsConnection(lambda *_: None)
+            if refused:
+                with pytest.raises(ValueError, match="not encrypted"):
                     await client.open(server, "a", trusted, [])
-                await client.end()
-
-    run(body())
-
-
-def test_many_small_frames_are_read_in_turns_and_in_order() -> None:
-    frames = [written((b"a", None, b"%d" % number)) for number in range(5 * FRAMES_PER_TURN)]
-
-    async def body() -> None:
-        async with pretended(INFO, behind=b"".join(frames)) as server:
-            turns: list[int] = []
-            came: list[bytes] = []
-
-            def receive(_: str, data: bytes) -> None:
-                came.append(data)
-
-            client = NatsConnection(receive)
-            await client.open(server, "a", None, ["a"])
-            while len(came) < len(frames):
-                turns.append(len(came))
-                await asyncio.sleep(0)
-            assert came == [b"%d" % number for number in range(5 * FRAMES_PER_TURN)]
-            assert max(b - a for a, b in pairwise(turns)) <= FRAMES_PER_TURN
+            else:
+                await client.open(server, "a", trusted, [])
             await client.end()
 
-    run(body())
+
+async def test_many_small_frames_are_read_in_turns_and_in_order() -> None:
+    frames = [written((b"a", None, b"%d" % number)) for number in range(5 * FRAMES_PER_TURN)]
+    async with pretended(INFO, behind=b"".join(frames)) as server:
+        turns: list[int] = []
+        came: list[bytes] = []
+
+        def receive(_: str, data: bytes) -> None:
+            came.append(data)
+
+        client = NatsConnection(receive)
+        await client.open(server, "a", None, ["a"])
+        while len(came) < len(frames):
+            turns.append(len(came))
+            await asyncio.sleep(0)
+        assert came == [b"%d" % number for number in range(5 * FRAMES_PER_TURN)]
+        assert max(b - a for a, b in pairwise(turns)) <= FRAMES_PER_TURN
+        await client.end()

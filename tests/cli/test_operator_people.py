@@ -226,38 +226,7 @@ def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
 
 
 @both_eras
-def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice, bob = await there.people("alice", "bob")
-            socket = tmp_path / "control.sock"
-            await alice.call("room/create", name="square")
-            url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
-            async with connect(url) as live:
-                await live.recv()
-                told = await asyncio.to_thread(
-                    ask_socket, socket, "folkmoot/suspend", {"handle": "alice"}
-                )
-                assert told["changed"]
-                await live.wait_closed()
-                assert live.close_code == 4401
-            sentence = e.AccountSuspended.sentence
-            assert await refused(alice) == sentence
-            assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
-            bearer = {"authorization": f"Bearer {alice.token}"}
-            answer = await ask(there.port, "/v1/rooms", headers=bearer)
-            assert (answer.status, answer.json()["error"]["code"]) == (401, "account_suspended")
-            stranger = await there.stranger()
-            recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
-            assert await stranger.refused("msg/recover", **recovering) == sentence
-            assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
-            await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
-            back = await there.returning(alice.token)
-            (message,) = (await back.call("msg/inbox"))["messages"]
-            assert message["body"] == "It waits."
-            (room,) = (await back.call("room/list"))["rooms"]
-            assert room["role"] == "owner"
-
+async def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
     async def refused(person: Any) -> str:
         try:
             payload, is_error = await person.result("msg/inbox", {})
@@ -266,23 +235,46 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
         assert is_error
         return str(payload["error"])
 
-    run(main())
-
-
-def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice, bob = await there.people("alice", "bob")
-            socket = tmp_path / "control.sock"
-            await alice.call("msg/send", to="bob", body="Hello.")
-            await alice.call("room/create", name="square")
-            await asyncio.to_thread(
-                ask_socket, socket, "folkmoot/remove_person", {"handle": "alice"}
+    async with meeting(tmp_path, era) as there:
+        alice, bob = await there.people("alice", "bob")
+        socket = tmp_path / "control.sock"
+        await alice.call("room/create", name="square")
+        url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
+        async with connect(url) as live:
+            await live.recv()
+            told = await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/suspend", {"handle": "alice"}
             )
-            assert (await bob.call("msg/inbox"))["messages"] == []
-            listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
-            assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
-            with pytest.raises(e.FolkmootError, match="Nobody has the handle @alice"):
-                await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
+            assert told["changed"]
+            await live.wait_closed()
+            assert live.close_code == 4401
+        sentence = e.AccountSuspended.sentence
+        assert await refused(alice) == sentence
+        assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
+        bearer = {"authorization": f"Bearer {alice.token}"}
+        answer = await ask(there.port, "/v1/rooms", headers=bearer)
+        assert (answer.status, answer.json()["error"]["code"]) == (401, "account_suspended")
+        stranger = await there.stranger()
+        recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
+        assert await stranger.refused("msg/recover", **recovering) == sentence
+        assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
+        await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
+        back = await there.returning(alice.token)
+        (message,) = (await back.call("msg/inbox"))["messages"]
+        assert message["body"] == "It waits."
+        (room,) = (await back.call("room/list"))["rooms"]
+        assert room["role"] == "owner"
 
-    run(main())
+
+async def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice, bob = await there.people("alice", "bob")
+        socket = tmp_path / "control.sock"
+        await alice.call("msg/send", to="bob", body="Hello.")
+        await alice.call("room/create", name="square")
+        await asyncio.to_thread(ask_socket, socket, "folkmoot/remove_person", {"handle": "alice"})
+        assert (await bob.call("msg/inbox"))["messages"] == []
+        listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
+        assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
+        with pytest.raises(e.FolkmootError, match="Nobody has the handle @alice"):
+            await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})

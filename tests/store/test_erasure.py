@@ -17,7 +17,8 @@ from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
 from folkmoot.store.schema import load_migrations
 from tests.amounts import few
-from tests.store.support import held, in_thread, insert, make_table, opened, run
+from tests.harness import run
+from tests.store.support import held, in_thread, insert, make_table, opened
 
 SOON = 0.01
 """Seconds after which the write-ahead log is emptied, in place of half a minute."""
@@ -59,51 +60,41 @@ async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(200))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == list(range(200))
-            await store.write(remove(range(0, 200, 3)))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
-            assert store.stats().wal_pages == 0
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(200))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == list(range(200))
+        await store.write(remove(range(0, 200, 3)))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
+        assert store.stats().wal_pages == 0
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            assert found(tmp_path, range(50))
-        assert found(tmp_path, range(100)) == list(range(50, 100))
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        assert found(tmp_path, range(50))
+    assert found(tmp_path, range(100)) == list(range(50, 100))
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
+async def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
     tmp_path: Path,
 ) -> None:
     killed = tmp_path / "killed"
-
-    async def body() -> None:
-        running = tmp_path / "running"
-        running.mkdir()
-        async with opened(running) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            # What a program that is killed leaves are its files as they are.
-            shutil.copytree(running, killed)
-        assert found(killed, range(50))
-        async with opened(killed):
-            assert found(killed, range(100)) == list(range(50, 100))
-
-    run(body())
+    running = tmp_path / "running"
+    running.mkdir()
+    async with opened(running) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        # What a program that is killed leaves are its files as they are.
+        shutil.copytree(running, killed)
+    assert found(killed, range(50))
+    async with opened(killed):
+        assert found(killed, range(100)) == list(range(50, 100))
 
 
 def pages_in(log: Path, frames: int) -> set[int]:
@@ -171,22 +162,21 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
 
 
 @pytest.mark.requirement("store.erasure")
-def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(20))
-            with closing(apsw.Connection(str(store.path))) as reader:
-                reader.execute("BEGIN")
-                reader.execute("SELECT count(*) FROM notes").fetchall()
-                await store.write(remove(range(20)))
-                async with held(in_thread(store)):
-                    await store.write(insert(1_000))
-                assert found(tmp_path, range(20))
-                reader.execute("ROLLBACK")
-            await log_emptied(store)
-            assert found(tmp_path, range(20)) == []
-
-    run(body())
+async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(20))
+        with closing(apsw.Connection(str(store.path))) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM notes").fetchall()
+            await store.write(remove(range(20)))
+            async with held(in_thread(store)):
+                await store.write(insert(1_000))
+            assert found(tmp_path, range(20))
+            reader.execute("ROLLBACK")
+        await log_emptied(store)
+        assert found(tmp_path, range(20)) == []
 
 
 async def make_words(tx: Tx) -> None:
@@ -196,7 +186,7 @@ async def make_words(tx: Tx) -> None:
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.parametrize("end", ["running", "stopped", "killed"])
 @pytest.mark.parametrize("seed", few([3, 4, 5]))
-def test_rows_that_were_moved_between_pages_leave_no_copies(
+async def test_rows_that_were_moved_between_pages_leave_no_copies(
     tmp_path: Path, seed: int, end: str
 ) -> None:
     """With `secure_delete` alone the first two leave one: SQLite does not clear where rows were."""
@@ -210,8 +200,8 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
         raw = b"\n".join(file.read_bytes() for file in where.iterdir())
         return [
             key
-            for key, body in dead.items()
-            if any(part.encode() in raw for part in (key, body[:24], body[-24:]))
+            for key, text in dead.items()
+            if any(part.encode() in raw for part in (key, text[:24], text[-24:]))
         ]
 
     async def change(store: SqliteStore) -> None:
@@ -234,26 +224,23 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
     async def words(tx: Tx) -> dict[str, str]:
         return dict(await tx.fetch("SELECT key, body FROM words"))
 
-    async def body() -> None:
-        soon = {"empty_log_seconds": SOON} if end == "running" else {}
-        async with opened(folder, synchronous="normal", **soon) as store:
-            await store.write(make_words)
-            for _ in range(30):
-                await change(store)
-            if end == "killed":
-                shutil.copytree(folder, tmp_path / "killed")
-            while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-        where = tmp_path / "killed" if end == "killed" else folder
-        async with opened(where) as store:
-            while left(where):
-                assert end == "killed"
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-            assert await store.check() == []
-
-    run(body())
+    soon = {"empty_log_seconds": SOON} if end == "running" else {}
+    async with opened(folder, synchronous="normal", **soon) as store:
+        await store.write(make_words)
+        for _ in range(30):
+            await change(store)
+        if end == "killed":
+            shutil.copytree(folder, tmp_path / "killed")
+        while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+    where = tmp_path / "killed" if end == "killed" else folder
+    async with opened(where) as store:
+        while left(where):
+            assert end == "killed"
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+        assert await store.check() == []
 
 
 class Before(NamedTuple):
@@ -296,63 +283,49 @@ async def cleaned_at(tx: Tx) -> str:
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
-    async def body() -> None:
-        async with opened(before.folder) as store:
-            assert found(before.folder, before.deleted) == []
-            assert await store.read(notes) == {each: secret(each) for each in before.kept}
-            when = await store.read(cleaned_at)
-            assert when.isdigit()
-            assert await store.check() == []
-        assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
-        changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
-        async with opened(before.folder) as store:
-            assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
-            assert await store.read(cleaned_at) == when
-
-    run(body())
+async def test_a_database_from_before_is_cleaned_once(before: Before) -> None:
+    async with opened(before.folder) as store:
+        assert found(before.folder, before.deleted) == []
+        assert await store.read(notes) == {each: secret(each) for each in before.kept}
+        when = await store.read(cleaned_at)
+        assert when.isdigit()
+        assert await store.check() == []
+    assert sorted(file.name for file in before.folder.iterdir()) == ["folkmoot.db"]
+    changed = (before.folder / "folkmoot.db").stat().st_mtime_ns
+    async with opened(before.folder) as store:
+        assert (before.folder / "folkmoot.db").stat().st_mtime_ns == changed
+        assert await store.read(cleaned_at) == when
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
+async def test_without_room_on_the_disk_the_cleaning_waits_for_another_start(
     before: Before, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     usage = shutil.disk_usage(before.folder)
-
-    async def body() -> None:
-        with monkeypatch.context() as patched:
-            full = usage._replace(free=1_000)
-            patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
-            async with opened(before.folder) as store:
-                assert len(await store.read(notes)) == len(before.kept)
-        assert "bytes on the disk" in caplog.text
-        assert found(before.folder, before.deleted)
-        async with opened(before.folder):
-            assert found(before.folder, before.deleted) == []
-
-    run(body())
+    with monkeypatch.context() as patched:
+        full = usage._replace(free=1_000)
+        patched.setattr(erasure.shutil, "disk_usage", lambda _: full)
+        async with opened(before.folder) as store:
+            assert len(await store.read(notes)) == len(before.kept)
+    assert "bytes on the disk" in caplog.text
+    assert found(before.folder, before.deleted)
+    async with opened(before.folder):
+        assert found(before.folder, before.deleted) == []
 
 
 @pytest.mark.requirement("store.erasure-of-before")
-def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
+async def test_a_cleaning_that_was_killed_leaves_nothing_and_is_done_again(before: Before) -> None:
     copy = before.folder / "folkmoot.db.cleaned"
     copy.write_bytes((before.folder / "folkmoot.db").read_bytes())
-
-    async def body() -> None:
-        async with opened(before.folder):
-            assert not copy.exists()
-            assert found(before.folder, before.deleted) == []
-
-    run(body())
+    async with opened(before.folder):
+        assert not copy.exists()
+        assert found(before.folder, before.deleted) == []
 
 
-def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
+async def test_a_new_database_has_nothing_to_clean(tmp_path: Path) -> None:
     async def query(tx: Tx) -> int:
         [(count,)] = await tx.fetch("SELECT COUNT(*) FROM meta WHERE key = 'unused_space'")
         return int(count)
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert await store.read(query) == 0
-
-    run(body())
+    async with opened(tmp_path) as store:
+        assert await store.read(query) == 0

@@ -12,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.store import SqliteStore
 from folkmoot.store.schema import Migration, load_migrations, migrate, schema_version
 from folkmoot.store.sqlite import connect, make_private
-from tests.store.support import opened, run
+from tests.store.support import opened
 
 FIRST = Migration(1, "first", "CREATE TABLE one (id BIGINT);\nINSERT INTO one VALUES (1);\n")
 SECOND = Migration(2, "second", "-- More.\nCREATE TABLE two (\n    id BIGINT\n);\n")
@@ -56,18 +56,15 @@ def test_a_database_that_is_newer_than_the_program_is_left_alone(tmp_path: Path)
             migrate(connection, [FIRST])
 
 
-def test_the_store_refuses_a_newer_database_and_leaves_it_as_it_is(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            path = store.path
-        with closing(connect(path)) as connection:
-            connection.execute("INSERT INTO schema_migrations VALUES (999, 'later', '', 0)")
-        before = path.read_bytes()
-        with pytest.raises(e.DatabaseNewer):
-            await SqliteStore.open(path)
-        assert path.read_bytes() == before
-
-    run(body())
+async def test_the_store_refuses_a_newer_database_and_leaves_it_as_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        path = store.path
+    with closing(connect(path)) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (999, 'later', '', 0)")
+    before = path.read_bytes()
+    with pytest.raises(e.DatabaseNewer):
+        await SqliteStore.open(path)
+    assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]
 
 
@@ -132,12 +129,9 @@ def test_how_lines_end_does_not_change_a_migration(tmp_path: Path) -> None:
     assert load_migrations(tmp_path)[0].sha256 == FIRST.sha256
 
 
-def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path) -> None:
-    async def body() -> None:
-        path = tmp_path / "folkmoot.db"
-        stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
-        assert len({store.identity.database_id for store in stores}) == 1
-        for store in stores:
-            await store.close()
-
-    run(body())
+async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path) -> None:
+    path = tmp_path / "folkmoot.db"
+    stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
+    assert len({store.identity.database_id for store in stores}) == 1
+    for store in stores:
+        await store.close()

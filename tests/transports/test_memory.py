@@ -49,7 +49,6 @@ class Node:
         self.itself = self
 
 
-@pytest.mark.anyio
 async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_began_with() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     async with collecting_seldom(0.001):

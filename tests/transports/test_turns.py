@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-pytestmark = pytest.mark.anyio
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 MANY = 20

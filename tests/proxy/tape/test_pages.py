@@ -18,7 +18,6 @@ from folkmoot.proxy.tape import pages, reader
 from folkmoot.proxy.tape.file import opened
 from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary
 from folkmoot.proxy.tape.pages import Filter
-from tests.harness import run
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, Studio, recording
 from tests.proxy.tape.test_folder import NAME, tape
 
@@ -235,7 +234,7 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     assert shapes[0] == "too_long"
 
 
-def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) -> None:
+async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) -> None:
     marks, own, folder = tmp_path / "marks", tmp_path / "own", tmp_path / "folder"
     own.mkdir()
     folder.mkdir()
@@ -253,30 +252,26 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
         remember(path, marks)
     (marks / "0123456789ab").write_text(str(tmp_path / "private.jsonl"))
     (marks / place_of(Path("/etc"))).symlink_to("/etc/passwd")
-
-    async def main() -> None:
-        library = TapeLibrary(own, partial(recorded, marks))
-        found, _ = await library.page(None, 100, proxies=True)
-        assert {(it.name, it.place) for it in found} == {
-            ("hub.jsonl", ""),
-            ("single.jsonl", place_of(single)),
-            ("one.jsonl", place_of(folder)),
-        }
-        assert {it.path for it in found} >= {str(single)}
-        hidden, _ = await library.page(None, 100, proxies=False)
-        assert [it.name for it in hidden] == ["hub.jsonl"]
-        there = await library.find(place_of(single), proxies=True)
-        assert (await there.about("single.jsonl")).messages == 6
+    library = TapeLibrary(own, partial(recorded, marks))
+    found, _ = await library.page(None, 100, proxies=True)
+    assert {(it.name, it.place) for it in found} == {
+        ("hub.jsonl", ""),
+        ("single.jsonl", place_of(single)),
+        ("one.jsonl", place_of(folder)),
+    }
+    assert {it.path for it in found} >= {str(single)}
+    hidden, _ = await library.page(None, 100, proxies=False)
+    assert [it.name for it in hidden] == ["hub.jsonl"]
+    there = await library.find(place_of(single), proxies=True)
+    assert (await there.about("single.jsonl")).messages == 6
+    with pytest.raises(e.TapeNotFound):
+        await there.about("private.jsonl")
+    for place, proxies in ((place_of(single), False), ("0123456789ab", True), ("..", True)):
         with pytest.raises(e.TapeNotFound):
-            await there.about("private.jsonl")
-        for place, proxies in ((place_of(single), False), ("0123456789ab", True), ("..", True)):
-            with pytest.raises(e.TapeNotFound):
-                await library.find(place, proxies=proxies)
-        for cursor in ("x", "1:2", "1:zz:a.jsonl"):
-            with pytest.raises(e.ArgumentInvalid):
-                await library.page(cursor, 1, proxies=True)
-
-    run(main())
+            await library.find(place, proxies=proxies)
+    for cursor in ("x", "1:2", "1:zz:a.jsonl"):
+        with pytest.raises(e.ArgumentInvalid):
+            await library.page(cursor, 1, proxies=True)
     # A folder that others can write to says nothing.
     marks.chmod(0o777)
     assert recorded(marks) == {}
@@ -297,26 +292,25 @@ def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     remember(tmp_path / "d", tmp_path / "plain")
 
 
-def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path: Path) -> None:
-    async def main() -> None:
-        folder = TapeFolder(tmp_path)
-        with recording(tmp_path / NAME) as studio:
-            assert (await folder.about(NAME)).messages == 0
-            studio.call(1, "ping")
-            studio.recorder.commit()
-            about = await folder.about(NAME)
-            assert (about.recording, about.messages, about.ended) == (True, 2, None)
-            ways: Any = {"cursor": None, "before": None, "last": False, "wanted": EVERYTHING}
-            page, stored = await folder.timeline(NAME, 10, **ways)
-            assert (len(page.messages), stored.recording) == (2, True)
-            studio.call(2, "ping")
-            studio.recorder.commit()
-            ways["cursor"] = str(page.end)
-            page, _ = await folder.timeline(NAME, 10, **ways)
-            assert [it.seq for it in page.messages] == [3, 4]
-        assert (await folder.about(NAME)).recording is False
-        library = TapeLibrary(tmp_path)
-        noted = [library.is_new_reader("u", "", NAME, at) for at in (0.0, 10.0, 601.0)]
-        assert noted == [True, False, True]
-
-    run(main())
+async def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(
+    tmp_path: Path,
+) -> None:
+    folder = TapeFolder(tmp_path)
+    with recording(tmp_path / NAME) as studio:
+        assert (await folder.about(NAME)).messages == 0
+        studio.call(1, "ping")
+        studio.recorder.commit()
+        about = await folder.about(NAME)
+        assert (about.recording, about.messages, about.ended) == (True, 2, None)
+        ways: Any = {"cursor": None, "before": None, "last": False, "wanted": EVERYTHING}
+        page, stored = await folder.timeline(NAME, 10, **ways)
+        assert (len(page.messages), stored.recording) == (2, True)
+        studio.call(2, "ping")
+        studio.recorder.commit()
+        ways["cursor"] = str(page.end)
+        page, _ = await folder.timeline(NAME, 10, **ways)
+        assert [it.seq for it in page.messages] == [3, 4]
+    assert (await folder.about(NAME)).recording is False
+    library = TapeLibrary(tmp_path)
+    noted = [library.is_new_reader("u", "", NAME, at) for at in (0.0, 10.0, 601.0)]
+    assert noted == [True, False, True]

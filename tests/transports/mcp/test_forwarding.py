@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-pytestmark = pytest.mark.anyio
 
 KEY, PROCESS = secrets.token_bytes(32), secrets.token_hex(16)
 

@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.names import canonical
-from folkmoot.names.generate.server import helper_text
+from folkmoot.names.new_server import check_server, server_files
 
 TOOLS = [
     "myproject:create_task",
@@ -49,10 +49,13 @@ URIS = [
 ]
 
 
+HELPER = server_files(check_server("my-project", None, "mcp"))["src/my_project/names.py"]
+
+
 @pytest.fixture(scope="module")
 def helper() -> ModuleType:
     made = ModuleType("helper")
-    exec(helper_text("myproject", "my-project"), made.__dict__)
+    exec(HELPER, made.__dict__)
     return made
 
 
@@ -136,6 +139,6 @@ def test_the_mark_of_the_helper_logs_as_the_release_demands(
 
 
 def test_the_helper_needs_nothing_but_python(tmp_path: Path) -> None:
-    (tmp_path / "names.py").write_text(helper_text("myproject", "my-project"))
+    (tmp_path / "names.py").write_text(HELPER)
     program = "import names, sys; names.make_tool_name('a_b'); assert 'folkmoot' not in sys.modules"
     subprocess.run([sys.executable, "-S", "-c", program], cwd=tmp_path, check=True)

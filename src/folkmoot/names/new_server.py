@@ -9,36 +9,20 @@ import keyword
 import re
 import sys
 from collections.abc import Mapping
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from typing import Literal, NamedTuple, TypeAlias
 
 from folkmoot.core import errors as e
+from folkmoot.names import namespaces_md
 from folkmoot.names.canonical import check_free_namespace, make_tool_name
-from folkmoot.names.generate import namespaces_md
-from folkmoot.names.generate.plan import Plan
 from folkmoot.names.limits import MAX_SERVER_NAME
-from folkmoot.names.lint.model import Declared, Kind, Project
 from folkmoot.names.nearest import namespace_from_slug
+from folkmoot.names.project import NAMED, Declared, Kind, Project
 
 FOLDER = Path(__file__).with_name("templates")
 SUFFIX = ".in"
-
-
-@cache
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def fill(name: str, words: Mapping[str, str]) -> str:
-    """One file, filled in."""
-    return Template(_text(FOLDER / f"{name}{SUFFIX}")).substitute(words)
-
-
-def helper_text(namespace: str, name: str) -> str:
-    """The helper module of a project, which makes and checks its names."""
-    return fill("names.py", {"namespace": namespace, "name": name})
 
 
 def fill_folder(name: str, words: Mapping[str, str]) -> dict[str, str]:
@@ -47,7 +31,7 @@ def fill_folder(name: str, words: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for path in sorted(base.rglob(f"*{SUFFIX}")):
         place = path.relative_to(base).as_posix().removesuffix(SUFFIX)
-        filled = Template(_text(path)).substitute(words)
+        filled = Template(path.read_text(encoding="utf-8")).substitute(words)
         found[place.replace("src/package/", f"src/{words['package']}/")] = filled
     return found
 
@@ -112,38 +96,52 @@ def check_server(name: str, namespace: str | None, sdk: Sdk) -> Wanted:
     return Wanted(name, namespace, package, sdk)
 
 
-def plan_server(wanted: Wanted, folder: Path) -> Plan:
-    """Every file of the new project. Raises `ProjectUnusable` if something is there already."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise e.ProjectUnusable(f"{folder} exists and is not an empty folder.")
-    flit = f'\n[tool.flit.module]\nname = "{wanted.package}"\n'
+def server_files(wanted: Wanted) -> dict[str, str]:
+    """Every file of the new project, by its path."""
     words = {
         "name": wanted.name,
-        "command": wanted.name,
         "title": wanted.title,
         "namespace": wanted.namespace,
         "Namespace": wanted.namespace.capitalize(),
         "package": wanted.package,
         "dependency": SDKS[wanted.sdk],
-        "flit": flit,
     }
-    helper = f"src/{wanted.package}/names.py"
-    files = {
-        **fill_folder("server/common", words),
-        **fill_folder(f"server/{wanted.sdk}", words),
-        helper: helper_text(wanted.namespace, wanted.name),
-        "NAMESPACES.md": namespaces_md.render(register(wanted, folder), helper=helper),
+    return {
+        **fill_folder("common", words),
+        **fill_folder(wanted.sdk, words),
+        "NAMESPACES.md": register(wanted),
     }
-    plan = Plan(folder)
-    for path, text in files.items():
-        plan.write(folder / path, text)
-    return plan
 
 
-def register(wanted: Wanted, folder: Path) -> Project:
-    """The names of the new server, as the linter will find them in its sources."""
-    return Project(
-        root=folder,
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files into a new or empty folder; what fails leaves nothing behind.
+
+    Raises `ProjectUnusable` if something is there already, or the folder cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise e.ProjectUnusable(f"{folder} exists and is not an empty folder.")
+    made: list[Path] = []
+    try:
+        for name, text in files.items():
+            path = folder / name
+            for parent in reversed([it for it in path.parents if not it.exists()]):
+                parent.mkdir()
+                made.append(parent)
+            made.append(path)
+            path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir() if path.is_dir() else path.unlink()
+        why = (error.strerror or "unwritable").lower()
+        raise e.ProjectUnusable(
+            f"{error.filename or folder}: {why}; nothing was written."
+        ) from None
+
+
+def register(wanted: Wanted) -> str:
+    """The page about the names of the new server, as it lists them."""
+    project = Project(
         name=wanted.name,
         namespace=wanted.namespace,
         version=VERSION,
@@ -151,7 +149,7 @@ def register(wanted: Wanted, folder: Path) -> Project:
             Declared(
                 kind=kind,
                 name=make_tool_name(wanted.namespace, own)
-                if kind in {"tool", "prompt"}
+                if kind in NAMED
                 else f"{wanted.namespace}://{own}",
                 description=description,
                 mime_type=mime_type,
@@ -159,3 +157,6 @@ def register(wanted: Wanted, folder: Path) -> Project:
             for kind, own, description, mime_type in OFFERED
         ],
     )
+    registry = namespaces_md.registry_of(project)
+    registry.validation = f"Runtime validation enabled (see `src/{wanted.package}/names.py`)"
+    return namespaces_md.new_page(registry)

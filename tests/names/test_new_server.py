@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -14,13 +15,11 @@ import yaml
 
 from benchmarks.rivals import FASTMCP, NotInstalled, installed
 from folkmoot.core import errors as e
-from folkmoot.names.generate import namespaces_md
-from folkmoot.names.generate.server import SDKS, Sdk, check_server, plan_server
-from folkmoot.names.lint.sources import read_sources
+from folkmoot.names.listing import Config, read_file
+from folkmoot.names.new_server import SDKS, Sdk, check_server, server_files, write_files
 from folkmoot.relay.upstream.inventory import take_inventory
 from tests.forge import forked
 from tests.harness import run
-from tests.names.generate.conftest import texts
 
 OFFERED = {
     "mynotes:create_task",
@@ -34,8 +33,17 @@ OFFERED = {
 
 
 def make(folder: Path, sdk: Sdk = "mcp") -> Path:
-    plan_server(check_server("my-notes", None, sdk), folder).apply()
+    write_files(folder, server_files(check_server("my-notes", None, sdk)))
     return folder
+
+
+def texts(root: Path) -> dict[str, str]:
+    """Every file below a folder by its path."""
+    return {
+        path.relative_to(root).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.mark.requirement("names.example-server", "names.pre-commit", "names.upgrading-md")
@@ -63,14 +71,18 @@ def test_a_new_project_has_every_file_and_its_names_are_written_down(
         "tests/test_tasks.py",
     }
     hooks = yaml.safe_load(files[".pre-commit-config.yaml"])["repos"][0]["hooks"]
-    assert [hook["entry"] for hook in hooks] == ["folkmoot names lint ."]
+    assert [hook["entry"] for hook in hooks] == ["folkmoot names lint NAMESPACES.md"]
     assert "`mynotes:create_task` is now `mynotes:add_task`" in files["UPGRADING.md"]
     settings = tomllib.loads(files["pyproject.toml"])
     assert settings["project"]["dependencies"] == [SDKS[sdk]]
     assert settings["project"]["scripts"] == {"my-notes": "my_notes.__main__:main"}
-    found = read_sources([root])
+    assert settings["tool"]["folkmoot"]["names"] == {
+        "namespace": "mynotes",
+        "command": [".venv/bin/my-notes"],
+    }
+    found = read_file(str(root / "NAMESPACES.md"), Config())
     assert {it.name for it in found.declared} == OFFERED
-    assert namespaces_md.differences(found, files["NAMESPACES.md"]) == []
+    assert "Runtime validation enabled (see `src/my_notes/names.py`)" in files["NAMESPACES.md"]
 
 
 @pytest.mark.long
@@ -107,9 +119,14 @@ def check_whole(root: Path, python: str = sys.executable) -> None:
     command = [python, "-c", PYTEST, sysconfig.get_path("purelib")]
     tests = subprocess.run(command, cwd=root, env=environ, capture_output=True, text=True)
     assert tests.returncode == 0, tests.stdout + tests.stderr
-    lint = forked.run(["names", "lint", "."], cwd=root, env=environ)
-    assert lint.returncode == 0, lint.stdout + lint.stderr
     server = [python, "-m", "my_notes"]
+    program = root / ".venv/bin/my-notes"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\nPYTHONPATH=src exec {shlex.join(server)}\n")
+    program.chmod(0o755)
+    for command in (["lint"], ["lint", "NAMESPACES.md"], ["doc", "--check"]):
+        ran = forked.run(["names", *command], cwd=root, env=environ)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
     listed = run(take_inventory(server, env={"PYTHONPATH": str(root / "src")}))
     assert listed.server["name"] == "my-notes"
     names = {it["name"] for it in (*listed.tools, *listed.prompts)}
@@ -145,3 +162,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert texts(tmp_path) == {"mine.txt": "mine"}
     (tmp_path / "empty").mkdir()
     make(tmp_path / "empty")
+
+
+def test_a_project_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path: Path) -> None:
+    files = {"a/b.txt": "b", "c.txt": "c", "c.txt/d.txt": "a file is no folder"}
+    with pytest.raises(e.ProjectUnusable, match="nothing was written"):
+        write_files(tmp_path / "new/one", files)
+    assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from msgspec import Struct
 from folkmoot.core import errors as e
 from folkmoot.names.deprecation import stage
 from folkmoot.names.limits import MAX_CELL
-from folkmoot.names.lint.model import Declared, Project
+from folkmoot.names.project import NAMED, Declared, Project
 
 ESCAPED = re.compile(r"[\\|<]")
 UNESCAPED = re.compile(r"\\([\\|<])")
@@ -132,6 +132,7 @@ class Registry(Struct, kw_only=True):
     project: str = ""
     namespace: str = ""
     status: str = "Active"
+    validation: str = "`folkmoot names lint`"
     tables: dict[str, list[Row]]
 
     def row(self, table: str, key: str) -> Row | None:
@@ -147,6 +148,7 @@ def registry_of(project: Project, before: Registry | None = None) -> Registry:
     release after its deprecation, is left out.
     """
     namespace = project.namespace or ""
+    kept = before or Registry(tables={})
     shown = [it for it in project.declared if visible(it, project.version)]
     tables: dict[str, list[Row]] = {
         "tools": [
@@ -155,9 +157,7 @@ def registry_of(project: Project, before: Registry | None = None) -> Registry:
             if it.kind == "tool"
         ],
         "resources": [
-            (it.name, it.description, it.mime_type)
-            for it in shown
-            if it.kind in {"resource", "template"}
+            (it.name, it.description, it.mime_type) for it in shown if it.kind not in NAMED
         ],
         "prompts": [
             (it.own, full_name(it, namespace), it.description)
@@ -178,8 +178,9 @@ def registry_of(project: Project, before: Registry | None = None) -> Registry:
     return Registry(
         project=project.name or namespace,
         namespace=namespace,
-        status=before.status if before and before.status else "Active",
-        tables={name: merged_rows(name, rows, before) for name, rows in tables.items()},
+        status=kept.status,
+        validation=kept.validation,
+        tables={name: merged_rows(name, rows, kept) for name, rows in tables.items()},
     )
 
 
@@ -191,18 +192,18 @@ def visible(declared: Declared, version: str | None) -> bool:
 
 def full_name(declared: Declared, namespace: str) -> str:
     """The name with its namespace, also where the server leaves that to a gateway."""
-    if declared.kind in {"resource", "template"} or declared.namespace is not None:
+    if declared.kind not in NAMED or declared.namespace is not None:
         return declared.name
     return f"{namespace}:{declared.name}"
 
 
-def merged_rows(name: str, rows: Iterable[Row], before: Registry | None) -> list[Row]:
+def merged_rows(name: str, rows: Iterable[Row], before: Registry) -> list[Row]:
     """The rows by name, each once, with the hand-written columns of the earlier ones."""
     section = SECTIONS[name]
     found: dict[str, Row] = {}
     for row in rows:
         read = tuple(plain(cell(text)) for text in row)
-        former = before.row(name, read[section.key]) if before else None
+        former = before.row(name, read[section.key])
         found.setdefault(read[section.key], keep(section, read, former))
     return [found[key] for key in sorted(found)]
 
@@ -223,7 +224,9 @@ CONVENTION_URL = (
     "https://github.com/liminalcommons/chora-base/blob/main/docs/standards/"
     "CHORA_MCP_CONVENTIONS_v1.0.md"
 )
-FIELD = re.compile(r"\*\*(Project|Namespace|Status):\*\*[ \t]*(.*?)[ \t\\]*$", re.MULTILINE)
+FIELD = re.compile(
+    r"\*\*(Project|Namespace|Status|Validation):\*\*[ \t]*(.*?)[ \t\\]*$", re.MULTILINE
+)
 HEADING = re.compile(r"^##[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 EMPTY = "None yet."
 
@@ -231,7 +234,8 @@ EMPTY = "None yet."
 def read(text: str) -> Registry:
     """What a page says, with our marks or without: also one that a person wrote by hand."""
     ours = between(text).replace("\r\n", "\n")
-    fields = {name.lower(): plain(value) for name, value in FIELD.findall(ours)}
+    fields = {name.lower(): value for name, value in FIELD.findall(ours) if value}
+    fields |= {name: plain(fields[name]) for name in fields.keys() - {"validation"}}
     parts = HEADING.split(ours)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     tables = {}
@@ -242,15 +246,15 @@ def read(text: str) -> Registry:
     return Registry(**fields, tables=tables)
 
 
-def render(project: Project, text: str | None = None, *, helper: str | None = None) -> str:
+def render(project: Project, text: str | None = None, *, force: bool = False) -> str:
     """The whole page for a project; `text` is the page as it is, and kept around our part.
 
-    `helper` is the module that checks names, for the page to point to. Raises `ProjectUnusable`
-    for a page without our marks, in which nobody knows what is whose.
+    Raises `ProjectUnusable` for a page without our marks, in which nobody knows what is whose; with
+    `force` nothing of it is kept but its versions.
     """
-    if text is None or not text.strip():
-        registry = registry_of(project)
-        return f"{TITLE}\n\n{BEGIN}\n{body(registry, helper)}{END}\n"
+    registry = registry_of(project, read(text) if text else None)
+    if force or text is None or not text.strip():
+        return new_page(registry)
     if not marked(text):
         raise e.ProjectUnusable(
             f"{project.namespaces_file} has no lines '{BEGIN}' and '{END}' around the part "
@@ -258,13 +262,8 @@ def render(project: Project, text: str | None = None, *, helper: str | None = No
         )
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{body(registry_of(project, read(text)), helper)}{END}{tail}"
-
-
-def replace(project: Project, text: str | None, *, helper: str | None = None) -> str:
-    """A whole new page, which keeps nothing of the present one but its versions."""
-    registry = registry_of(project, read(text) if text else None)
-    return f"{TITLE}\n\n{BEGIN}\n{body(registry, helper)}{END}\n"
+    whole = f"{head}{BEGIN}\n{body(registry)}{END}{tail}".replace("\r\n", "\n")
+    return whole.replace("\n", "\r\n") if "\r\n" in text else whole
 
 
 def differences(project: Project, text: str) -> list[str]:
@@ -308,15 +307,17 @@ def between(text: str) -> str:
     return text.partition(BEGIN)[2].partition(END)[0]
 
 
-def body(registry: Registry, helper: str | None) -> str:
+def new_page(registry: Registry) -> str:
+    """A page with nothing but our part."""
+    return f"{TITLE}\n\n{BEGIN}\n{body(registry)}{END}\n"
+
+
+def body(registry: Registry) -> str:
     """Our part of the page."""
-    checks = f" (see `{helper}`)" if helper else ""
     rules = [
         f"- **Format:** `{registry.namespace}:{{tool_name}}` for tools",
         f"- **Format:** `{registry.namespace}://{{type}}/{{id}}` for resources",
-        f"- **Validation:** Runtime validation enabled{checks}"
-        if helper
-        else "- **Validation:** `folkmoot names lint`",
+        f"- **Validation:** {registry.validation}",
     ]
     parts = [
         [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.core import errors as e
-from folkmoot.names.generate import namespaces_md
-from folkmoot.names.generate.namespaces_md import MAX_CELL, cell, read_table, table
-from folkmoot.names.lint.model import Declared, DeclaredDeprecation, Project
+from folkmoot.names import namespaces_md
+from folkmoot.names.namespaces_md import MAX_CELL, cell, read_table, table
+from folkmoot.names.project import Declared, DeclaredDeprecation, Project
 
 SEED = """\
 # MCP Namespace Registry
@@ -43,7 +42,6 @@ SEED = """\
 
 def project(*declared: Declared, version: str = "1.1.0", **more: Any) -> Project:
     return Project(
-        root=Path(),
         name="myproject",
         namespace="myproject",
         version=version,
@@ -65,7 +63,7 @@ DAILY = Declared(
 @pytest.mark.requirement("names.namespaces-md")
 def test_the_page_has_the_sections_of_the_conventions() -> None:
     prompt = Declared(kind="prompt", name="myproject:plan_day", description="Plan a day")
-    page = namespaces_md.render(project(CREATE, DAILY, prompt), helper="src/myproject/names.py")
+    page = namespaces_md.render(project(CREATE, DAILY, prompt))
     for line in (
         "# MCP Namespace Registry",
         "**Project:** myproject\\",
@@ -82,7 +80,7 @@ def test_the_page_has_the_sections_of_the_conventions() -> None:
         "## Namespace Rules",
         "- **Format:** `myproject:{tool_name}` for tools",
         "- **Format:** `myproject://{type}/{id}` for resources",
-        "- **Validation:** Runtime validation enabled (see `src/myproject/names.py`)",
+        "- **Validation:** `folkmoot names lint`",
         "## References",
     ):
         assert line in page.splitlines()
@@ -127,18 +125,26 @@ def test_text_outside_of_the_marks_is_kept() -> None:
     assert "| list_tasks |" in after
 
 
-def test_a_tool_keeps_the_version_it_came_with_and_the_page_its_status() -> None:
+def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itself() -> None:
     page = namespaces_md.render(project(CREATE)).replace("Active", "Frozen")
+    page = page.replace("`folkmoot names lint`", "At run time (see `names.py`)")
     after = namespaces_md.render(project(CREATE, LIST, version="2.0.0"), page)
     assert "| myproject:create_task | Create new task | 1.1.0 |" in after
     assert "| myproject:list_tasks | List all tasks | 2.0.0 |" in after
-    assert "**Status:** Frozen" in after
+    assert "**Status:** Frozen\n" in after
+    assert "- **Validation:** At run time (see `names.py`)\n" in after
+
+
+def test_a_page_keeps_its_line_ends() -> None:
+    page = namespaces_md.render(project(CREATE)).replace("\n", "\r\n")
+    after = namespaces_md.render(project(CREATE, LIST), page)
+    assert after.count("\r\n") == after.count("\n") == page.count("\n") + 1
 
 
 def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced() -> None:
     with pytest.raises(e.ProjectUnusable, match="has no lines"):
         namespaces_md.render(project(CREATE), SEED)
-    replaced = namespaces_md.replace(project(CREATE), SEED)
+    replaced = namespaces_md.render(project(CREATE), SEED, force=True)
     assert "| myproject:create_task | Create new task | 1.0.0 |" in replaced
     assert "list_tasks" not in replaced
 
