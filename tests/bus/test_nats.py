@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from folkmoot.core import errors
 from folkmoot.core.ports import Event, Missed
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
-from tests import harness, nats
+from tests import nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
 from tests.nats import NatsProcess, node, two_nodes, until
@@ -47,10 +47,6 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the bus take a server for silent as soon as it does in a hub."""
     for name in ("ANSWER_SECONDS", "CONNECT_SECONDS"):
         monkeypatch.setattr(f"folkmoot.bus.nats.{name}", getattr(limits, name))
-
-
-def run(body: Callable[[], Any]) -> None:
-    harness.run(body())
 
 
 class Heard(NamedTuple):

@@ -64,6 +64,12 @@ def test_the_short_option_is_the_same(folkmoot: Callable[..., Any], command: lis
     assert folkmoot(*command, "-h") == folkmoot(*command, "--help")
 
 
+def test_the_help_says_of_a_command_what_the_command_says_of_itself() -> None:
+    commands = program.Commands()
+    for name, command in commands.items():
+        assert commands.summary(name, 60) == command.get_short_help_str(60)
+
+
 def test_the_help_lists_every_command_once_under_six_headings(
     folkmoot: Callable[..., Any],
 ) -> None:
@@ -273,12 +279,15 @@ def test_bash_completes_commands_options_and_values(
     assert set(ran.out.split()) == expected
 
 
-def test_help_and_version_do_not_load_the_hub(environment: dict[str, str]) -> None:
+def test_help_loads_neither_the_hub_nor_other_commands(environment: dict[str, str]) -> None:
     script = (
         "import sys\n"
         "from folkmoot.cli import program\n"
-        "program.run(['--version']); program.run(['serve', '--help'])\n"
-        "print(sorted({'uvicorn', 'starlette', 'apsw', 'rich'} & set(sys.modules)))\n"
+        "program.run(['--version']); program.run(['inbox', '--help'])\n"
+        "unwanted = {'folkmoot.cli.account', 'folkmoot.cli.room'} & set(sys.modules)\n"
+        "program.run(['--help'])\n"
+        "unwanted |= {'uvicorn', 'starlette', 'apsw', 'rich'} & set(sys.modules)\n"
+        "print(sorted(unwanted))\n"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment

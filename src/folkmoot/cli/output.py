@@ -5,7 +5,6 @@ Other people's text is made safe for a terminal: nothing in it can move, hide or
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import os
@@ -217,6 +216,9 @@ ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]*)):([0-9]{1,5})")
 
 def run_until_stopped(main: Coroutine[Any, Any, T]) -> T | None:
     """Run something until it ends or a signal asks it to; then the answer is None."""
+    # Most commands never wait for two things at once.
+    import asyncio
+
     import uvloop
 
     async def stoppable() -> T | None:
