@@ -68,7 +68,6 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
         gc.freeze()
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize(
     "sent",
     [
