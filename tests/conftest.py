@@ -1,11 +1,12 @@
 """For every test: its own user folders, the Hypothesis profile, the check of requirement marks.
 
-With `-n` the tests run in several processes.
+An async test runs on the loop the hub runs on. With `-n` the tests run in several processes.
 """
 
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import signal
 import sys
@@ -63,6 +64,19 @@ def pytest_configure(config: pytest.Config) -> None:
     leave_the_users_folders(config)
     if config.option.workers:
         config.pluginmanager.register(Workers(config.option.workers, rehearse_hub))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test in a loop of its own; tasks that are left when it returns are cancelled."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    from tests.harness import run
+
+    fixtures = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    limit = pyfuncitem.get_closest_marker("timeout")
+    run(pyfuncitem.obj(**fixtures), *(limit.args if limit else ()))
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

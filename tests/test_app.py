@@ -65,36 +65,30 @@ def get(hub: Hub, path: str, **headers: str) -> asyncio.Future[Answer]:
 
 
 @pytest.mark.requirement("health.shape", "health.json", "health.version-semver")
-def test_health_answers_what_the_seed_says(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            answer = await get(hub, "/health")
-            assert answer.status == 200
-            assert answer.headers["content-type"] == "application/json"
-            body = answer.json()
-            assert 0 <= body.pop("uptime") < 60
-            assert body == {"status": "ok", "version": __version__, "users": 0}
-            assert SEMANTIC_VERSION.fullmatch(body["version"])
-
-    run(main())
+async def test_health_answers_what_the_seed_says(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        answer = await get(hub, "/health")
+        assert answer.status == 200
+        assert answer.headers["content-type"] == "application/json"
+        body = answer.json()
+        assert 0 <= body.pop("uptime") < 60
+        assert body == {"status": "ok", "version": __version__, "users": 0}
+        assert SEMANTIC_VERSION.fullmatch(body["version"])
 
 
-def test_health_tells_the_last_number_of_accounts_while_the_database_is_waited_for(
+async def test_health_tells_the_last_number_of_accounts_while_the_database_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never() -> int:
         return await asyncio.Event().wait()
 
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            await hub.accounts.register("ann")
-            assert (await get(hub, "/health")).json()["users"] == 1
-            monkeypatch.setattr(hub.accounts, "count", never)
-            answer = await get(hub, "/health")
-            assert answer.status == 200
-            assert answer.json()["users"] == 1
-
-    run(main())
+    async with Hub(settings(tmp_path)).running() as hub:
+        await hub.accounts.register("ann")
+        assert (await get(hub, "/health")).json()["users"] == 1
+        monkeypatch.setattr(hub.accounts, "count", never)
+        answer = await get(hub, "/health")
+        assert answer.status == 200
+        assert answer.json()["users"] == 1
 
 
 class Hands(SystemClock):
@@ -108,51 +102,41 @@ class Hands(SystemClock):
 
 
 @pytest.mark.requirement("health.uptime-float")
-def test_the_uptime_is_a_float_that_grows_with_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = Hands()
-        async with Hub(settings(tmp_path), clock).running() as hub:
-            for passed in (0.0, 1.0, 61.25, 1e6):
-                clock.passed = passed
-                uptime = (await get(hub, "/health")).json()["uptime"]
-                assert isinstance(uptime, float)
-                assert uptime == passed
-
-    run(main())
+async def test_the_uptime_is_a_float_that_grows_with_time(tmp_path: Path) -> None:
+    clock = Hands()
+    async with Hub(settings(tmp_path), clock).running() as hub:
+        for passed in (0.0, 1.0, 61.25, 1e6):
+            clock.passed = passed
+            uptime = (await get(hub, "/health")).json()["uptime"]
+            assert isinstance(uptime, float)
+            assert uptime == passed
 
 
 @pytest.mark.requirement("store.survives-power-loss")
-def test_unless_told_otherwise_a_hub_syncs_every_commit(tmp_path: Path) -> None:
+async def test_unless_told_otherwise_a_hub_syncs_every_commit(tmp_path: Path) -> None:
     async def modes(tx: Tx) -> list[object]:
         return [
             (await tx.fetch(f"PRAGMA {name}"))[0][0] for name in ("journal_mode", "synchronous")
         ]
 
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            assert await hub.store.write(modes) == ["wal", 2]
-
-    run(main())
+    async with Hub(settings(tmp_path)).running() as hub:
+        assert await hub.store.write(modes) == ["wal", 2]
 
 
-@pytest.mark.requirement("health.ready")
-def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            before = hub.store.stats()
-            answer = await get(hub, "/health/ready")
-            after = hub.store.stats()
-            assert answer.status == 200
-            assert answer.json() == {
-                "status": "ready",
-                "checks": {"database": {"ok": True}},
-                "backends": {},
-                "held_tools": {},
-            }
-            assert after.commits > before.commits
-            assert after.reads > before.reads
-
-    run(main())
+async def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        before = hub.store.stats()
+        answer = await get(hub, "/health/ready")
+        after = hub.store.stats()
+        assert answer.status == 200
+        assert answer.json() == {
+            "status": "ready",
+            "checks": {"database": {"ok": True}},
+            "backends": {},
+            "held_tools": {},
+        }
+        assert after.commits > before.commits
+        assert after.reads > before.reads
 
 
 def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
@@ -165,114 +149,93 @@ def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
     assert str(folder) not in answer.text
 
 
-@pytest.mark.requirement("health.ready")
-def test_a_database_that_does_not_answer_in_time_is_not_ready(
+async def test_a_database_that_does_not_answer_in_time_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.1)
-
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            with locked(tmp_path):
-                assert_not_ready(await get(hub, "/health/ready"), tmp_path, "timeout")
-                assert (await get(hub, "/health")).status == 200
-
-    run(main())
+    async with Hub(settings(tmp_path)).running() as hub:
+        with locked(tmp_path):
+            assert_not_ready(await get(hub, "/health/ready"), tmp_path, "timeout")
+            assert (await get(hub, "/health")).status == 200
 
 
 @pytest.mark.long
-def test_a_locked_database_is_not_ready_and_says_so(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = Hands()
-        async with Hub(settings(tmp_path), clock).running() as hub:
-            with locked(tmp_path):
+async def test_a_locked_database_is_not_ready_and_says_so(tmp_path: Path) -> None:
+    clock = Hands()
+    async with Hub(settings(tmp_path), clock).running() as hub:
+        with locked(tmp_path):
+            answer = await get(hub, "/health/ready")
+            if "timeout" in answer.text:
+                # What the hub itself writes when it starts waited before this; no more comes.
+                clock.passed += 1
                 answer = await get(hub, "/health/ready")
-                if "timeout" in answer.text:
-                    # What the hub itself writes when it starts waited before this; no more comes.
-                    clock.passed += 1
-                    answer = await get(hub, "/health/ready")
-                assert_not_ready(answer, tmp_path, "database_locked")
-            clock.passed += 1
-            assert (await get(hub, "/health/ready")).status == 200
-
-    run(main())
+            assert_not_ready(answer, tmp_path, "database_locked")
+        clock.passed += 1
+        assert (await get(hub, "/health/ready")).status == 200
 
 
-def test_a_database_that_was_replaced_is_not_ready(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            other = tmp_path / "other"
-            other.write_bytes(b"not a database")
-            other.replace(tmp_path / "folkmoot.db")
-            assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
-
-    run(main())
+async def test_a_database_that_was_replaced_is_not_ready(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        other = tmp_path / "other"
+        other.write_bytes(b"not a database")
+        other.replace(tmp_path / "folkmoot.db")
+        assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
 
 
-@pytest.mark.requirement("health.ready", "store.integrity")
-def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running():
-            pass
-        async with Hub(settings(tmp_path)).running() as hub:
-            database = tmp_path / "folkmoot.db"
-            with database.open("r+b") as file:
-                file.write(b"\xff" * database.stat().st_size)
-            # The upkeep of rooms may have found it first.
-            found = ("database_corrupt", "database_damaged")
-            assert_not_ready(await get(hub, "/health/ready"), tmp_path, *found)
-            assert (await get(hub, "/health")).status == 200
-
-    run(main())
+async def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running():
+        pass
+    async with Hub(settings(tmp_path)).running() as hub:
+        database = tmp_path / "folkmoot.db"
+        with database.open("r+b") as file:
+            file.write(b"\xff" * database.stat().st_size)
+        # The upkeep of rooms may have found it first.
+        found = ("database_corrupt", "database_damaged")
+        assert_not_ready(await get(hub, "/health/ready"), tmp_path, *found)
+        assert (await get(hub, "/health")).status == 200
 
 
-def test_metrics_tell_of_requests_store_and_bus(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            await get(hub, "/health/ready")
-            answer = await get(hub, "/metrics")
-            assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-            for name in (
-                'folkmoot_http_requests_total{method="GET",route="/health/ready",status="200"} 1.0',
-                "folkmoot_store_commits_total",
-                "folkmoot_store_write_queue_depth 0.0",
-                "folkmoot_store_batch_units_bucket",
-                "folkmoot_bus_subscriptions 0.0",
-                f'version="{__version__}"',
-                "process_open_fds",
+async def test_metrics_tell_of_requests_store_and_bus(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        await get(hub, "/health/ready")
+        answer = await get(hub, "/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        for name in (
+            'folkmoot_http_requests_total{method="GET",route="/health/ready",status="200"} 1.0',
+            "folkmoot_store_commits_total",
+            "folkmoot_store_write_queue_depth 0.0",
+            "folkmoot_store_batch_units_bucket",
+            "folkmoot_bus_subscriptions 0.0",
+            f'version="{__version__}"',
+            "process_open_fds",
+        ):
+            assert name in answer.text
+        fancy = await get(hub, "/metrics", accept="application/openmetrics-text")
+        assert fancy.headers["content-type"].startswith("application/openmetrics-text")
+
+
+async def test_metrics_tell_of_rooms_and_websockets(tmp_path: Path) -> None:
+    async with town(tmp_path) as there:
+        ann, bob = await there.person("ann"), await there.person("bob")
+        await there.room(ann)
+        async with there.joined(ann.token) as seat, there.joined(bob.token) as other:
+            await seat.say("hello")
+            await seat.heard("hello")
+            await other.heard("hello")
+            text = (await get(there.hub, "/metrics")).text
+            for line in (
+                "folkmoot_rooms_live 1.0",
+                "folkmoot_websocket_links 2.0",
+                "folkmoot_websocket_opened_total 2.0",
+                'folkmoot_http_requests_total{method="GET",route="/ws",status="101"} 2.0',
             ):
-                assert name in answer.text
-            fancy = await get(hub, "/metrics", accept="application/openmetrics-text")
-            assert fancy.headers["content-type"].startswith("application/openmetrics-text")
-
-    run(main())
-
-
-def test_metrics_tell_of_rooms_and_websockets(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with town(tmp_path) as there:
-            ann, bob = await there.person("ann"), await there.person("bob")
-            await there.room(ann)
-            async with there.joined(ann.token) as seat, there.joined(bob.token) as other:
-                await seat.say("hello")
-                await seat.heard("hello")
-                await other.heard("hello")
-                text = (await get(there.hub, "/metrics")).text
-                for line in (
-                    "folkmoot_rooms_live 1.0",
-                    "folkmoot_websocket_links 2.0",
-                    "folkmoot_websocket_opened_total 2.0",
-                    'folkmoot_http_requests_total{method="GET",route="/ws",status="101"} 2.0',
-                ):
-                    assert line in text
-                # Ann came, Bob came, and Ann said something.
-                assert metric(text, "folkmoot_room_messages_total") == 3
-                assert metric(text, "folkmoot_room_deliveries_total") >= 4
-            closed = 'folkmoot_websocket_closed_total{code="1000"} 2.0'
-            while closed not in (await get(there.hub, "/metrics")).text:
-                pass
-
-    run(main())
+                assert line in text
+            # Ann came, Bob came, and Ann said something.
+            assert metric(text, "folkmoot_room_messages_total") == 3
+            assert metric(text, "folkmoot_room_deliveries_total") >= 4
+        closed = 'folkmoot_websocket_closed_total{code="1000"} 2.0'
+        while closed not in (await get(there.hub, "/metrics")).text:
+            pass
 
 
 def metric(text: str, name: str) -> float:
@@ -280,67 +243,50 @@ def metric(text: str, name: str) -> float:
     return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
 
 
-def test_metrics_that_are_switched_off_are_not_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path, telemetry={"metrics": False})).running() as hub:
-            assert (await get(hub, "/metrics")).status == 404
-            assert "/metrics" not in (await get(hub, "/")).text
-
-    run(main())
+async def test_metrics_that_are_switched_off_are_not_there(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path, telemetry={"metrics": False})).running() as hub:
+        assert (await get(hub, "/metrics")).status == 404
+        assert "/metrics" not in (await get(hub, "/")).text
 
 
-def test_public_url_and_allowed_hosts_are_answered_to(tmp_path: Path) -> None:
-    async def main() -> None:
-        chosen = settings(
-            tmp_path, public_url="https://moot.example", http={"allowed_hosts": ["*.lan.example"]}
-        )
-        async with Hub(chosen).running() as hub:
-            assert "https://moot.example/mcp" in (await get(hub, "/", host="moot.example")).text
-            assert (await get(hub, "/", host="box.lan.example:8420")).status == 200
-            assert (await get(hub, "/", host="other.example")).status == 421
-
-    run(main())
+async def test_public_url_and_allowed_hosts_are_answered_to(tmp_path: Path) -> None:
+    chosen = settings(
+        tmp_path, public_url="https://moot.example", http={"allowed_hosts": ["*.lan.example"]}
+    )
+    async with Hub(chosen).running() as hub:
+        assert "https://moot.example/mcp" in (await get(hub, "/", host="moot.example")).text
+        assert (await get(hub, "/", host="box.lan.example:8420")).status == 200
+        assert (await get(hub, "/", host="other.example")).status == 421
 
 
-def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            status = await asyncio.to_thread(
-                ask_socket, tmp_path / "control.sock", "folkmoot/status"
-            )
-            assert status["url"] == hub.base_url
-            assert status["pid"] == os.getpid()
-            assert (
-                await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/check")
-            )["whole"]
-        assert not (tmp_path / "control.sock").exists()
-
-    run(main())
+async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        status = await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
+        assert status["url"] == hub.base_url
+        assert status["pid"] == os.getpid()
+        assert (await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/check"))[
+            "whole"
+        ]
+    assert not (tmp_path / "control.sock").exists()
 
 
-def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as first:
-            identity = first.store.identity
-        with pytest.raises(e.StoreClosed):
-            await first.store.ready()
-        async with Hub(settings(tmp_path)).running() as second:
-            assert second.store.identity.database_id == identity.database_id
-            assert second.store.identity.epoch == identity.epoch
-
-    run(main())
+async def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as first:
+        identity = first.store.identity
+    with pytest.raises(e.StoreClosed):
+        await first.store.ready()
+    async with Hub(settings(tmp_path)).running() as second:
+        assert second.store.identity.database_id == identity.database_id
+        assert second.store.identity.epoch == identity.epoch
 
 
-def test_two_hubs_can_live_in_one_process(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            Hub(settings(tmp_path / "a")).running() as one,
-            Hub(settings(tmp_path / "b")).running() as two,
-        ):
-            await get(one, "/")
-            assert 'route="/"' not in (await get(two, "/metrics")).text
-
-    run(main())
+async def test_two_hubs_can_live_in_one_process(tmp_path: Path) -> None:
+    async with (
+        Hub(settings(tmp_path / "a")).running() as one,
+        Hub(settings(tmp_path / "b")).running() as two,
+    ):
+        await get(one, "/")
+        assert 'route="/"' not in (await get(two, "/metrics")).text
 
 
 def assert_nothing_left(folder: Path) -> None:
@@ -404,7 +350,6 @@ def test_the_database_has_the_id_of_the_key_and_never_the_key(tmp_path: Path) ->
         assert spelling not in content
 
 
-@pytest.mark.requirement("store.integrity")
 def test_a_damaged_database_stops_the_start(tmp_path: Path) -> None:
     start_once(tmp_path)
     database = tmp_path / "folkmoot.db"
@@ -423,30 +368,24 @@ def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(
     assert_nothing_left(tmp_path)
 
 
-def test_a_folder_in_use_is_left_to_its_hub(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path)).running() as hub:
-            with pytest.raises(e.DataFolderInUse):
-                async with Hub(settings(tmp_path)).running():
-                    pytest.fail("the second hub started")
-            assert (await get(hub, "/health/ready")).status == 200
-            assert (tmp_path / "control.sock").exists()
-
-    run(main())
-
-
-def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(ZeroDivisionError):
+async def test_a_folder_in_use_is_left_to_its_hub(tmp_path: Path) -> None:
+    async with Hub(settings(tmp_path)).running() as hub:
+        with pytest.raises(e.DataFolderInUse):
             async with Hub(settings(tmp_path)).running():
-                _ = 1 / 0
-        assert_nothing_left(tmp_path)
+                pytest.fail("the second hub started")
+        assert (await get(hub, "/health/ready")).status == 200
+        assert (tmp_path / "control.sock").exists()
 
-    run(main())
+
+async def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with Hub(settings(tmp_path)).running():
+            _ = 1 / 0
+    assert_nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize("kind", [e.DataFolderInUse, LookupError])
-def test_a_part_that_fails_stops_the_hub_with_its_own_error(
+async def test_a_part_that_fails_stops_the_hub_with_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     async def fail(_: OperatorSocket, __: object) -> None:
@@ -456,19 +395,18 @@ def test_a_part_that_fails_stops_the_hub_with_its_own_error(
     async def later() -> None:
         raise kind("one sentence")
 
-    async def main() -> None:
-        monkeypatch.setattr(OperatorSocket, "serve", fail)
-        with pytest.raises(kind, match="one sentence"):
-            async with Hub(settings(tmp_path)).running():
-                await asyncio.Event().wait()
-        assert_nothing_left(tmp_path)
-
-    run(main())
+    monkeypatch.setattr(OperatorSocket, "serve", fail)
+    with pytest.raises(kind, match="one sentence"):
+        async with Hub(settings(tmp_path)).running():
+            await asyncio.Event().wait()
+    assert_nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_request_in_flight_finish(tmp_path: Path, number: signal.Signals) -> None:
-    async def main(hub: Process) -> None:
+async def test_a_signal_lets_the_request_in_flight_finish(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with Process(tmp_path) as hub:
         with locked(tmp_path):
             request = await hub.held_request()
             hub.signal(number)
@@ -477,17 +415,14 @@ def test_a_signal_lets_the_request_in_flight_finish(tmp_path: Path, number: sign
         answer = await request
         assert answer.status == 200
         assert answer.json()["status"] == "ready"
-
-    with Process(tmp_path) as hub:
-        run(main(hub))
         code, output = hub.ended()
     assert code == 0, output
     assert "Traceback" not in output
     assert_nothing_left(tmp_path)
 
 
-def test_a_second_signal_does_not_wait_for_the_request(tmp_path: Path) -> None:
-    async def main(hub: Process) -> None:
+async def test_a_second_signal_does_not_wait_for_the_request(tmp_path: Path) -> None:
+    with Process(tmp_path) as hub:
         with locked(tmp_path):
             request = await hub.held_request()
             hub.signal(signal.SIGTERM)
@@ -496,9 +431,6 @@ def test_a_second_signal_does_not_wait_for_the_request(tmp_path: Path) -> None:
             answer = await request
             assert answer.status == 503
             assert answer.json()["error"]["code"] == "hub_stopping"
-
-    with Process(tmp_path) as hub:
-        run(main(hub))
         code, output = hub.ended()
     assert code == 0, output
     assert "Traceback" not in output
@@ -512,9 +444,8 @@ async def becomes(hub: Process, status: int) -> Answer:
     return answer
 
 
-@pytest.mark.requirement("health.ready")
-def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path) -> None:
-    async def main(hub: Process) -> None:
+async def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path) -> None:
+    with Process(tmp_path) as hub:
         await becomes(hub, 200)
         unlimited = resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (0, -1))
         answer = await becomes(hub, 503)
@@ -523,16 +454,13 @@ def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path) -> None:
         assert (await ask(hub.port, "/health")).status == 200
         resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, unlimited)
         await becomes(hub, 200)
-
-    with Process(tmp_path) as hub:
-        run(main(hub))
         hub.signal(signal.SIGTERM)
         assert hub.ended()[0] == 0
 
 
-@pytest.mark.requirement("log.no-query-string", "log.tokens-redacted")
-def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path) -> None:
-    async def main(hub: Process) -> str:
+@pytest.mark.requirement("log.tokens-redacted")
+async def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path) -> None:
+    with Process(tmp_path, FOLKMOOT_LOG_REQUESTS="all") as hub:
         for path in (
             f"/health?token={SECRET}",
             f"/{SECRET}",
@@ -546,10 +474,7 @@ def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path) 
         writer.write(f"GET /?token={SECRET} {SECRET}\r\n\r\n".encode())
         await reader.read()
         writer.close()
-        return (await ask(hub.port, "/metrics")).text
-
-    with Process(tmp_path, FOLKMOOT_LOG_REQUESTS="all") as hub:
-        metrics = run(main(hub))
+        metrics = (await ask(hub.port, "/metrics")).text
         hub.signal(signal.SIGTERM)
         _, output = hub.ended()
     assert output.count('"path"') >= 6

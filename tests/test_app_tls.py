@@ -31,69 +31,53 @@ def with_certificate(folder: Path) -> tuple[Settings, ssl.SSLContext]:
     return chosen, ssl.create_default_context(cafile=str(cert))
 
 
-def test_a_hub_with_a_certificate_speaks_https(tmp_path: Path) -> None:
+async def test_a_hub_with_a_certificate_speaks_https(tmp_path: Path) -> None:
     chosen, trusting = with_certificate(tmp_path)
-
-    async def main() -> None:
-        async with (
-            Hub(chosen).running() as hub,
-            httpx2.AsyncClient(verify=trusting) as client,
-        ):
-            assert hub.base_url.startswith("https://127.0.0.1:")
-            answer = await client.get(f"{hub.base_url}/health")
-            assert answer.status_code == 200
-            assert answer.json()["status"] == "ok"
-            assert f"{hub.base_url}/mcp" in (await client.get(hub.base_url)).text
-
-    run(main())
+    async with (
+        Hub(chosen).running() as hub,
+        httpx2.AsyncClient(verify=trusting) as client,
+    ):
+        assert hub.base_url.startswith("https://127.0.0.1:")
+        answer = await client.get(f"{hub.base_url}/health")
+        assert answer.status_code == 200
+        assert answer.json()["status"] == "ok"
+        assert f"{hub.base_url}/mcp" in (await client.get(hub.base_url)).text
 
 
-def test_a_room_is_joined_over_wss_on_the_same_port(tmp_path: Path) -> None:
+async def test_a_room_is_joined_over_wss_on_the_same_port(tmp_path: Path) -> None:
     chosen, trusting = with_certificate(tmp_path)
-
-    async def main() -> None:
-        async with Hub(chosen).running() as hub:
-            there = Town(hub)
-            ann = await there.person("ann")
-            await there.room(ann)
-            url = there.url(ann.token)
-            assert url.startswith("wss://")
-            async with connect(url, ssl=trusting) as socket:
-                seat = Seat(socket, json.loads(await socket.recv()))
-                await seat.say("x" * 200_000)
-                await seat.heard("x" * 200_000)
-
-    run(main())
+    async with Hub(chosen).running() as hub:
+        there = Town(hub)
+        ann = await there.person("ann")
+        await there.room(ann)
+        url = there.url(ann.token)
+        assert url.startswith("wss://")
+        async with connect(url, ssl=trusting) as socket:
+            seat = Seat(socket, json.loads(await socket.recv()))
+            await seat.say("x" * 200_000)
+            await seat.heard("x" * 200_000)
 
 
-def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(
+async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     chosen, _ = with_certificate(tmp_path)
-
-    async def main() -> None:
-        async with Hub(chosen).running() as hub:
-            port = int(hub.base_url.rpartition(":")[2])
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            assert await reader.read() == b""
-            writer.close()
-
-    run(main())
+    async with Hub(chosen).running() as hub:
+        port = int(hub.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""
+        writer.close()
 
 
-def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path: Path) -> None:
+async def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path: Path) -> None:
     chosen, trusting = with_certificate(tmp_path)
-
-    async def main() -> None:
-        async with Hub(chosen).running() as hub:
-            port = int(hub.base_url.rpartition(":")[2])
-            with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-                await ask(port, "/health")
-            async with httpx2.AsyncClient(verify=trusting) as client:
-                assert (await client.get(f"{hub.base_url}/health")).status_code == 200
-
-    run(main())
+    async with Hub(chosen).running() as hub:
+        port = int(hub.base_url.rpartition(":")[2])
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await ask(port, "/health")
+        async with httpx2.AsyncClient(verify=trusting) as client:
+            assert (await client.get(f"{hub.base_url}/health")).status_code == 200
 
 
 def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(

@@ -12,7 +12,7 @@ from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import Meeting, meeting, settings
 
@@ -46,53 +46,43 @@ async def prepared(folder: Path) -> str:
     return made.token
 
 
-@pytest.mark.requirement("store.damaged")
-def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        token, clock = await prepared(tmp_path), Later()
-        overwrite_root(tmp_path, "members_by_activity")
-        async with meeting(tmp_path, clock=clock) as there:
-            alice = await there.returning(token)
-            assert (await ask(there.port, "/health/ready")).status == 200
-            await alice.call("msg/set_profile", bio="Written before anyone looked")
-            await alice.refused("msg/threads")
-            clock.ahead += 1
-            await assert_stopped(there, tmp_path)
-            for tool, arguments in (
-                ("msg/set_profile", {"bio": "Not written"}),
-                ("msg/send", {"to": "bob", "body": "Not sent"}),
-            ):
-                assert await alice.refused(tool, **arguments) == DAMAGED
-            found = await alice.call("msg/lookup", handle="bob")
-            assert found["handle"] == "bob"
-            assert (await alice.call("msg/whoami"))["bio"] == "Written before anyone looked"
-            assert (await ask(there.port, "/health")).status == 200
-
-    run(main())
+async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path) -> None:
+    token, clock = await prepared(tmp_path), Later()
+    overwrite_root(tmp_path, "members_by_activity")
+    async with meeting(tmp_path, clock=clock) as there:
+        alice = await there.returning(token)
+        assert (await ask(there.port, "/health/ready")).status == 200
+        await alice.call("msg/set_profile", bio="Written before anyone looked")
+        await alice.refused("msg/threads")
+        clock.ahead += 1
+        await assert_stopped(there, tmp_path)
+        for tool, arguments in (
+            ("msg/set_profile", {"bio": "Not written"}),
+            ("msg/send", {"to": "bob", "body": "Not sent"}),
+        ):
+            assert await alice.refused(tool, **arguments) == DAMAGED
+        found = await alice.call("msg/lookup", handle="bob")
+        assert found["handle"] == "bob"
+        assert (await alice.call("msg/whoami"))["bio"] == "Written before anyone looked"
+        assert (await ask(there.port, "/health")).status == 200
 
 
 @pytest.mark.requirement("operator.audited")
-def test_a_backup_is_made_even_where_its_audit_line_cannot_be_stored(
+async def test_a_backup_is_made_even_where_its_audit_line_cannot_be_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy.db"
-
-    async def main() -> None:
-        token = await prepared(folder)
-        whole = (folder / "folkmoot.db").read_bytes()
-        overwrite_root(folder, "members_by_activity")
-        async with meeting(folder) as there:
-            await (await there.returning(token)).refused("msg/threads")
-            # The disk is well again; the hub writes nothing until it is restarted.
-            with (folder / "folkmoot.db").open("r+b") as file:
-                file.write(whole)
-            socket = folder / "control.sock"
-            made = await asyncio.to_thread(
-                ask_socket, socket, "folkmoot/backup", {"path": str(copy)}
-            )
-            assert made["path"] == str(copy)
-
-    run(main())
+    token = await prepared(folder)
+    whole = (folder / "folkmoot.db").read_bytes()
+    overwrite_root(folder, "members_by_activity")
+    async with meeting(folder) as there:
+        await (await there.returning(token)).refused("msg/threads")
+        # The disk is well again; the hub writes nothing until it is restarted.
+        with (folder / "folkmoot.db").open("r+b") as file:
+            file.write(whole)
+        socket = folder / "control.sock"
+        made = await asyncio.to_thread(ask_socket, socket, "folkmoot/backup", {"path": str(copy)})
+        assert made["path"] == str(copy)
     assert "an audit line was not stored" in caplog.text
     assert copy.exists()
 
@@ -108,25 +98,21 @@ async def assert_stopped(there: Meeting, folder: Path) -> None:
     assert "database_damaged" in control.text
 
 
-@pytest.mark.requirement("store.damaged")
-def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        await prepared(tmp_path)
-        before = overwrite_root(tmp_path, "invites")
-        async with Hub(settings(tmp_path)).running() as hub:
-            with pytest.raises(Exception, match="database"):
-                await hub.accounts.create_invite(None)
-            with pytest.raises(e.DatabaseDamaged):
-                await hub.store.ready()
-            with pytest.raises(e.DatabaseDamaged):
-                await hub.accounts.register("carol")
-            assert await hub.accounts.count() == 2
-        restore_root(tmp_path, "invites", before)
-        async with Hub(settings(tmp_path)).running() as hub:
+async def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path) -> None:
+    await prepared(tmp_path)
+    before = overwrite_root(tmp_path, "invites")
+    async with Hub(settings(tmp_path)).running() as hub:
+        with pytest.raises(Exception, match="database"):
+            await hub.accounts.create_invite(None)
+        with pytest.raises(e.DatabaseDamaged):
             await hub.store.ready()
+        with pytest.raises(e.DatabaseDamaged):
             await hub.accounts.register("carol")
-
-    run(main())
+        assert await hub.accounts.count() == 2
+    restore_root(tmp_path, "invites", before)
+    async with Hub(settings(tmp_path)).running() as hub:
+        await hub.store.ready()
+        await hub.accounts.register("carol")
 
 
 def restore_root(folder: Path, table: str, page: bytes) -> None:

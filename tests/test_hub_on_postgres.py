@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests import postgres
 from tests.ports import free_port
 from tests.process import Process
@@ -31,7 +29,6 @@ def folkmoot(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.requirement("store.postgres.hub", "nodes.listed")
 def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", str(tmp_path / "accounts.json")
     url = asyncio.run(postgres.schema_of(tmp_path))

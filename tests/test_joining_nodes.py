@@ -18,7 +18,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import ListedNode
 from folkmoot.settings import load
 from tests import nats, postgres
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.nats import NatsProcess
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
@@ -47,7 +47,7 @@ async def refusal(folder: Path, **variables: str) -> str:
     with pytest.raises(e.FolkmootError) as refused:
         async with node(folder, **variables).running():
             pass
-    assert not os.path.exists(folder)  # noqa: ASYNC240, PTH110 - a look, in a test
+    assert not os.path.exists(folder)  # noqa: PTH110 - a look, in a test
     assert "\n" not in refused.value.message
     assert "hush" not in refused.value.message
     return refused.value.message
@@ -58,63 +58,54 @@ async def listed(hub: Hub) -> list[ListedNode]:
     return await hub.store.room_owners.list_nodes()
 
 
-@pytest.mark.requirement("nodes.settings")
-def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        url, secret = (
-            await postgres.schema_of(tmp_path),
-            NatsProcess("--user", "hub", "--pass", "x"),
+async def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path) -> None:
+    url, secret = (
+        await postgres.schema_of(tmp_path),
+        NatsProcess("--user", "hub", "--pass", "x"),
+    )
+    here = {"STORE_URL": url, "BUS_URL": nats.SHARED[0].url}
+    new = tmp_path / "new"
+    with closing(secret):
+        async with node(tmp_path / "one", **here, CLUSTER_ADDRESS=HERE).running() as hub:
+            login = secret.url.replace("//", "//hub:hush@")
+            for bus, words in {
+                "nats://hub:hush@127.0.0.1:1": "nats://127.0.0.1:1: Connection refused",
+                "nats://hush@bus.invalid": "nats://bus.invalid:4222: ",
+                login: f"{secret.url}: it refuses this login",
+                login.replace("nats:", "tls:"): "the server offers no TLS",
+                f"{login},nats://127.0.0.1:1": "refuses this login; nats://127.0.0.1:1: ",
+            }.items():
+                told = await refusal(new, **{**here, "BUS_URL": bus})
+                assert told.startswith("No server of the bus can be used. ")
+                assert words in told
+            told = await refusal(new, **here, CLUSTER_ADDRESS=HERE)
+            assert f"another node has the address {HERE}" in told
+            told = await refusal(new, STORE_URL=url, CLUSTER_ADDRESS="")
+            assert f"the node {HERE} uses this database. Set bus.url" in told
+            told = await refusal(new, **here, MASTER_KEY=OTHER_KEY)
+            assert "is not the one that opens this database" in told
+            assert "folkmoot keys create" in await refusal(new, **here, MASTER_KEY="")
+            assert [each.address for each in await listed(hub)] == [HERE]
+        async with node(tmp_path / "one", STORE_URL=url, CLUSTER_ADDRESS="").running():
+            told = await refusal(new, **here)
+            assert "a hub without bus.url uses this database" in told
+
+
+async def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path) -> None:
+    import asyncpg
+
+    url = await postgres.schema_of(tmp_path)
+    await refusal(tmp_path / "new", STORE_URL=url, BUS_URL="nats://127.0.0.1:1")
+    connection = await asyncpg.connect(url)
+    try:
+        tables = await connection.fetchval(
+            "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
         )
-        here = {"STORE_URL": url, "BUS_URL": nats.SHARED[0].url}
-        new = tmp_path / "new"
-        with closing(secret):
-            async with node(tmp_path / "one", **here, CLUSTER_ADDRESS=HERE).running() as hub:
-                login = secret.url.replace("//", "//hub:hush@")
-                for bus, words in {
-                    "nats://hub:hush@127.0.0.1:1": "nats://127.0.0.1:1: Connection refused",
-                    "nats://hush@bus.invalid": "nats://bus.invalid:4222: ",
-                    login: f"{secret.url}: it refuses this login",
-                    login.replace("nats:", "tls:"): "the server offers no TLS",
-                    f"{login},nats://127.0.0.1:1": "refuses this login; nats://127.0.0.1:1: ",
-                }.items():
-                    told = await refusal(new, **{**here, "BUS_URL": bus})
-                    assert told.startswith("No server of the bus can be used. ")
-                    assert words in told
-                told = await refusal(new, **here, CLUSTER_ADDRESS=HERE)
-                assert f"another node has the address {HERE}" in told
-                told = await refusal(new, STORE_URL=url, CLUSTER_ADDRESS="")
-                assert f"the node {HERE} uses this database. Set bus.url" in told
-                told = await refusal(new, **here, MASTER_KEY=OTHER_KEY)
-                assert "is not the one that opens this database" in told
-                assert "folkmoot keys create" in await refusal(new, **here, MASTER_KEY="")
-                assert [each.address for each in await listed(hub)] == [HERE]
-            async with node(tmp_path / "one", STORE_URL=url, CLUSTER_ADDRESS="").running():
-                told = await refusal(new, **here)
-                assert "a hub without bus.url uses this database" in told
-
-    run(main())
+    finally:
+        await connection.close()
+    assert tables == 0
 
 
-@pytest.mark.requirement("nodes.settings")
-def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path) -> None:
-    async def main() -> None:
-        import asyncpg
-
-        url = await postgres.schema_of(tmp_path)
-        await refusal(tmp_path / "new", STORE_URL=url, BUS_URL="nats://127.0.0.1:1")
-        connection = await asyncpg.connect(url)
-        try:
-            tables = await connection.fetchval(
-                "SELECT COUNT(*) FROM pg_tables WHERE schemaname = current_schema()"
-            )
-        finally:
-            await connection.close()
-        assert tables == 0
-
-    run(main())
-
-
-@pytest.mark.requirement("nodes.settings")
 def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
     ran = subprocess.run(
@@ -139,11 +130,10 @@ def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path) ->
     assert not (tmp_path / "n").exists()
 
 
-@pytest.mark.requirement("nodes.settings")
-def test_settings_that_differ_are_warned_of_and_shown(
+async def test_settings_that_differ_are_warned_of_and_shown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.WARNING, "folkmoot.storage"):
         here = {"STORE_URL": await postgres.schema_of(tmp_path), "BUS_URL": nats.SHARED[0].url}
         async with (
             node(tmp_path / "one", **here).running() as hub,
@@ -155,9 +145,6 @@ def test_settings_that_differ_are_warned_of_and_shown(
                 (),
                 ("rates.send_per_minute",),
             ]
-
-    with caplog.at_level(logging.WARNING, "folkmoot.storage"):
-        run(main())
     told = [each.__dict__["settings"] for each in caplog.records if "differ" in each.message]
     assert told == ["rates.send_per_minute"]
 
@@ -175,23 +162,19 @@ async def until_ready(hub: Hub, status: int, checks: dict[str, bool]) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.requirement("nodes.ready")
-def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(
+async def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        url, server, other = await postgres.schema_of(tmp_path), NatsProcess(), NatsProcess()
-        with closing(server), closing(other):
-            # Two servers that are not connected stand for a network that is cut for one node.
-            async with (
-                node(tmp_path / "one", STORE_URL=url, BUS_URL=server.url).running(),
-                node(tmp_path / "two", STORE_URL=url, BUS_URL=other.url).running() as cut,
-            ):
-                well = {"database": True, "lease": True, "bus": True, "accepting": True}
-                assert await ready(cut) == (200, well)
-                other.kill()
-                await until_ready(cut, 503, {**well, "bus": False})
-                other.start()
-                await until_ready(cut, 200, well)
-
-    run(main())
+    url, server, other = await postgres.schema_of(tmp_path), NatsProcess(), NatsProcess()
+    with closing(server), closing(other):
+        # Two servers that are not connected stand for a network that is cut for one node.
+        async with (
+            node(tmp_path / "one", STORE_URL=url, BUS_URL=server.url).running(),
+            node(tmp_path / "two", STORE_URL=url, BUS_URL=other.url).running() as cut,
+        ):
+            well = {"database": True, "lease": True, "bus": True, "accepting": True}
+            assert await ready(cut) == (200, well)
+            other.kill()
+            await until_ready(cut, 503, {**well, "bus": False})
+            other.start()
+            await until_ready(cut, 200, well)

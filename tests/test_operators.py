@@ -58,18 +58,14 @@ async def shows(hub: Hub, **headers: str) -> bool:
     return open_to
 
 
-@pytest.mark.requirement("health.operators")
-def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with Hub(made(tmp_path)).running() as hub:
-            assert await shows(hub)
-            for headers in PROXIED:
-                assert not await shows(hub, **headers), headers
-                refused = await get(hub, "/metrics", **headers)
-                assert refused.status == 404
-                assert "operator" in refused.json()["error"]["message"]
-
-    run(main())
+async def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -> None:
+    async with Hub(made(tmp_path)).running() as hub:
+        assert await shows(hub)
+        for headers in PROXIED:
+            assert not await shows(hub, **headers), headers
+            refused = await get(hub, "/metrics", **headers)
+            assert refused.status == 404
+            assert "operator" in refused.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -77,31 +73,26 @@ def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path) -
     [{"public_url": "http://moot.example"}, {"http": {"trusted_proxies": ["10.0.0.0/8"]}}],
     ids=["public_url", "trusted_proxies"],
 )
-@pytest.mark.requirement("health.operators")
-def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
+async def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
     behind: dict[str, Any], tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
-            assert not await shows(hub)
-            assert not await shows(hub, authorization=f"Bearer {TOKEN}")
-        telemetry = {"token": TOKEN}
-        async with Hub(settings(tmp_path / "b", telemetry=telemetry, **behind)).running() as hub:
-            assert await shows(hub, authorization=f"Bearer {TOKEN}")
-            assert await shows(hub, authorization=f"bearer {TOKEN}", **{"x-real-ip": "10.0.0.1"})
-            for wrong in (f"Bearer {TOKEN}x", "Bearer x", f"Basic {TOKEN}", f"Bearer \xff{TOKEN}"):
-                assert not await shows(hub, authorization=wrong)
-            refused = await get(hub, "/metrics")
-            assert refused.status == 401
-            assert refused.headers["www-authenticate"] == "Bearer"
-            assert (await get(hub, f"/metrics?token={TOKEN}")).status == 401
-            assert TOKEN not in repr(hub.settings)
-            assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
-
-    run(main())
+    async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
+        assert not await shows(hub)
+        assert not await shows(hub, authorization=f"Bearer {TOKEN}")
+    telemetry = {"token": TOKEN}
+    async with Hub(settings(tmp_path / "b", telemetry=telemetry, **behind)).running() as hub:
+        assert await shows(hub, authorization=f"Bearer {TOKEN}")
+        assert await shows(hub, authorization=f"bearer {TOKEN}", **{"x-real-ip": "10.0.0.1"})
+        for wrong in (f"Bearer {TOKEN}x", "Bearer x", f"Basic {TOKEN}", f"Bearer \xff{TOKEN}"):
+            assert not await shows(hub, authorization=wrong)
+        refused = await get(hub, "/metrics")
+        assert refused.status == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert (await get(hub, f"/metrics?token={TOKEN}")).status == 401
+        assert TOKEN not in repr(hub.settings)
+        assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
 
 
-@pytest.mark.requirement("health.operators")
 def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path: Path) -> None:
     file = tmp_path / "token"
 
@@ -129,19 +120,14 @@ async def start(folder: Path, telemetry: dict[str, str]) -> None:
         pytest.fail("The hub started.")
 
 
-@pytest.mark.requirement("health.operators")
-def test_a_setting_opens_them_to_everyone(tmp_path: Path) -> None:
-    async def main() -> None:
-        open_to_all = {"public_url": "http://moot.example", "telemetry": {"access": "everyone"}}
-        async with Hub(made(tmp_path, **open_to_all)).running() as hub:
-            for headers in ({}, *PROXIED):
-                assert await shows(hub, **headers)
-
-    run(main())
+async def test_a_setting_opens_them_to_everyone(tmp_path: Path) -> None:
+    open_to_all = {"public_url": "http://moot.example", "telemetry": {"access": "everyone"}}
+    async with Hub(made(tmp_path, **open_to_all)).running() as hub:
+        for headers in ({}, *PROXIED):
+            assert await shows(hub, **headers)
 
 
-@pytest.mark.requirement("health.ready-once-a-second")
-def test_readiness_writes_once_a_second_however_many_ask(
+async def test_readiness_writes_once_a_second_however_many_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     marks: list[object] = []
@@ -152,20 +138,15 @@ def test_readiness_writes_once_a_second_however_many_ask(
         return write_probe(probe)
 
     monkeypatch.setattr(meta, "write_probe", noted)
-
-    async def main() -> None:
-        clock = Later()
-        async with Hub(settings(tmp_path), clock).running() as hub:
-            for second in range(3):
-                clock.ahead = 10.0 * second
-                answers = await asyncio.gather(*(get(hub, "/health/ready") for _ in range(30)))
-                assert {answer.status for answer in answers} == {200}
-                assert len(marks) == second + 1
-
-    run(main())
+    clock = Later()
+    async with Hub(settings(tmp_path), clock).running() as hub:
+        for second in range(3):
+            clock.ahead = 10.0 * second
+            answers = await asyncio.gather(*(get(hub, "/health/ready") for _ in range(30)))
+            assert {answer.status for answer in answers} == {200}
+            assert len(marks) == second + 1
 
 
-@pytest.mark.requirement("health.operators")
 def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path: Path) -> None:
     with Process(tmp_path, FOLKMOOT_PUBLIC_URL="http://moot.example") as hub:
         told = json.loads(read_socket(tmp_path / "control.sock", "/health/ready")[1])

@@ -30,7 +30,6 @@ from folkmoot.core.verdict import CONTINUE, Block, Delay, Modify, Verdict
 from folkmoot.pipeline import Pipeline, enveloped
 from folkmoot.proxy.chain import Chain
 from folkmoot.store import SqliteStore
-from tests.harness import run
 
 ALICE = Principal("account-1", "alice")
 READER = Rights(["mcp.request.tools/call:read", "mcp.proposal.*"])
@@ -125,89 +124,70 @@ async def opened(tmp_path: Path, *interceptors: Interceptor) -> tuple[Pipeline, 
     return Pipeline.to(ledger, Chain(interceptors)), ledger
 
 
-def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Renames("read"))
+async def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
+    pipeline, ledger = await opened(tmp_path, Renames("read"))
+    await pipeline.run(calling("read"), ALICE, READER)
+    timing = ledger.performed[0].context.timing
+    assert timing.processing_started is not None
+    await ledger.store.close()
+
+
+async def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
+    pipeline, ledger = await opened(tmp_path, Renames("remove"))
+    with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
         await pipeline.run(calling("read"), ALICE, READER)
-        timing = ledger.performed[0].context.timing
-        assert timing.processing_started is not None
-        await ledger.store.close()
-
-    run(script())
-
-
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
-def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Renames("remove"))
-        with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
-            await pipeline.run(calling("read"), ALICE, READER)
-        assert not ledger.performed
-        with pytest.raises(e.CapabilityDenied):
-            await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
-        assert ledger.turned_away == ["alice", "alice"]
-        await ledger.store.close()
-
-    run(script())
+    assert not ledger.performed
+    with pytest.raises(e.CapabilityDenied):
+        await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
+    assert ledger.turned_away == ["alice", "alice"]
+    await ledger.store.close()
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
 @pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
-def test_what_policy_judged_is_what_is_passed_on(tmp_path: Path, interceptor: Interceptor) -> None:
+async def test_what_policy_judged_is_what_is_passed_on(
+    tmp_path: Path, interceptor: Interceptor
+) -> None:
     """A careless interceptor must not get the bytes of one call past policy as another."""
-
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, interceptor)
-        raw = encode_message(calling("remove").message)
-        await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
-        passed_on = encode_message(ledger.performed[0].message)
-        assert passed_on == encode_message(calling("read").message)
-        await ledger.store.close()
-
-    run(script())
+    pipeline, ledger = await opened(tmp_path, interceptor)
+    raw = encode_message(calling("remove").message)
+    await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
+    passed_on = encode_message(ledger.performed[0].message)
+    assert passed_on == encode_message(calling("read").message)
+    await ledger.store.close()
 
 
-def test_an_unchanged_message_keeps_its_bytes(tmp_path: Path) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Edits("read"))
-        raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
-        await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
-        assert ledger.performed[0].message.raw == raw
-        await ledger.store.close()
-
-    run(script())
+async def test_an_unchanged_message_keeps_its_bytes(tmp_path: Path) -> None:
+    pipeline, ledger = await opened(tmp_path, Edits("read"))
+    raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
+    await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
+    assert ledger.performed[0].message.raw == raw
+    await ledger.store.close()
 
 
 @pytest.mark.parametrize("interceptor", [Edits("other"), None], ids=["edits", "leaves alone"])
-def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
+async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
     tmp_path: Path, interceptor: Interceptor | None
 ) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, interceptor or Edits("read"))
-        sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
-        raw = encode({**sent, "payload": members(calling("read").message)})
-        envelope = calling("read").with_message(decode_mcpx(raw))
-        if interceptor:
-            with pytest.raises(e.RewriteRefused):
-                await pipeline.run(envelope, ALICE, READER)
-        else:
-            assert await pipeline.run(envelope, ALICE, READER) == "read"
-        await ledger.store.close()
-
-    run(script())
+    pipeline, ledger = await opened(tmp_path, interceptor or Edits("read"))
+    sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
+    raw = encode({**sent, "payload": members(calling("read").message)})
+    envelope = calling("read").with_message(decode_mcpx(raw))
+    if interceptor:
+        with pytest.raises(e.RewriteRefused):
+            await pipeline.run(envelope, ALICE, READER)
+    else:
+        assert await pipeline.run(envelope, ALICE, READER) == "read"
+    await ledger.store.close()
 
 
-def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
-        assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
-        blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
-        with pytest.raises(e.BlockedByInterceptor):
-            await blocked.run(calling("read"), ALICE, READER)
-        assert len(ledger.performed) == 1
-        await ledger.store.close()
-
-    run(script())
+async def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) -> None:
+    pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
+    assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
+    blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
+    with pytest.raises(e.BlockedByInterceptor):
+        await blocked.run(calling("read"), ALICE, READER)
+    assert len(ledger.performed) == 1
+    await ledger.store.close()
 
 
 @cache
@@ -217,7 +197,6 @@ def sources() -> dict[str, str]:
     return {name: path.read_text("utf-8") for name, path in files.items()}
 
 
-@pytest.mark.requirement("pipeline.one-way")
 @pytest.mark.parametrize(
     ("made", "where"),
     [
@@ -245,44 +224,35 @@ def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]) ->
     assert sorted(found) == where
 
 
-def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(
+async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(
     tmp_path: Path,
 ) -> None:
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Edits("other"), Blocks())
-        sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
-        raw = encode({**sent, "payload": members(calling("read").message)})
-        with pytest.raises(e.BlockedByInterceptor, match="Not today"):
-            await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
-        await ledger.store.close()
-
-    run(script())
+    pipeline, ledger = await opened(tmp_path, Edits("other"), Blocks())
+    sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
+    raw = encode({**sent, "payload": members(calling("read").message)})
+    with pytest.raises(e.BlockedByInterceptor, match="Not today"):
+        await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
+    await ledger.store.close()
 
 
-def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
-    async def script() -> None:
-        async def never(_: Admitted) -> None:
-            raise AssertionError
+async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
+    async def never(_: Admitted) -> None:
+        raise AssertionError
 
-        with pytest.raises(e.ProposalRequired):
-            await Pipeline(never).run(calling("remove"), ALICE, READER)
-
-    run(script())
+    with pytest.raises(e.ProposalRequired):
+        await Pipeline(never).run(calling("remove"), ALICE, READER)
 
 
-def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(tmp_path: Path) -> None:
+async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(tmp_path: Path) -> None:
     class Waits(Plain):
         async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
             return Delay(0.0)
 
-    async def script() -> None:
-        pipeline, ledger = await opened(tmp_path, Waits())
-        rest: list[Any] = []
-        assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
-        assert not ledger.performed
-        assert await rest[0]() == "read"
-        with pytest.raises(e.TooManyInFlight):
-            await pipeline.run(calling("read"), ALICE, READER, lambda _: e.TooManyInFlight("full"))
-        await ledger.store.close()
-
-    run(script())
+    pipeline, ledger = await opened(tmp_path, Waits())
+    rest: list[Any] = []
+    assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
+    assert not ledger.performed
+    assert await rest[0]() == "read"
+    with pytest.raises(e.TooManyInFlight):
+        await pipeline.run(calling("read"), ALICE, READER, lambda _: e.TooManyInFlight("full"))
+    await ledger.store.close()

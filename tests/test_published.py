@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.core.ports import Event
-from tests.harness import run
 from tests.transports.rest.support import Asker, House, house
 
 ROOM = "/v1/rooms/square"
@@ -39,94 +36,86 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-@pytest.mark.requirement("events.own-only")
-def test_mail_people_and_tokens_are_published_without_content(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ann, bob = await here.people("ann", "bob")
-            heard = Heard(here)
-            sent = await done(ann, "POST", "/v1/messages", {"to": "bob", "body": "hush"})
-            message, thread = sent["message_id"], sent["thread_id"]
-            assert heard.take("mail", "sent") == [
-                (
-                    "mail",
-                    {
-                        "seq": 1,
-                        "id": message,
-                        "thread_id": thread,
-                        "muted": False,
-                        "urgent": False,
-                    },
-                ),
-                ("sent", {"id": message, "thread_id": thread}),
-            ]
-            await done(bob, "PUT", f"/v1/threads/{thread}/read", {})
-            await done(bob, "PUT", f"/v1/threads/{thread}/star", {})
-            await done(bob, "DELETE", f"/v1/messages/{message}")
-            assert heard.take("mail") == [
-                ("mail", {"change": change, "thread_id": thread})
-                for change in ("read", "state", "removed")
-            ]
-            await done(ann, "PUT", "/v1/contacts/bob", {"nickname": "hush"})
-            await done(ann, "DELETE", "/v1/contacts/bob")
-            await done(ann, "PUT", "/v1/blocks/bob", {})
-            await done(ann, "DELETE", "/v1/blocks/bob")
-            assert heard.take("contacts") == [
-                ("contacts", {"handle": "bob", "change": change})
-                for change in ("added", "removed", "blocked", "unblocked")
-            ]
-            made = await done(ann, "POST", "/v1/me/credentials", {"label": "hush"})
-            await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
-            assert heard.take("tokens") == [
-                ("tokens", {"id": made["id"], "change": change}) for change in ("created", "ended")
-            ]
-
-    run(main())
+async def test_mail_people_and_tokens_are_published_without_content(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ann, bob = await here.people("ann", "bob")
+        heard = Heard(here)
+        sent = await done(ann, "POST", "/v1/messages", {"to": "bob", "body": "hush"})
+        message, thread = sent["message_id"], sent["thread_id"]
+        assert heard.take("mail", "sent") == [
+            (
+                "mail",
+                {
+                    "seq": 1,
+                    "id": message,
+                    "thread_id": thread,
+                    "muted": False,
+                    "urgent": False,
+                },
+            ),
+            ("sent", {"id": message, "thread_id": thread}),
+        ]
+        await done(bob, "PUT", f"/v1/threads/{thread}/read", {})
+        await done(bob, "PUT", f"/v1/threads/{thread}/star", {})
+        await done(bob, "DELETE", f"/v1/messages/{message}")
+        assert heard.take("mail") == [
+            ("mail", {"change": change, "thread_id": thread})
+            for change in ("read", "state", "removed")
+        ]
+        await done(ann, "PUT", "/v1/contacts/bob", {"nickname": "hush"})
+        await done(ann, "DELETE", "/v1/contacts/bob")
+        await done(ann, "PUT", "/v1/blocks/bob", {})
+        await done(ann, "DELETE", "/v1/blocks/bob")
+        assert heard.take("contacts") == [
+            ("contacts", {"handle": "bob", "change": change})
+            for change in ("added", "removed", "blocked", "unblocked")
+        ]
+        made = await done(ann, "POST", "/v1/me/credentials", {"label": "hush"})
+        await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
+        assert heard.take("tokens") == [
+            ("tokens", {"id": made["id"], "change": change}) for change in ("created", "ended")
+        ]
 
 
-@pytest.mark.requirement("events.rooms")
-def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ann, bob = await here.people("ann", "bob")
-            heard = Heard(here)
-            await ann.create("square", access="invite")
-            await done(ann, "POST", f"{ROOM}/invites", {"handle": "bob"})
-            states = [data["state"] for _, data in heard.take("members")]
-            assert states == ["member", "invited"]
-            said = await bob.say("square", "hush")
-            assert [
-                data["state"] for _, data in heard.take("members", "said") if "state" in data
-            ] == ["member"]
-            proposal = {
-                "protocol": "mcpx/v1",
-                "kind": "mcp.proposal.tools/call:sweep",
-                "to": ["gateway"],
-                "payload": {"method": "tools/call", "params": {"name": "sweep", "hush": 1}},
-            }
-            made = await bob.post("square", proposal)
-            assert made.status == 201, made
-            stored = made.json()
-            withdrawn = {
-                "protocol": "mcpx/v1",
-                "kind": "mcpx.withdraw.proposal",
-                "correlation_id": [stored["id"]],
-                "payload": {"reason": "hush"},
-            }
-            assert (await bob.post("square", withdrawn)).status == 201
-            assert heard.take("said") == [
-                (
-                    "said",
-                    {
-                        "seq": said["seq"] + 1 + number,
-                        "presence": [],
-                        "proposals": [{"proposal": stored["id"], "change": change}],
-                        "rights": False,
-                    },
-                )
-                for number, change in enumerate(("made", "decided"))
-            ]
-            await done(ann, "DELETE", ROOM)
-            assert heard.take("room")[-1] == ("room", {"by": "", "gone": True})
-
-    run(main())
+async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ann, bob = await here.people("ann", "bob")
+        heard = Heard(here)
+        await ann.create("square", access="invite")
+        await done(ann, "POST", f"{ROOM}/invites", {"handle": "bob"})
+        states = [data["state"] for _, data in heard.take("members")]
+        assert states == ["member", "invited"]
+        said = await bob.say("square", "hush")
+        assert [data["state"] for _, data in heard.take("members", "said") if "state" in data] == [
+            "member"
+        ]
+        proposal = {
+            "protocol": "mcpx/v1",
+            "kind": "mcp.proposal.tools/call:sweep",
+            "to": ["gateway"],
+            "payload": {"method": "tools/call", "params": {"name": "sweep", "hush": 1}},
+        }
+        made = await bob.post("square", proposal)
+        assert made.status == 201, made
+        stored = made.json()
+        withdrawn = {
+            "protocol": "mcpx/v1",
+            "kind": "mcpx.withdraw.proposal",
+            "correlation_id": [stored["id"]],
+            "payload": {"reason": "hush"},
+        }
+        assert (await bob.post("square", withdrawn)).status == 201
+        assert heard.take("said") == [
+            (
+                "said",
+                {
+                    "seq": said["seq"] + 1 + number,
+                    "presence": [],
+                    "proposals": [{"proposal": stored["id"], "change": change}],
+                    "rights": False,
+                },
+            )
+            for number, change in enumerate(("made", "decided"))
+        ]
+        await done(ann, "DELETE", ROOM)
+        assert heard.take("room")[-1] == ("room", {"by": "", "gone": True})

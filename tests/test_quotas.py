@@ -19,7 +19,7 @@ from folkmoot.quotas import (
 from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.history import MemoryHistory
 from folkmoot.rooms.machine import Append
-from tests.harness import Answer, ask, run
+from tests.harness import Answer, ask
 from tests.mcp_harness import Meeting, Person, meeting
 from tests.transports.rest.support import ROOMS, Asker, done, house, refused
 from tests.transports.rooms.support import town
@@ -48,79 +48,70 @@ async def send_until_refused(
 
 
 @pytest.mark.requirement("hub.quota-mail", "hub.quota-told")
-def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        limits = {"mail_bytes_per_account": 50_000}
-        async with meeting(tmp_path, quotas=limits) as there:
-            ann, bob, eve = await there.people("ann", "bob", "eve")
-            sent, answer = await send_until_refused(eve, "ann")
-            assert answer["code"] == "quota_exceeded"
-            assert answer["quota"] == "mail_bytes_per_account"
-            assert (answer["limit"], answer["used"] > 50_000) == (50_000, True)
-            assert "Delete some of it, or ask the operator" in answer["error"]
-            assert "quota_warning" not in sent[0]
-            assert sent[-1]["quota_warning"].startswith("You have used ")
-            used = (await eve.call("msg/whoami"))["quotas"]["mail"]
-            assert 0.8 * used["limit"] < used["used"] <= used["limit"]
-            # Neither the mailbox that was written to nor anyone else is full.
-            await bob.call("msg/send", to="ann", body=BODY)
-            await ann.call("msg/send", to="eve", body=BODY)
-            first = sent[0]["message_id"]
-            await eve.call("msg/delete_message", message_id=first)
-            await eve.call("msg/send", to="ann", body=BODY)
-            _, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
-            assert is_error
-            await eve.call("msg/delete_thread", thread_id=sent[0]["thread_id"], confirm=True)
-            # One more was sent than ann has room to keep.
-            assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] < BODY_BYTES
-            assert await there.hub.store.read(differences, long=True) == []
-            # What ann keeps is still hers to read, and takes nothing from what she may send.
-            page = await ann.call("msg/thread", thread_id=sent[0]["thread_id"], peek=True)
-            assert first in {each["id"] for each in page["messages"]}
-            assert (await ann.call("msg/whoami"))["quotas"]["mail"]["used"] < 2 * BODY_BYTES
-            await ann.call("msg/delete_account", confirm="ann")
-            assert await there.hub.store.read(differences, long=True) == []
-
-    run(main())
+async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(tmp_path: Path) -> None:
+    limits = {"mail_bytes_per_account": 50_000}
+    async with meeting(tmp_path, quotas=limits) as there:
+        ann, bob, eve = await there.people("ann", "bob", "eve")
+        sent, answer = await send_until_refused(eve, "ann")
+        assert answer["code"] == "quota_exceeded"
+        assert answer["quota"] == "mail_bytes_per_account"
+        assert (answer["limit"], answer["used"] > 50_000) == (50_000, True)
+        assert "Delete some of it, or ask the operator" in answer["error"]
+        assert "quota_warning" not in sent[0]
+        assert sent[-1]["quota_warning"].startswith("You have used ")
+        used = (await eve.call("msg/whoami"))["quotas"]["mail"]
+        assert 0.8 * used["limit"] < used["used"] <= used["limit"]
+        # Neither the mailbox that was written to nor anyone else is full.
+        await bob.call("msg/send", to="ann", body=BODY)
+        await ann.call("msg/send", to="eve", body=BODY)
+        first = sent[0]["message_id"]
+        await eve.call("msg/delete_message", message_id=first)
+        await eve.call("msg/send", to="ann", body=BODY)
+        _, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
+        assert is_error
+        await eve.call("msg/delete_thread", thread_id=sent[0]["thread_id"], confirm=True)
+        # One more was sent than ann has room to keep.
+        assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] < BODY_BYTES
+        assert await there.hub.store.read(differences, long=True) == []
+        # What ann keeps is still hers to read, and takes nothing from what she may send.
+        page = await ann.call("msg/thread", thread_id=sent[0]["thread_id"], peek=True)
+        assert first in {each["id"] for each in page["messages"]}
+        assert (await ann.call("msg/whoami"))["quotas"]["mail"]["used"] < 2 * BODY_BYTES
+        await ann.call("msg/delete_account", confirm="ann")
+        assert await there.hub.store.read(differences, long=True) == []
 
 
 @pytest.mark.requirement("hub.quota-mail")
-def test_nobody_fills_the_hub_by_sending_and_deleting(tmp_path: Path) -> None:
-    async def main() -> None:
-        limits = {"mail_bytes_per_account": 20_000}
-        async with meeting(tmp_path, quotas=limits) as there:
-            ann, eve = await there.people("ann", "eve")
-            sent: list[dict[str, Any]] = []
-            while True:
-                answer, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
-                if is_error:
-                    break
-                sent.append(answer)
-                # As much as two accounts may store, and no more.
-                assert len(sent) <= 40_000 // 4_500
-                await eve.call("msg/delete_message", message_id=answer["message_id"])
-            found = await there.hub.quotas.refresh(there.hub.store)
-            assert found.mail.used <= 40_000 + BODY_BYTES
-            # Ann makes room by deleting, and is not hindered herself.
-            await ann.call("msg/send", to="eve", body=BODY)
-            for each in sent:
-                await ann.call("msg/delete_message", message_id=each["message_id"])
-            await eve.call("msg/send", to="ann", body=BODY)
-            await eve.call("msg/delete_account", confirm="eve")
-            assert await there.hub.store.read(differences, long=True) == []
-
-    run(main())
+async def test_nobody_fills_the_hub_by_sending_and_deleting(tmp_path: Path) -> None:
+    limits = {"mail_bytes_per_account": 20_000}
+    async with meeting(tmp_path, quotas=limits) as there:
+        ann, eve = await there.people("ann", "eve")
+        sent: list[dict[str, Any]] = []
+        while True:
+            answer, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
+            if is_error:
+                break
+            sent.append(answer)
+            # As much as two accounts may store, and no more.
+            assert len(sent) <= 40_000 // 4_500
+            await eve.call("msg/delete_message", message_id=answer["message_id"])
+        found = await there.hub.quotas.refresh(there.hub.store)
+        assert found.mail.used <= 40_000 + BODY_BYTES
+        # Ann makes room by deleting, and is not hindered herself.
+        await ann.call("msg/send", to="eve", body=BODY)
+        for each in sent:
+            await ann.call("msg/delete_message", message_id=each["message_id"])
+        await eve.call("msg/send", to="ann", body=BODY)
+        await eve.call("msg/delete_account", confirm="eve")
+        assert await there.hub.store.read(differences, long=True) == []
 
 
 @pytest.mark.requirement("hub.quota-mail")
-def test_all_mail_of_the_hub_is_bounded_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, quotas={"mail_bytes": 30_000}) as there:
-            _, eve = await there.people("ann", "eve")
-            _, answer = await send_until_refused(eve, "ann")
-            assert answer["quota"] == "mail_bytes"
-
-    run(main())
+async def test_all_mail_of_the_hub_is_bounded_too(tmp_path: Path) -> None:
+    async with meeting(tmp_path, quotas={"mail_bytes": 30_000}) as there:
+        _, eve = await there.people("ann", "eve")
+        _, answer = await send_until_refused(eve, "ann")
+        assert answer["quota"] == "mail_bytes"
 
 
 async def post_until_refused(who: Asker, room: str) -> tuple[int, dict[str, Any]]:
@@ -133,108 +124,97 @@ async def post_until_refused(who: Asker, room: str) -> tuple[int, dict[str, Any]
 
 
 @pytest.mark.requirement("hub.quota-rooms", "hub.quota-told")
-def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
-            ada, bob, eve = await here.people("ada", "bob", "eve")
-            for who, room in ((ada, "one"), (bob, "two")):
-                await who.create(room, access="open")
-            for room in ("one", "two"):
-                for _ in range(9):
-                    done(await eve.post(room, THOUGHT), 201)
-            count, told = await post_until_refused(eve, "one")
-            assert 0 < count < 20
-            assert (told["quota"], told["limit"]) == ("room_bytes_per_account", 300_000)
-            assert told["used"] > 300_000
-            assert told["message"].startswith("Your messages in rooms take 29")
-            done(await bob.post("two", THOUGHT), 201)
-            assert (await bob.ask("DELETE", f"{ROOMS}/two")).status == 204
-            done(await eve.post("one", THOUGHT), 201)
-            assert await here.hub.store.read(differences, long=True) == []
-
-    run(main())
-
-
-@pytest.mark.requirement("hub.quota-rooms")
-def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
-            ada, bob, eve = await here.people("ada", "bob", "eve")
-            await ada.create("one", access="open")
-            await bob.create("two", access="open")
-            for _ in range(14):
-                for who in (bob, eve):
-                    done(await who.post("one", THOUGHT), 201)
-            _, told = await post_until_refused(bob, "one")
-            assert told["message"].startswith("The rooms of this room's owner take ")
-            done(await bob.post("two", THOUGHT), 201)
-
-    run(main())
+async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
+        ada, bob, eve = await here.people("ada", "bob", "eve")
+        for who, room in ((ada, "one"), (bob, "two")):
+            await who.create(room, access="open")
+        for room in ("one", "two"):
+            for _ in range(9):
+                done(await eve.post(room, THOUGHT), 201)
+        count, told = await post_until_refused(eve, "one")
+        assert 0 < count < 20
+        assert (told["quota"], told["limit"]) == ("room_bytes_per_account", 300_000)
+        assert told["used"] > 300_000
+        assert told["message"].startswith("Your messages in rooms take 29")
+        done(await bob.post("two", THOUGHT), 201)
+        assert (await bob.ask("DELETE", f"{ROOMS}/two")).status == 204
+        done(await eve.post("one", THOUGHT), 201)
+        assert await here.hub.store.read(differences, long=True) == []
 
 
 @pytest.mark.requirement("hub.quota-rooms")
-def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, quotas={"all_rooms_bytes": 100_000}) as here:
-            ada = await here.person("ada")
-            await ada.create("one")
-            _, told = await post_until_refused(ada, "one")
-            assert told["quota"] == "all_rooms_bytes"
+async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path: Path) -> None:
+    async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
+        ada, bob, eve = await here.people("ada", "bob", "eve")
+        await ada.create("one", access="open")
+        await bob.create("two", access="open")
+        for _ in range(14):
+            for who in (bob, eve):
+                done(await who.post("one", THOUGHT), 201)
+        _, told = await post_until_refused(bob, "one")
+        assert told["message"].startswith("The rooms of this room's owner take ")
+        done(await bob.post("two", THOUGHT), 201)
 
-    run(main())
+
+@pytest.mark.requirement("hub.quota-rooms")
+async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path) -> None:
+    async with house(tmp_path, quotas={"all_rooms_bytes": 100_000}) as here:
+        ada = await here.person("ada")
+        await ada.create("one")
+        _, told = await post_until_refused(ada, "one")
+        assert told["quota"] == "all_rooms_bytes"
 
 
 @pytest.mark.requirement("hub.quota-told", "hub.quota-rooms")
-def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websocket(
+async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websocket(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with town(tmp_path, quotas={"room_bytes_per_account": 100_000}) as there:
-            ann = await there.person("ann")
-            await there.room(ann)
-            async with there.joined(ann.token) as seat:
-                assert "quota_warning" not in seat.welcome
-                for number in range(10):
-                    await seat.send({**THOUGHT, "id": f"t{number}"})
+    async with town(tmp_path, quotas={"room_bytes_per_account": 100_000}) as there:
+        ann = await there.person("ann")
+        await there.room(ann)
+        async with there.joined(ann.token) as seat:
+            assert "quota_warning" not in seat.welcome
+            for number in range(10):
+                await seat.send({**THOUGHT, "id": f"t{number}"})
+            told = await seat.hear()
+            while told["kind"] != "system.error":
                 told = await seat.hear()
-                while told["kind"] != "system.error":
-                    told = await seat.hear()
-                assert told["payload"]["error"] == "quota_exceeded"
-                assert told["payload"]["limit"] == 100_000
-            async with there.joined(ann.token) as seat:
-                assert "of what you can store in rooms" in seat.welcome["quota_warning"]
-
-    run(main())
+            assert told["payload"]["error"] == "quota_exceeded"
+            assert told["payload"]["limit"] == 100_000
+        async with there.joined(ann.token) as seat:
+            assert "of what you can store in rooms" in seat.welcome["quota_warning"]
 
 
 @pytest.mark.requirement("hub.quota-memory-rooms")
-def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(tmp_path: Path) -> None:
-    async def main() -> None:
-        quotas = {
-            "memory_room_bytes": 200_000,
-            "memory_bytes_per_account": 300_000,
-            "memory_bytes": 400_000,
-        }
-        async with house(tmp_path, quotas=quotas) as here:
-            ada, bob = await here.people("ada", "bob")
-            memory = here.hub.rooms.memory
-            for number in range(4):
-                await ada.create(f"a{number}", durable=False)
-                for _ in range(25):
-                    done(await ada.post(f"a{number}", THOUGHT), 201)
-                assert memory.used <= 300_000
-            await bob.create("b", durable=False)
-            for _ in range(15):
-                done(await bob.post("b", THOUGHT), 201)
-            assert 300_000 < memory.used <= 400_000
-            # Who has less than others keeps it.
-            page = await bob.get(f"{ROOMS}/b/messages?limit=100")
-            assert len(page["messages"]) == 15
-            for number in range(4):
-                assert (await ada.ask("DELETE", f"{ROOMS}/a{number}")).status == 204
-            assert memory.used < 200_000
-
-    run(main())
+async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(
+    tmp_path: Path,
+) -> None:
+    quotas = {
+        "memory_room_bytes": 200_000,
+        "memory_bytes_per_account": 300_000,
+        "memory_bytes": 400_000,
+    }
+    async with house(tmp_path, quotas=quotas) as here:
+        ada, bob = await here.people("ada", "bob")
+        memory = here.hub.rooms.memory
+        for number in range(4):
+            await ada.create(f"a{number}", durable=False)
+            for _ in range(25):
+                done(await ada.post(f"a{number}", THOUGHT), 201)
+            assert memory.used <= 300_000
+        await bob.create("b", durable=False)
+        for _ in range(15):
+            done(await bob.post("b", THOUGHT), 201)
+        assert 300_000 < memory.used <= 400_000
+        # Who has less than others keeps it.
+        page = await bob.get(f"{ROOMS}/b/messages?limit=100")
+        assert len(page["messages"]) == 15
+        for number in range(4):
+            assert (await ada.ask("DELETE", f"{ROOMS}/a{number}")).status == 204
+        assert memory.used < 200_000
 
 
 def message(seq: int, account: str, size: int) -> Append:
@@ -255,29 +235,26 @@ def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody() ->
 
 
 @pytest.mark.requirement("hub.quota-counts", "hub.quota-told")
-def test_invites_guests_and_sessions_are_counted(tmp_path: Path) -> None:
-    async def main() -> None:
-        quotas = {"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
-        async with meeting(tmp_path, "handshake", quotas=quotas) as there:
-            ann = await there.person("ann")
-            codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
-            answer, is_error = await ann.result("msg/invite", {})
-            assert is_error
-            assert (answer["code"], answer["quota"]) == ("quota_exceeded", "invites_per_account")
-            assert (answer["limit"], answer["used"]) == (2, 3)
-            await there.person("bob", invite_code=codes[0])
-            await ann.call("msg/invite")
-            await ann.call("room/create", name="tea")
-            for name in ("kim", "lee"):
-                await ann.call("room/invite", room="tea", guest=name)
-            answer, _ = await ann.result("room/invite", {"room": "tea", "guest": "mia"})
-            assert answer["quota"] == "guests_per_account"
-            for _ in range(6):
-                answer = await open_session(there, ann.token)
-                assert answer.status == 200
-            assert there.hub.mcp.open_sessions == 3 + 1
-
-    run(main())
+async def test_invites_guests_and_sessions_are_counted(tmp_path: Path) -> None:
+    quotas = {"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
+    async with meeting(tmp_path, "handshake", quotas=quotas) as there:
+        ann = await there.person("ann")
+        codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
+        answer, is_error = await ann.result("msg/invite", {})
+        assert is_error
+        assert (answer["code"], answer["quota"]) == ("quota_exceeded", "invites_per_account")
+        assert (answer["limit"], answer["used"]) == (2, 3)
+        await there.person("bob", invite_code=codes[0])
+        await ann.call("msg/invite")
+        await ann.call("room/create", name="tea")
+        for name in ("kim", "lee"):
+            await ann.call("room/invite", room="tea", guest=name)
+        answer, _ = await ann.result("room/invite", {"room": "tea", "guest": "mia"})
+        assert answer["quota"] == "guests_per_account"
+        for _ in range(6):
+            answer = await open_session(there, ann.token)
+            assert answer.status == 200
+        assert there.hub.mcp.open_sessions == 3 + 1
 
 
 async def open_session(there: Meeting, token: str) -> Answer:
@@ -302,34 +279,33 @@ async def open_session(there: Meeting, token: str) -> Answer:
 
 
 @pytest.mark.requirement("hub.quota-disk", "hub.quota-told")
-def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            ann, bob = await there.people("ann", "bob")
-            sent = await ann.call("msg/send", to="bob", body="hello")
-            await ann.call("room/create", name="tea")
-            await fill_disk(there, 1_000)
-            for name, arguments in (
-                ("msg/send", {"to": "bob", "body": "more"}),
-                ("msg/reply", {"message_id": sent["message_id"], "body": "more"}),
-                ("msg/invite", {}),
-                ("msg/add_contact", {"handle": "bob"}),
-                ("msg/set_profile", {"bio": "full"}),
-                ("room/create", {"name": "more"}),
-                ("room/say", {"room": "tea", "text": "more"}),
-                ("room/invite", {"room": "tea", "guest": "kim"}),
-            ):
-                answer, is_error = await ann.result(name, arguments)
-                assert is_error, name
-                assert answer["code"] == "quota_exceeded", name
-                assert (answer["quota"], answer["used"]) == ("min_free_disk_bytes", 1_000)
-            assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "hello"
-            await bob.call("msg/delete_message", message_id=sent["message_id"])
-            await ann.call("msg/delete_account", confirm="ann")
-            await fill_disk(there, 1 << 40)
-            await bob.call("msg/invite")
-
-    run(main())
+async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with meeting(tmp_path) as there:
+        ann, bob = await there.people("ann", "bob")
+        sent = await ann.call("msg/send", to="bob", body="hello")
+        await ann.call("room/create", name="tea")
+        await fill_disk(there, 1_000)
+        for name, arguments in (
+            ("msg/send", {"to": "bob", "body": "more"}),
+            ("msg/reply", {"message_id": sent["message_id"], "body": "more"}),
+            ("msg/invite", {}),
+            ("msg/add_contact", {"handle": "bob"}),
+            ("msg/set_profile", {"bio": "full"}),
+            ("room/create", {"name": "more"}),
+            ("room/say", {"room": "tea", "text": "more"}),
+            ("room/invite", {"room": "tea", "guest": "kim"}),
+        ):
+            answer, is_error = await ann.result(name, arguments)
+            assert is_error, name
+            assert answer["code"] == "quota_exceeded", name
+            assert (answer["quota"], answer["used"]) == ("min_free_disk_bytes", 1_000)
+        assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "hello"
+        await bob.call("msg/delete_message", message_id=sent["message_id"])
+        await ann.call("msg/delete_account", confirm="ann")
+        await fill_disk(there, 1 << 40)
+        await bob.call("msg/invite")
 
 
 async def fill_disk(there: Meeting, free: int) -> None:
@@ -340,52 +316,44 @@ async def fill_disk(there: Meeting, free: int) -> None:
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_the_metrics_tell_what_is_used_and_who_is_near(tmp_path: Path) -> None:
-    async def main() -> None:
-        quotas = {"mail_bytes_per_account": 20_000, "mail_bytes": 100_000}
-        async with meeting(tmp_path, quotas=quotas) as there:
-            _, eve = await there.people("ann", "eve")
-            await send_until_refused(eve, "ann")
-            await there.hub.quotas.refresh(there.hub.store)
-            text = (await ask(there.port, "/metrics")).text
-            lines = dict(
-                line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")
-            )
-            used = float(lines['folkmoot_quota_used_bytes{what="mail"}'])
-            assert 20_000 * NEAR < used <= 20_000
-            assert float(lines['folkmoot_quota_limit_bytes{what="mail"}']) == 100_000
-            assert float(lines['folkmoot_quota_accounts_near_limit{what="mail"}']) == 1
-            assert float(lines['folkmoot_quota_accounts_near_limit{what="rooms"}']) == 0
-            name = 'folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}'
-            assert float(lines[name]) == 1
-            assert float(lines["folkmoot_disk_free_bytes"]) > 0
-            assert re.search(r"\beve\b", json.dumps(lines)) is None
-
-    run(main())
+async def test_the_metrics_tell_what_is_used_and_who_is_near(tmp_path: Path) -> None:
+    quotas = {"mail_bytes_per_account": 20_000, "mail_bytes": 100_000}
+    async with meeting(tmp_path, quotas=quotas) as there:
+        _, eve = await there.people("ann", "eve")
+        await send_until_refused(eve, "ann")
+        await there.hub.quotas.refresh(there.hub.store)
+        text = (await ask(there.port, "/metrics")).text
+        lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        used = float(lines['folkmoot_quota_used_bytes{what="mail"}'])
+        assert 20_000 * NEAR < used <= 20_000
+        assert float(lines['folkmoot_quota_limit_bytes{what="mail"}']) == 100_000
+        assert float(lines['folkmoot_quota_accounts_near_limit{what="mail"}']) == 1
+        assert float(lines['folkmoot_quota_accounts_near_limit{what="rooms"}']) == 0
+        name = 'folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}'
+        assert float(lines[name]) == 1
+        assert float(lines["folkmoot_disk_free_bytes"]) > 0
+        assert re.search(r"\beve\b", json.dumps(lines)) is None
 
 
-def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
-    async def main() -> None:
-        none = dict.fromkeys(
-            (
-                "mail_bytes_per_account",
-                "mail_bytes",
-                "room_bytes_per_account",
-                "all_rooms_bytes",
-                "invites_per_account",
-                "min_free_disk_bytes",
-            ),
-            0,
-        )
-        async with meeting(tmp_path, quotas=none) as there:
-            ann, _ = await there.people("ann", "bob")
-            await fill_disk(there, 0)
-            await ann.call("msg/send", to="bob", body=BODY)
-            await ann.call("room/create", name="tea")
-            await ann.call("room/say", room="tea", text="hello")
-            await ann.call("msg/invite")
-
-    run(main())
+async def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
+    none = dict.fromkeys(
+        (
+            "mail_bytes_per_account",
+            "mail_bytes",
+            "room_bytes_per_account",
+            "all_rooms_bytes",
+            "invites_per_account",
+            "min_free_disk_bytes",
+        ),
+        0,
+    )
+    async with meeting(tmp_path, quotas=none) as there:
+        ann, _ = await there.people("ann", "bob")
+        await fill_disk(there, 0)
+        await ann.call("msg/send", to="bob", body=BODY)
+        await ann.call("room/create", name="tea")
+        await ann.call("room/say", room="tea", text="hello")
+        await ann.call("msg/invite")
 
 
 @pytest.mark.requirement("hub.quota-told")

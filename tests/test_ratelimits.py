@@ -18,8 +18,6 @@ from folkmoot.ratelimits import (
 )
 from folkmoot.store import SqliteStore
 
-pytestmark = pytest.mark.anyio
-
 
 class Clock:
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from folkmoot.app import Hub
 from folkmoot.bus.subjects import SubjectIndex
 from folkmoot.core.closecodes import CloseCode
 from tests import nats, postgres
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.interaction.room_client import ROOM, Closed, joined
 from tests.store.test_changes import Unreachable
 from tests.test_two_hubs import Pair, port
@@ -140,26 +140,22 @@ async def revoked(folder: Path, kind: type[Revocable], cut: bool) -> AsyncIterat
 
 @WAYS
 @KINDS
-@pytest.mark.requirement("nodes.revocation")
-def test_what_one_node_revokes_every_node_refuses(
+async def test_what_one_node_revokes_every_node_refuses(
     tmp_path: Path, kind: type[Revocable], cut: bool
 ) -> None:
-    async def main() -> None:
-        async with revoked(tmp_path, kind, cut) as given:
-            await given.revoke()
-            began = time.monotonic()
+    async with revoked(tmp_path, kind, cut) as given:
+        await given.revoke()
+        began = time.monotonic()
 
-            async def refused(node: Hub) -> float:
-                async def refuses() -> bool:
-                    return not await given.may(node)
+        async def refused(node: Hub) -> float:
+            async def refuses() -> bool:
+                return not await given.may(node)
 
-                await until(refuses)
-                return time.monotonic() - began
+            await until(refuses)
+            return time.monotonic() - began
 
-            times = await asyncio.gather(*map(refused, given.nodes))
-            sys.stdout.write(f"refused after {', '.join(f'{took:.3f} s' for took in times)}\n")
-
-    run(main())
+        times = await asyncio.gather(*map(refused, given.nodes))
+        sys.stdout.write(f"refused after {', '.join(f'{took:.3f} s' for took in times)}\n")
 
 
 def forget_to_replay(monkeypatch: pytest.MonkeyPatch, _: Revocable) -> None:
@@ -185,55 +181,47 @@ def forget_to_doubt(monkeypatch: pytest.MonkeyPatch, given: Revocable) -> None:
     ("kind", "forget"),
     [(Token, forget_to_replay), (Grant, forget_to_replay), (Token, forget_to_doubt)],
 )
-@pytest.mark.requirement("nodes.revocation")
-def test_a_cache_that_forgets_to_doubt_is_found(
+async def test_a_cache_that_forgets_to_doubt_is_found(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     kind: type[Revocable],
     forget: Callable[..., None],
 ) -> None:
-    async def main() -> None:
-        async with revoked(tmp_path, kind, True) as given:
-            forget(monkeypatch, given)
-            for node in given.nodes[1:]:
-                store: Any = node.store
-                pool = store._log._connected
-                if isinstance(pool, Unreachable):
-                    # A look that had begun before could still read it.
-                    await nats.until(lambda pool=pool: pool.was_asked)
-            for node in given.nodes:
-                assert await given.may(node), "it would be forgotten already"
-            await given.revoke()
-            assert not await given.may(given.nodes[0])
-            ends = time.monotonic() + FORGETFUL_SECONDS
-            while time.monotonic() < ends:
-                assert await given.may(given.nodes[1])
-                await asyncio.sleep(0.1)
-
-    run(main())
+    async with revoked(tmp_path, kind, True) as given:
+        forget(monkeypatch, given)
+        for node in given.nodes[1:]:
+            store: Any = node.store
+            pool = store._log._connected
+            if isinstance(pool, Unreachable):
+                # A look that had begun before could still read it.
+                await nats.until(lambda pool=pool: pool.was_asked)
+        for node in given.nodes:
+            assert await given.may(node), "it would be forgotten already"
+        await given.revoke()
+        assert not await given.may(given.nodes[0])
+        ends = time.monotonic() + FORGETFUL_SECONDS
+        while time.monotonic() < ends:
+            assert await given.may(given.nodes[1])
+            await asyncio.sleep(0.1)
 
 
-@pytest.mark.requirement("nodes.revocation")
-def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
+async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with several_nodes(tmp_path, ("one", "two")) as nodes:
-            one, two = nodes
-            ann = await one.accounts.register("ann")
-            made = await one.accounts.authentication.create(ann.account, "phone")
-            await Pair(one, two).call(one, ann.token, "room/create", name=ROOM)
-            async with joined(port(one), ann.token), joined(port(two), made.token) as seat:
-                store: Any = two.store
-                bus: Any = two.bus
-                # It can't read the log, and its events are lost.
-                store._log._connected = Unreachable()
-                listeners, bus._listeners = bus._listeners, SubjectIndex()
-                await nats.until(lambda: store._log._connected.was_asked)
-                await one.accounts.authentication.revoke(ann.account, made.credential.id)
-                with pytest.raises(Closed) as end:
-                    await seat.kind("never")
-                assert end.value.code == CloseCode.NOT_AUTHENTICATED
-                bus._listeners = listeners
-
-    run(main())
+    async with several_nodes(tmp_path, ("one", "two")) as nodes:
+        one, two = nodes
+        ann = await one.accounts.register("ann")
+        made = await one.accounts.authentication.create(ann.account, "phone")
+        await Pair(one, two).call(one, ann.token, "room/create", name=ROOM)
+        async with joined(port(one), ann.token), joined(port(two), made.token) as seat:
+            store: Any = two.store
+            bus: Any = two.bus
+            # It can't read the log, and its events are lost.
+            store._log._connected = Unreachable()
+            listeners, bus._listeners = bus._listeners, SubjectIndex()
+            await nats.until(lambda: store._log._connected.was_asked)
+            await one.accounts.authentication.revoke(ann.account, made.credential.id)
+            with pytest.raises(Closed) as end:
+                await seat.kind("never")
+            assert end.value.code == CloseCode.NOT_AUTHENTICATED
+            bus._listeners = listeners

@@ -28,7 +28,6 @@ from folkmoot.rotation import KeyRing
 from folkmoot.store import SqliteStore, find_faults
 from folkmoot.telemetry.redaction import redactor
 from folkmoot.vault import Vault
-from tests.harness import run
 
 pytestmark = pytest.mark.requirement("rest.rotate-master")
 
@@ -74,63 +73,54 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("folkmoot.db")}
 
 
-def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            old = hub.key()
-            changed = await hub.ring.rotate()
-            new = hub.key()
-            assert (changed.old, changed.new, changed.settled) == (old.id, new.id, True)
-            assert await hub.openers() == (new.id,)
-            assert hub.vault.master_id == hub.ring.key_id == new.id
-        kept = tmp_path / f"master.key.{old.id}.old"
-        assert changed.kept == str(kept)
-        assert read_key(kept).id == old.id
-        assert names(tmp_path) == {"master.key", kept.name, "sealed"}
-        async with opened(tmp_path):
+async def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as hub:
+        old = hub.key()
+        changed = await hub.ring.rotate()
+        new = hub.key()
+        assert (changed.old, changed.new, changed.settled) == (old.id, new.id, True)
+        assert await hub.openers() == (new.id,)
+        assert hub.vault.master_id == hub.ring.key_id == new.id
+    kept = tmp_path / f"master.key.{old.id}.old"
+    assert changed.kept == str(kept)
+    assert read_key(kept).id == old.id
+    assert names(tmp_path) == {"master.key", kept.name, "sealed"}
+    async with opened(tmp_path):
+        pass
+    with pytest.raises(e.KeyMismatch):
+        async with opened(tmp_path, given=old):
             pass
-        with pytest.raises(e.KeyMismatch):
-            async with opened(tmp_path, given=old):
-                pass
-
-    run(main())
 
 
-def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path) -> None:
+async def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-
-    async def main() -> None:
-        async with opened(folder) as hub:
-            old = hub.key()
-            changed = await hub.ring.rotate(keep=tmp_path / "old.key")
-            assert changed.kept == str(tmp_path / "old.key")
-            assert read_key(tmp_path / "old.key").id == old.id
-            second = hub.key()
-            with pytest.raises(e.KeyUnusable, match="already exists"):
-                await hub.ring.rotate(keep=tmp_path / "old.key")
-            assert hub.key().id == second.id
-            assert await hub.openers() == (second.id,)
-            assert (await hub.ring.rotate(discard=True)).kept is None
-            assert names(folder) == {"master.key", "sealed"}
-
-    run(main())
+    async with opened(folder) as hub:
+        old = hub.key()
+        changed = await hub.ring.rotate(keep=tmp_path / "old.key")
+        assert changed.kept == str(tmp_path / "old.key")
+        assert read_key(tmp_path / "old.key").id == old.id
+        second = hub.key()
+        with pytest.raises(e.KeyUnusable, match="already exists"):
+            await hub.ring.rotate(keep=tmp_path / "old.key")
+        assert hub.key().id == second.id
+        assert await hub.openers() == (second.id,)
+        assert (await hub.ring.rotate(discard=True)).kept is None
+        assert names(folder) == {"master.key", "sealed"}
 
 
-def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path) -> None:
+async def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path) -> None:
     mine = fresh_key()
-
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            await hub.ring.rotate(mine.secret().hex())
-            assert hub.key().id == mine.id
-            with pytest.raises(e.CommandInvalid, match="is already in use"):
-                await hub.ring.rotate(format_key(mine))
-            with pytest.raises(e.KeyUnusable, match="is not a master key") as caught:
-                await hub.ring.rotate("hunter2-hunter2")
-            assert "hunter2" not in caught.value.message
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        await hub.ring.rotate(mine.secret().hex())
+        assert hub.key().id == mine.id
+        with pytest.raises(e.CommandInvalid, match="is already in use"):
+            await hub.ring.rotate(format_key(mine))
+        with pytest.raises(e.KeyUnusable, match="is not a master key") as caught:
+            await hub.ring.rotate("hunter2-hunter2")
+        assert "hunter2" not in caught.value.message
     for text in (mine.secret().hex(), format_key(mine)):
         assert text not in redactor.redact(f"The text {text} was said.")
 
@@ -159,52 +149,42 @@ STEPS = {prepared: "old", admitted: "old", published: "new", settled: "new"}
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only_one(
+async def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only_one(
     tmp_path: Path, step: Callable[..., Any]
 ) -> None:
     keys = {"old": make_key(tmp_path / "master.key"), "new": fresh_key()}
-
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            await step(hub, keys["new"])
-        async with opened(tmp_path) as hub:
-            assert hub.key().id == keys[STEPS[step]].id
-            assert await hub.openers() == (hub.key().id,)
-            await hub.ring.rotate()
-        async with opened(tmp_path) as hub:
-            assert await hub.openers() == (hub.key().id,)
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        await step(hub, keys["new"])
+    async with opened(tmp_path) as hub:
+        assert hub.key().id == keys[STEPS[step]].id
+        assert await hub.openers() == (hub.key().id,)
+        await hub.ring.rotate()
+    async with opened(tmp_path) as hub:
+        assert await hub.openers() == (hub.key().id,)
 
 
-def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(
+async def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            await published(hub, fresh_key())
-            between = hub.key()
-            changed = await hub.ring.rotate()
-            assert changed.old == between.id
-            assert await hub.openers() == (changed.new,)
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        await published(hub, fresh_key())
+        between = hub.key()
+        changed = await hub.ring.rotate()
+        assert changed.old == between.id
+        assert await hub.openers() == (changed.new,)
 
 
-def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            own = hub.key()
-            hub.paths.master_key.unlink()
-            with pytest.raises(e.KeyUnusable, match="is missing"):
-                await hub.ring.rotate()
-            stranger = make_key(hub.paths.master_key)
-            with pytest.raises(e.KeyMismatch):
-                await hub.ring.rotate()
-            assert hub.key().id == stranger.id
-            assert await hub.openers() == (own.id,)
-
-    run(main())
+async def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hub:
+        own = hub.key()
+        hub.paths.master_key.unlink()
+        with pytest.raises(e.KeyUnusable, match="is missing"):
+            await hub.ring.rotate()
+        stranger = make_key(hub.paths.master_key)
+        with pytest.raises(e.KeyMismatch):
+            await hub.ring.rotate()
+        assert hub.key().id == stranger.id
+        assert await hub.openers() == (own.id,)
 
 
 def fail(*_: object) -> None:
@@ -220,106 +200,79 @@ def fail(*_: object) -> None:
         ("folkmoot.keys.sync_folder", e.KeyUnusable),
     ],
 )
-def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
+async def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: type[e.FolkmootError]
 ) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            old = hub.key()
-            with monkeypatch.context() as patched:
-                patched.setattr(broken, fail)
-                with pytest.raises(error):
-                    await hub.ring.rotate()
-            assert hub.key().id == old.id
-            assert names(tmp_path) == {"master.key", "sealed"}
-            assert await hub.openers() == (old.id,)
-            await hub.ring.rotate()
-        async with opened(tmp_path):
-            pass
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        old = hub.key()
+        with monkeypatch.context() as patched:
+            patched.setattr(broken, fail)
+            with pytest.raises(error):
+                await hub.ring.rotate()
+        assert hub.key().id == old.id
+        assert names(tmp_path) == {"master.key", "sealed"}
+        assert await hub.openers() == (old.id,)
+        await hub.ring.rotate()
+    async with opened(tmp_path):
+        pass
 
 
 @pytest.mark.parametrize("outcome", ["old", "new"])
-def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
+async def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: str
 ) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            old = hub.key()
-            with monkeypatch.context() as patched:
-                patched.setattr(Replacement, "sync", lambda _self: raise_unusable())
-                with pytest.raises(e.CommandFailed, match="the next start ends the change"):
-                    await hub.ring.rotate()
-            new = hub.key()
-            assert new.id != old.id
-            assert set(await hub.openers()) == {old.id, new.id}
-        if outcome == "old":
-            (tmp_path / f"master.key.{old.id}.old").replace(tmp_path / "master.key")
-        async with opened(tmp_path) as hub:
-            assert await hub.openers() == (old.id if outcome == "old" else new.id,)
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        old = hub.key()
+        with monkeypatch.context() as patched:
+            patched.setattr(Replacement, "sync", lambda _self: raise_unusable())
+            with pytest.raises(e.CommandFailed, match="the next start ends the change"):
+                await hub.ring.rotate()
+        new = hub.key()
+        assert new.id != old.id
+        assert set(await hub.openers()) == {old.id, new.id}
+    if outcome == "old":
+        (tmp_path / f"master.key.{old.id}.old").replace(tmp_path / "master.key")
+    async with opened(tmp_path) as hub:
+        assert await hub.openers() == (old.id if outcome == "old" else new.id,)
 
 
 def raise_unusable() -> None:
     raise e.KeyUnusable("The folder cannot be synced.")
 
 
-def test_one_change_at_a_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            outcomes = await asyncio.gather(
-                *(hub.ring.rotate() for _ in range(4)), return_exceptions=True
-            )
-            refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
-            assert len(refused) == 3
-            assert "is already being rotated" in refused[0].message
+async def test_one_change_at_a_time(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hub:
+        outcomes = await asyncio.gather(
+            *(hub.ring.rotate() for _ in range(4)), return_exceptions=True
+        )
+        refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
+        assert len(refused) == 3
+        assert "is already being rotated" in refused[0].message
+        assert await hub.openers() == (hub.key().id,)
+        await hub.ring.rotate()
+
+
+async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(tmp_path: Path) -> None:
+    async with opened(tmp_path) as hub:
+        for patience in range(12):
+            old = hub.key()
+            rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
+            for _ in range(patience):
+                await asyncio.sleep(0)
+            # A loop that had to wait may find it done.
+            is_done = rotating.done()
+            rotating.cancel()
+            await asyncio.wait([rotating])
+            assert rotating.cancelled() is not is_done
             assert await hub.openers() == (hub.key().id,)
-            await hub.ring.rotate()
-
-    run(main())
+            assert (hub.key().id != old.id) is (patience > 0)
 
 
-def test_whoever_hangs_up_in_the_middle_finds_the_change_done(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            for patience in range(12):
-                old = hub.key()
-                rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
-                for _ in range(patience):
-                    await asyncio.sleep(0)
-                # A loop that had to wait may find it done.
-                is_done = rotating.done()
-                rotating.cancel()
-                await asyncio.wait([rotating])
-                assert rotating.cancelled() is not is_done
-                assert await hub.openers() == (hub.key().id,)
-                assert (hub.key().id != old.id) is (patience > 0)
-
-    run(main())
-
-
-def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(
+async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
-
-    async def main() -> None:
-        async with opened(folder) as hub:
-            keys = {hub.key().id: hub.key()}
-            for number in range(10):
-                target = tmp_path / f"{number}.db"
-                rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
-                for _ in range(number):
-                    await asyncio.sleep(0)
-                made = await hub.store.backup(target)
-                await rotating
-                keys[hub.key().id] = hub.key()
-                assert find_faults(target) == []
-                assert made.master_key_id in keys
-                await check_restored(tmp_path / str(number), target, keys[made.master_key_id])
 
     async def check_restored(place: Path, backup: Path, key: MasterKey) -> None:
         put_back(backup, place)
@@ -331,45 +284,49 @@ def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there
         backup.rename(place / "folkmoot.db")
         (place / "sealed").write_text((folder / "sealed").read_text())
 
-    run(main())
+    async with opened(folder) as hub:
+        keys = {hub.key().id: hub.key()}
+        for number in range(10):
+            target = tmp_path / f"{number}.db"
+            rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
+            for _ in range(number):
+                await asyncio.sleep(0)
+            made = await hub.store.backup(target)
+            await rotating
+            keys[hub.key().id] = hub.key()
+            assert find_faults(target) == []
+            assert made.master_key_id in keys
+            await check_restored(tmp_path / str(number), target, keys[made.master_key_id])
 
 
-def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: Path) -> None:
+async def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: Path) -> None:
     first, second, third = fresh_key(), fresh_key(), fresh_key()
-
-    async def main() -> None:
-        async with opened(tmp_path, given=first) as hub:
-            with pytest.raises(e.CommandInvalid, match="only you can change"):
-                await hub.ring.rotate()
-            changed = await hub.ring.rotate(format_key(second))
-            assert (changed.old, changed.new) == (first.id, second.id)
-            assert (changed.settled, changed.kept, changed.withdrawn) == (False, None, None)
-        async with opened(tmp_path, given=first) as hub:
-            assert set(await hub.openers()) == {first.id, second.id}
-            changed = await hub.ring.rotate(format_key(third))
-            assert changed.withdrawn == second.id
-        with pytest.raises(e.KeyMismatch):
-            async with opened(tmp_path, given=second):
-                pass
-        async with opened(tmp_path, given=third) as hub:
-            assert await hub.openers() == (third.id,)
-        assert names(tmp_path) == {"sealed"}
-
-    run(main())
+    async with opened(tmp_path, given=first) as hub:
+        with pytest.raises(e.CommandInvalid, match="only you can change"):
+            await hub.ring.rotate()
+        changed = await hub.ring.rotate(format_key(second))
+        assert (changed.old, changed.new) == (first.id, second.id)
+        assert (changed.settled, changed.kept, changed.withdrawn) == (False, None, None)
+    async with opened(tmp_path, given=first) as hub:
+        assert set(await hub.openers()) == {first.id, second.id}
+        changed = await hub.ring.rotate(format_key(third))
+        assert changed.withdrawn == second.id
+    with pytest.raises(e.KeyMismatch):
+        async with opened(tmp_path, given=second):
+            pass
+    async with opened(tmp_path, given=third) as hub:
+        assert await hub.openers() == (third.id,)
+    assert names(tmp_path) == {"sealed"}
 
 
-def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
+async def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
     first, second = fresh_key(), fresh_key()
-
-    async def main() -> None:
-        async with opened(tmp_path, given=first) as hub:
-            with pytest.raises(e.CommandInvalid, match="nothing to cancel"):
-                await hub.ring.cancel()
-            await hub.ring.rotate(format_key(second))
-            assert await hub.ring.cancel() == second.id
-            assert await hub.openers() == (first.id,)
-
-    run(main())
+    async with opened(tmp_path, given=first) as hub:
+        with pytest.raises(e.CommandInvalid, match="nothing to cancel"):
+            await hub.ring.cancel()
+        await hub.ring.rotate(format_key(second))
+        assert await hub.ring.cancel() == second.id
+        assert await hub.openers() == (first.id,)
 
 
 @pytest.mark.parametrize(
@@ -383,18 +340,14 @@ def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
         ("folkmoot/cancel_rotation", {"more": 1}),
     ],
 )
-def test_wrong_arguments_are_refused_and_change_nothing(
+async def test_wrong_arguments_are_refused_and_change_nothing(
     tmp_path: Path, operation: str, arguments: dict[str, Any]
 ) -> None:
     row = next(row for row in DATA if row.name == operation)
-
-    async def main() -> None:
-        async with opened(tmp_path) as hub:
-            old = hub.key()
-            dispatcher = Dispatcher(Services(key_ring=hub.ring))
-            with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):
-                await dispatcher.perform(row, arguments, Caller(operator=True))
-            assert hub.key().id == old.id
-            assert await hub.openers() == (old.id,)
-
-    run(main())
+    async with opened(tmp_path) as hub:
+        old = hub.key()
+        dispatcher = Dispatcher(Services(key_ring=hub.ring))
+        with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):
+            await dispatcher.perform(row, arguments, Caller(operator=True))
+        assert hub.key().id == old.id
+        assert await hub.openers() == (old.id,)

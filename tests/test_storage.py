@@ -12,7 +12,6 @@ from folkmoot import storage
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
 from tests import postgres
-from tests.harness import run
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +25,6 @@ def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path: Path) -
     assert storage.node_name(Paths(tmp_path)) == before
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
@@ -36,7 +34,6 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Pat
     assert storage.node_name(Paths(folder)) != one
 
 
-@pytest.mark.requirement("nodes.leases")
 def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,30 +48,25 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
     assert len(names) == 3
 
 
-@pytest.mark.requirement("store.postgres.one-hub")
 @pytest.mark.parametrize("_server", [pytest.param(None, id="18", marks=postgres.NEEDED)])
-def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
+async def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
     tmp_path: Path, _server: None
 ) -> None:
     from folkmoot.store.postgres import HubNode, PostgresStore
 
     folder = tmp_path / "data"
     folder.mkdir()
+    url = await postgres.schema_of(tmp_path)
 
-    async def main() -> None:
-        url = await postgres.schema_of(tmp_path)
+    async def start() -> PostgresStore:
+        named = HubNode(storage.node_name(Paths(folder)), secrets.token_hex(8))
+        return await PostgresStore.open(url, node=named)
 
-        async def start() -> PostgresStore:
-            named = HubNode(storage.node_name(Paths(folder)), secrets.token_hex(8))
-            return await PostgresStore.open(url, node=named)
-
-        killed, again = await start(), await start()
-        folder.rename(tmp_path / "of-another-machine")
-        folder.mkdir()
-        with pytest.raises(e.DatabaseInUse):
-            await start()
-        await again.ready()
-        await killed.close()
-        await again.close()
-
-    run(main())
+    killed, again = await start(), await start()
+    folder.rename(tmp_path / "of-another-machine")
+    folder.mkdir()
+    with pytest.raises(e.DatabaseInUse):
+        await start()
+    await again.ready()
+    await killed.close()
+    await again.close()

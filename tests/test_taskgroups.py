@@ -8,27 +8,23 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.taskgroups import aside
-from tests.harness import run
 
 
-def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them() -> None:
-    async def main() -> None:
-        ended = asyncio.Event()
+async def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them() -> None:
+    ended = asyncio.Event()
 
-        async def wait() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
 
-        async def fail() -> None:
-            async with aside() as beside:
-                beside.run(wait())
-                await asyncio.sleep(0)
-                raise e.TapeUnwritable("The disk is full.")
+    async def fail() -> None:
+        async with aside() as beside:
+            beside.run(wait())
+            await asyncio.sleep(0)
+            raise e.TapeUnwritable("The disk is full.")
 
-        with pytest.raises(e.TapeUnwritable, match="The disk is full"):
-            await fail()
-        assert ended.is_set()
-
-    run(main())
+    with pytest.raises(e.TapeUnwritable, match="The disk is full"):
+        await fail()
+    assert ended.is_set()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import pickle
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -31,14 +30,6 @@ async def opened(folder: Path) -> AsyncIterator[SqliteStore]:
         yield store
     finally:
         await store.close()
-
-
-def with_store(folder: Path, body: Callable[[SqliteStore], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with opened(folder) as store:
-            await body(store)
-
-    asyncio.run(run())
 
 
 async def wraps(tx: Tx) -> list[Row]:
@@ -98,58 +89,52 @@ def test_a_vault_shows_no_key_and_is_not_pickled() -> None:
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-def test_the_data_key_is_made_once_and_found_again(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_the_data_key_is_made_once_and_found_again(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         first = await Vault.load(store, OLD)
         sealed = first.seal("subject", "row", b"hello")
         again = await Vault.load(store, OLD)
         assert again.open("subject", "row", sealed) == b"hello"
         assert len(await store.read(wraps)) == 1
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         await Vault.load(store, OLD)
         before = await store.read(wraps)
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, NEW)
         assert await store.read(wraps) == before
 
-    with_store(tmp_path, body)
 
-
-def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as store:
         await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, NEW)
         assert (await Vault.load(store, OLD)).master_id == OLD.id
 
-    with_store(tmp_path, body)
 
-
-def test_a_wrapped_key_that_was_changed_is_refused(tmp_path: Path) -> None:
+async def test_a_wrapped_key_that_was_changed_is_refused(tmp_path: Path) -> None:
     async def spoil(tx: Tx) -> None:
         await tx.execute(
             "UPDATE meta SET value = ? WHERE key = ?",
             (VAULT.seal("data_key", OLD.id, b"k" * 32), f"data_key.{OLD.id}"),
         )
 
-    async def body(store: SqliteStore) -> None:
+    async with opened(tmp_path) as store:
         await Vault.load(store, OLD)
         await store.write(spoil)
         with pytest.raises(e.SealBroken):
             await Vault.load(store, OLD)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         sealed = vault.seal("subject", "row", b"hello")
         await vault.admit(store, NEW)
@@ -160,15 +145,13 @@ def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> 
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, OLD)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize(("found", "lost"), [(OLD, NEW), (NEW, OLD)])
-def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
+async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
     tmp_path: Path, found: MasterKey, lost: MasterKey
 ) -> None:
-    async def body(store: SqliteStore) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         sealed = vault.seal("subject", "row", b"hello")
         await vault.admit(store, NEW)
@@ -177,24 +160,20 @@ def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, lost)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         with pytest.raises(e.KeyMismatch):
             await vault.settle_on(store, NEW)
         assert vault.master_id == OLD.id
         await Vault.load(store, OLD)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         sealed = vault.seal("subject", "row", b"hello")
         await vault.admit(store, NEW, awaited=True)
@@ -207,12 +186,10 @@ def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Pa
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, OLD)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         await vault.admit(store, NEW, awaited=True)
         await vault.withdraw(store)
@@ -222,17 +199,14 @@ def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
         assert caught.value.data == {"key_id": NEW.id, "recorded": OLD.id}
         assert (await Vault.load(store, OLD)).awaited_id is None
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize("awaited", [False, True])
-def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
+async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
     tmp_path: Path, awaited: bool
 ) -> None:
     third = MasterKey(b"t" * 32)
-
-    async def body(store: SqliteStore) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         await vault.admit(store, third, awaited=True)
         await vault.admit(store, NEW, awaited=awaited)
@@ -242,29 +216,26 @@ def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
         with pytest.raises(e.KeyMismatch):
             await Vault.load(store, third)
 
-    with_store(tmp_path, body)
-
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(tmp_path: Path) -> None:
+async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
+    tmp_path: Path,
+) -> None:
     dropped: list[bytes] = []
-
-    async def body(store: SqliteStore) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         dropped.extend(str(row[1]).encode() for row in await store.read(wraps))
         await vault.admit(store, NEW)
         await vault.settle_on(store, NEW)
-
-    with_store(tmp_path, body)
     content = (tmp_path / "folkmoot.db").read_bytes()
     assert len(dropped) == 1
     assert dropped[0] not in content
 
 
 @pytest.mark.sqlite("reads its file")
-def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: Path) -> None:
-    async def body(store: SqliteStore) -> None:
+async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
         vault = await Vault.load(store, OLD)
         await vault.admit(store, NEW, awaited=True)
         info = await store.info()
@@ -274,8 +245,6 @@ def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: 
         info = await store.info()
         assert (info.opened_by, info.master_key_id) == ((NEW.id,), NEW.id)
         assert info.awaited_key_id is None
-
-    with_store(tmp_path, body)
 
 
 def test_a_derived_key_is_the_same_each_time_and_another_for_each_purpose() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typer.main import get_command
 
 from docs.pages.markdown import document, table
-from folkmoot.cli.output import MEANINGS, PROGRAM
+from folkmoot.cli.output import PROGRAM, ExitCode
 from folkmoot.cli.program import COMMANDS, app
 
 if TYPE_CHECKING:
@@ -26,13 +26,45 @@ EXIT_CODES = """\
 What a script may rely on:"""
 
 
+EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
+    ExitCode.OK: (
+        "Success; or a command that runs until it is stopped was stopped, and "
+        "everything is written."
+    ),
+    ExitCode.FAILED: (
+        "The command failed, or found something: `doctor` a problem, `tape diff` and `tape play` "
+        "a difference, `tape serve --strict` a mismatch, `names lint` an error."
+    ),
+    ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
+    ExitCode.SETTINGS: (
+        "The settings file or a `FOLKMOOT_…` variable is not valid, or the file cannot be changed."
+    ),
+    ExitCode.DATA: (
+        "The data folder, the database, the bus, the master key or a key for redaction cannot be "
+        "used."
+    ),
+    ExitCode.LISTEN: (
+        "A hub, a proxy or a served tape cannot listen: the port is taken or the address is not "
+        "usable."
+    ),
+    ExitCode.NOT_RUNNING: ("The command needs a running hub (or proxy), and none is running."),
+    ExitCode.UNREACHABLE: ("No hub answers at the address (for `names lint`: no server)."),
+    ExitCode.SIGNED_OUT: "The command needs an account: none is saved, or its token is not valid.",
+    ExitCode.UNEXPECTED: "Unexpected error; `FOLKMOOT_DEBUG=1` shows the traceback.",
+    ExitCode.INTERRUPTED: (
+        "Interrupted with Ctrl-C. Commands that run until then (`serve`, `proxy`, "
+        "`tape serve`, the view of `room join`) exit with 0 instead."
+    ),
+}
+
+
 def page() -> str:
     """The whole page."""
     sections = (
         [heading, ", ".join(f"[`{name}`](#folkmoot-{name})" for name in section)]
         for heading, section in COMMANDS.items()
     )
-    codes = ([str(code.value), meaning] for code, meaning in MEANINGS.items())
+    codes = ([str(code.value), meaning] for code, meaning in EXIT_CODE_MEANINGS.items())
     return document(
         "# Commands",
         INTRODUCTION,

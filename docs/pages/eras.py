@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from docs.pages.markdown import code, table
-from folkmoot.mcp.eras.table import SUBJECTS, UNBRIDGED, EraRefusal
-
-
-def _subjects() -> str:
-    head = (
-        "",
-        "handshake client, stateless server",
-        "stateless client, handshake server",
-    )
-    return table(head, ((s.name, s.to_stateless, s.to_handshake) for s in SUBJECTS))
+from folkmoot.mcp.eras.table import UNBRIDGED, EraRefusal
 
 
 def _refusals() -> str:
@@ -24,7 +15,6 @@ def _unbridged() -> str:
 
 
 BLOCKS = {
-    "eras-subjects": _subjects,
     "eras-refusals": _refusals,
     "eras-unbridged": _unbridged,
 }

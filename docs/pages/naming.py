@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from folkmoot.cli.names.report import article
-from folkmoot.names.lint.rules import RULES, LintRule
+from folkmoot.names.lint import RULES, LintRule
 
 WIDTH = 100
 
@@ -18,7 +17,7 @@ def _section(name: str, rule: LintRule) -> list[str]:
     items = [f"- Breaks it: {rule.example}", f"- Fix it: {rule.mend}"]
     return [
         f"### `{name}`",
-        _filled(f"{_severity(rule)}. {rule.sentence}"),
+        _filled(f"{rule.told.capitalize()}. {rule.sentence}"),
         "\n".join(map(_filled, items)),
     ]
 
@@ -31,15 +30,6 @@ def _filled(text: str) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _severity(rule: LintRule) -> str:
-    told = f"{article(rule.severity).capitalize()} {rule.severity}"
-    if rule.standalone:
-        told += f", a {rule.standalone} with `--standalone`"
-    if rule.live:
-        told += f", a {rule.live} for a running server"
-    return told + ("; `--fix` can fix it" if rule.fixable else "")
 
 
 BLOCKS = {"naming-rules": _rules}

@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import pairwise
+from pathlib import Path
 from posixpath import basename, dirname, join, normpath, relpath
 from typing import Any, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-PATH: Final = "../src/folkmoot/web/built/docs.jsonl"
+PATH: Final = "src/folkmoot/web/built/docs.jsonl"
 IMAGES: Final = "src/folkmoot/web/images/"
 TOP: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+BESIDE: Final = (*TOP, "benchmarks/README.md")
 """Pages beside `docs` that belong to the documentation."""
 PROJECT: Final = (("Readme", "README.md"), ("Changes", "CHANGELOG.md"))
 OUTSIDE: Final = ("http://", "https://", "mailto:")
@@ -29,6 +31,17 @@ COMMENT: Final = re.compile(r"\s*<!--.*?-->\s*", re.DOTALL)
 
 class Unservable(Exception):
     """A page has something that is not shown under `/docs`."""
+
+
+def sources(root: Path) -> dict[str, str]:
+    """Everything that the hub shows as documentation, by its name within the project."""
+    paths = [*(root / name for name in BESIDE), *(root / "docs").rglob("*.md")]
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def write(root: Path) -> None:
+    """Make the file that the hub reads."""
+    (root / PATH).write_text(page(sources(root)), encoding="utf-8")
 
 
 def page(sources: Mapping[str, str]) -> str:

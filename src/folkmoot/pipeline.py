@@ -127,10 +127,15 @@ class Pipeline(msgspec.Struct, frozen=True, gc=False):
         """The effective kind of a message that policy allows; a refusal is noted and raised."""
         assert self.policy is not None  # noqa: S101 - only what policy judged is judged again
         verdict = self.policy(principal, rights, envelope.message)
-        error = verdict.error
-        if error is not None:
+        kind, error = verdict.kind, verdict.error
+        if error is None:
+            return kind
+        # An error holds the frame that it was raised in, which must not hold the error.
+        del verdict
+        try:
             raise error if self.refused is None else self.refused(envelope, principal, error)
-        return verdict.kind
+        finally:
+            del error
 
 
 def checked(envelope: MessageEnvelope[Any], ruling: Ruling) -> Ruling:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -157,18 +156,3 @@ async def world(folder: Path, policy: Policy = "open", **options: Any) -> AsyncI
         yield World(store, policy, **options)
     finally:
         await store.close()
-
-
-def run(
-    body: Callable[[World], Awaitable[None]],
-    folder: Path,
-    policy: Policy = "open",
-    **options: Any,
-) -> None:
-    """Run a test's body in a world of its own, for a bounded time."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(300), world(folder, policy, **options) as here:
-            await body(here)
-
-    asyncio.run(bounded())

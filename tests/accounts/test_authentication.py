@@ -15,7 +15,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.quotas import Quotas
 from folkmoot.settings.sections import QuotaSettings
-from tests.accounts.support import World, run
+from tests.accounts.support import World, world
 
 
 async def labels(here: World, account: Account) -> list[str]:
@@ -23,8 +23,8 @@ async def labels(here: World, account: Account) -> list[str]:
 
 
 @pytest.mark.requirement("credentials.many")
-def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         here.clock.advance(1)
         laptop = await tokens.create(ann.account, "laptop")
@@ -47,13 +47,11 @@ def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(tmp_path: Path
         rows = await here.rows("SELECT * FROM credentials")
         assert not any(token.encode() in repr(rows).encode() for token in secrets)
 
-    run(body, tmp_path)
 
-
-def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
+async def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         with caplog.at_level(logging.INFO, "folkmoot.audit"):
             made = await tokens.create(ann.account, "laptop")
@@ -66,12 +64,10 @@ def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
         assert lines == [("token.created", *about), ("token.revoked", *about)]
         assert made.token not in caplog.text
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.many")
-def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         ann, bob = await here.register("ann"), await here.register("bob")
         tokens = here.accounts.authentication
         for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
@@ -85,12 +81,10 @@ def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
         back = await here.accounts.recover("ann", ann.recovery_code)
         assert await here.accounts.authenticate(back.token) is not None
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.recover-ends-all")
-def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         other = await tokens.create(ann.account, "other")
         session = await tokens.bind(other.credential.id, "5" * 64, 2_000_000_000)
@@ -106,12 +100,12 @@ def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Pa
         with pytest.raises(e.TokenInvalid):
             await tokens.create(back.account)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.session-row")
-def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         made = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
         assert made is not None
@@ -126,14 +120,12 @@ def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(tmp_pa
         assert await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000) is None
         assert await here.rows("SELECT * FROM credentials") == []
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.expire")
-def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
+async def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         short = await tokens.create(ann.account, "short", expires_in=60)
         assert await here.accounts.authenticate(short.token) == ann.account
@@ -151,11 +143,9 @@ def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
         await tokens.upkeep()
         assert here.store.writes == before, "nothing to do is nothing written"
 
-    run(body, tmp_path)
 
-
-def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
         for longer in (None, 61):
@@ -164,12 +154,12 @@ def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> Non
         await tokens.create(ann.account, "same", expires_in=60, by=short)
         assert sorted(await labels(here, ann.account)) == ["first token", "same", "short"]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.used-at")
-def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         session = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
         assert session is not None
@@ -188,14 +178,12 @@ def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(tmp_pat
         [shown] = await tokens.list(ann.account)
         assert shown.used_at == int(here.clock.now()), "the use of a session is its token's"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.bounded")
-def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
+async def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path, quotas=Quotas(QuotaSettings(tokens_per_account=3))) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         made = await asyncio.gather(
             *(tokens.create(ann.account, str(number)) for number in range(5)),
@@ -206,8 +194,6 @@ def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
         assert "one account may have 3" in refused[0].message
         assert refused[0].data["quota"] == "tokens_per_account"
         assert len(await tokens.list(ann.account)) == 3
-
-    run(body, tmp_path, quotas=Quotas(QuotaSettings(tokens_per_account=3)))
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -221,21 +207,19 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("given", WRONG.values(), ids=WRONG.keys())
-def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
+async def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
     tmp_path: Path, given: dict[str, Any]
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         ann = await here.register("ann")
         with pytest.raises(e.ArgumentInvalid, match=next(iter(given))):
             await here.accounts.authentication.create(ann.account, **given)
         assert len(await here.accounts.authentication.list(ann.account)) == 1
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("credentials.scope-child", "credentials.session-row")
-def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         ann, tokens = await here.register("ann"), here.accounts.authentication
         short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
         made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)
@@ -254,5 +238,3 @@ def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) 
         await tokens.revoke(ann.account, short.credential.id)
         with pytest.raises(e.TokenInvalid):
             await tokens.create(ann.account, by=made.id)
-
-    run(body, tmp_path)

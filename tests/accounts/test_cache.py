@@ -8,7 +8,7 @@ import pytest
 from folkmoot.accounts import Account, Credential, Identity
 from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.accounts.model import principal_of
-from tests.accounts.support import World, run
+from tests.accounts.support import world
 from tests.store.support import Gate
 
 
@@ -59,8 +59,8 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
 
 
 @pytest.mark.requirement("auth.by-hash")
-def test_a_token_that_was_seen_costs_no_statement(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_token_that_was_seen_costs_no_statement(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         assert await here.accounts.authenticate(new.token) == new.account
         before = len(here.store.statements)
@@ -68,12 +68,10 @@ def test_a_token_that_was_seen_costs_no_statement(tmp_path: Path) -> None:
             assert await here.accounts.authenticate(new.token) == new.account
         assert len(here.store.statements) == before
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("auth.old-token-stops")
-def test_an_account_read_while_it_was_recovered_is_not_remembered(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_an_account_read_while_it_was_recovered_is_not_remembered(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         accounts = here.accounts
 
@@ -85,13 +83,11 @@ def test_an_account_read_while_it_was_recovered_is_not_remembered(tmp_path: Path
         assert await accounts.authenticate(new.token) == new.account  # as it was when asked
         assert await accounts.authenticate(new.token) is None
 
-    run(body, tmp_path)
-
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
-def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         accounts = here.accounts
         gate = here.store.in_unit = Gate()
@@ -110,5 +106,3 @@ def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(tmp_path: Pa
         here.store.in_unit = None
         await here.inner.write(lambda tx: tx.fetch("SELECT 1"))
         assert await accounts.authenticate(new.token) is None
-
-    run(body, tmp_path)

@@ -11,7 +11,7 @@ from folkmoot.accounts import ReservedNames
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
-from tests.accounts.support import DAY, START, World, run
+from tests.accounts.support import DAY, START, World, world
 
 SEED = re.compile(r"^[a-z][a-z0-9_]{2,19}\Z")
 VALID = st.from_regex(r"[a-z][a-z0-9_]{2,19}", fullmatch=True)
@@ -60,8 +60,8 @@ INVALID = [
 
 @pytest.mark.requirement("handle.format", "tool.register.invalid-handle")
 @pytest.mark.parametrize("handle", INVALID)
-def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> None:
-    async def body(here: World) -> None:
+async def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> None:
+    async with world(tmp_path) as here:
         with pytest.raises(e.HandleInvalid) as refused:
             await here.register(handle)
         assert refused.value.message == (
@@ -70,35 +70,29 @@ def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> Non
         )
         assert await here.accounts.count() == 0
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.change-handle.invalid")
-def test_nobody_changes_to_what_is_no_handle(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_changes_to_what_is_no_handle(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         for handle in INVALID:
             with pytest.raises(e.HandleInvalid) as refused:
                 await here.accounts.change_handle(alice, handle)
             assert refused.value.message == "Invalid handle format."
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.case-and-at")
-def test_a_handle_is_stored_in_lower_case_without_its_at(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_handle_is_stored_in_lower_case_without_its_at(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = (await here.register("@Alice_2")).account
         assert alice.handle == "alice_2"
         assert await here.rows("SELECT handle FROM users") == [("alice_2",)]
         assert (await here.accounts.lookup(alice, "@ALICE_2")).id == alice.id
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.unique", "tool.register.taken", "tool.change-handle.taken")
-def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         await here.register("alice")
         bob = await here.join("bobby")
         for spelling in ("alice", "ALICE", "@Alice"):
@@ -111,14 +105,11 @@ def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
             await here.accounts.change_handle(bob, "bobby")
         assert await here.accounts.count() == 2
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.reserved")
-def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
+async def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
     names = {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
-
-    async def body(here: World) -> None:
+    async with world(tmp_path, reserved=ReservedNames(["github"])) as here:
         alice = await here.join("alice")
         assert names == RESERVED_NAMES
         for name in [*sorted(names), "github"]:
@@ -127,8 +118,6 @@ def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
             with pytest.raises(e.HandleTaken):
                 await here.accounts.change_handle(alice, name)
         assert await here.rows("SELECT handle FROM handles") == [("alice",)]
-
-    run(body, tmp_path, reserved=ReservedNames(["github"]))
 
 
 async def leads_to(here: World, handle: str) -> str:
@@ -139,10 +128,10 @@ async def leads_to(here: World, handle: str) -> str:
 
 
 @pytest.mark.requirement("handle.redirect", "handle.redirect-expires", "handle.resolution")
-def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
+async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         change = await here.accounts.change_handle(alice, "Alice_V2")
         assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
@@ -159,12 +148,10 @@ def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
         assert await leads_to(here, "alice") == "alice"
         assert await leads_to(here, "alice_v2") == "alice_v2"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.redirect-chain")
-def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         for name in ("second", "third", "fourth"):
             await here.accounts.change_handle(alice, name)
@@ -176,12 +163,10 @@ def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
             await leads_to(here, "alice")
         assert await leads_to(here, "second") == "fourth"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.redirect-protected", "handle.redirect-taken-back")
-def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.join("alice"), await here.join("bobby")
         await here.accounts.change_handle(alice, "second")
         with pytest.raises(e.HandleTaken):
@@ -191,12 +176,10 @@ def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
         assert await leads_to(here, "alice") == "alice"
         assert await leads_to(here, "second") == "alice"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.live-user-wins")
-def test_a_live_user_wins_over_what_once_led_elsewhere(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_live_user_wins_over_what_once_led_elsewhere(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.join("alice"), await here.join("bobby")
         await here.accounts.change_handle(alice, "second")
         here.clock.advance(30 * DAY)
@@ -204,11 +187,9 @@ def test_a_live_user_wins_over_what_once_led_elsewhere(tmp_path: Path) -> None:
         assert (await here.accounts.lookup(bob, "alice")).id == bob.id
         assert await here.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
 
-    run(body, tmp_path)
 
-
-def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         for number in range(10):
             await here.accounts.change_handle(alice, f"alice_{number}")
@@ -220,13 +201,11 @@ def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None
         here.clock.advance(30 * DAY)
         await here.accounts.change_handle(alice, "afterwards")
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.redirect-for-tools")
 @pytest.mark.requirement("tool.lookup.redirect", "tool.add-contact.redirect")
-def test_whoever_takes_a_handle_follows_its_redirect(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_whoever_takes_a_handle_follows_its_redirect(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         bob = await here.join("bobby")
         old = await here.register("alice")
         await here.accounts.change_handle(old.account, "alice_v2")
@@ -241,5 +220,3 @@ def test_whoever_takes_a_handle_follows_its_redirect(tmp_path: Path) -> None:
             assert (await action(bob, "alice")).handle == "alice_v2"
         assert (await accounts.recover("alice", old.recovery_code)).account.handle == "alice_v2"
         await here.may_write(bob, "alice")
-
-    run(body, tmp_path)

@@ -7,20 +7,20 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import START, World, run
+from tests.accounts.support import START, world
 
 BODY = "Come along, there is cake \U0001f370"
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("tool.invite.stored", "rest.no-plaintext")
-def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(
+async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(
     tmp_path: Path,
 ) -> None:
     def holding(secret: bytes) -> list[str]:
         return [file.name for file in tmp_path.iterdir() if secret in file.read_bytes()]
 
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice, BODY)
         [(code_hash, created_by, created_at, claimed_by, claimed_at)] = await here.rows(
@@ -32,14 +32,12 @@ def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(
         assert holding(b"alice") != []
         assert holding(code.encode()) == holding(BODY.encode()) == holding(b"cake") == []
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("invite.claimed-at-registration", "invite.pending-message")
-def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_transaction(
+async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_transaction(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice, BODY)
         assert (await here.accounts.invitation(code)).state == "valid"
@@ -65,12 +63,10 @@ def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_tra
         await here.accounts.register("david", invite_code=empty, also=welcome)
         assert welcomed[1:] == [("carol", None, None), ("david", alice.id, None)]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("invite.bad-code-creates-nothing")
-def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice)
         await here.accounts.register("first", invite_code=code)
@@ -93,14 +89,12 @@ def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(tmp_path: P
         assert await here.accounts.count() == 2
         await here.register("second")  # the name was not taken either
 
-    run(body, tmp_path)
 
-
-def test_a_registration_that_fails_leaves_its_invite_unclaimed(tmp_path: Path) -> None:
+async def test_a_registration_that_fails_leaves_its_invite_unclaimed(tmp_path: Path) -> None:
     async def welcome(tx: Tx, account: Account, inviter: str | None, pending: str | None) -> None:
         raise LookupError("changed my mind")
 
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         code = await here.accounts.create_invite(alice, BODY)
         with pytest.raises(e.HandleTaken):
@@ -111,35 +105,29 @@ def test_a_registration_that_fails_leaves_its_invite_unclaimed(tmp_path: Path) -
         assert await here.accounts.count() == 1
         await here.accounts.register("bobby", invite_code=code)
 
-    run(body, tmp_path)
 
-
-def test_without_an_invite_nobody_learns_which_names_are_taken(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_without_an_invite_nobody_learns_which_names_are_taken(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         await here.join("alice")
         for handle in ("alice", "nobody"):
             with pytest.raises(e.InviteUnknown):
                 await here.with_policy("invite").register(handle, invite_code="ic_" + "a" * 32)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.parametrize("message", ["x" * 26, "x" * 1_000_000, "half \ud83c"])
-def test_a_pending_message_has_a_limit_and_is_valid_unicode(tmp_path: Path, message: str) -> None:
-    async def body(here: World) -> None:
+async def test_a_pending_message_has_a_limit_and_is_valid_unicode(
+    tmp_path: Path, message: str
+) -> None:
+    async with world(tmp_path, max_message_characters=25) as here:
         alice = await here.join("alice")
         with pytest.raises(e.ArgumentInvalid, match="message"):
             await here.accounts.create_invite(alice, message)
         assert await here.rows("SELECT * FROM invites") == []
         await here.accounts.create_invite(alice, "\U0001f370" * 25)
 
-    run(body, tmp_path, max_message_characters=25)
 
-
-def test_the_operator_invites_without_having_an_account(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_the_operator_invites_without_having_an_account(tmp_path: Path) -> None:
+    async with world(tmp_path, "invite") as here:
         code = await here.accounts.create_invite(None)
         await here.accounts.register("alice", invite_code=code)
         assert await here.rows("SELECT created_by FROM invites") == [(None,)]
-
-    run(body, tmp_path, "invite")

@@ -6,7 +6,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
-from tests.accounts.support import START, World, run
+from tests.accounts.support import START, world
 
 RESTRICTED = [
     pytest.param("contacts_only", marks=pytest.mark.requirement("privacy.contacts-only")),
@@ -15,24 +15,22 @@ RESTRICTED = [
 
 
 @pytest.mark.requirement("privacy.public")
-def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice", bio="Hello, I'm Alice")
         bob = await here.join("bobby")
         assert await here.accounts.lookup(bob, "alice") == alice
         assert [f.bio for f in await here.accounts.search(bob, "lic")] == ["Hello, I'm Alice"]
         await here.may_write(bob, "alice")
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("privacy.recipients-contacts", "privacy.no-enumeration")
 @pytest.mark.requirement("tool.lookup.privacy")
 @pytest.mark.parametrize("privacy", RESTRICTED)
-def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
+async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
     tmp_path: Path, privacy: str
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.join("alice", privacy=privacy), await here.join("bobby")
         await here.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
         with pytest.raises(e.UserNotFound) as hidden:
@@ -52,14 +50,12 @@ def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
             await here.may_write(bob, "alice")
         assert await here.accounts.lookup(alice, "alice") == alice
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("privacy.no-enumeration", "tool.lookup.not-found")
-def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
+async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         await here.join("hidden", privacy="private")
         await here.join("halfway", privacy="contacts_only")
@@ -74,12 +70,10 @@ def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
             asked.append([sql for sql, _ in here.store.statements])
         assert all(statements == asked[0] for statements in asked)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.block.blocks", "tool.block.one-way", "tool.block.unblock")
-def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.join("alice"), await here.join("bobby")
         await here.accounts.add_contact(alice, "bobby")
         for _ in range(2):
@@ -91,23 +85,19 @@ def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> No
             assert (await here.accounts.unblock(alice, "bobby")).id == bob.id
         await here.may_write(bob, "alice")
 
-    run(body, tmp_path)
 
-
-def test_a_block_holds_for_a_contact_of_someone_private(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_block_holds_for_a_contact_of_someone_private(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.join("alice", privacy="private"), await here.join("bobby")
         await here.accounts.add_contact(alice, "bobby")
         await here.accounts.block(alice, "bobby")
         with pytest.raises(e.CannotSend):
             await here.may_write(bob, "alice")
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.block.not-found", "tool.add-contact.not-found")
-def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         accounts = here.accounts
         for action in (
@@ -125,12 +115,10 @@ def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
             await here.store.read(lambda tx: accounts.fetch(tx, "nobody"))
         assert await here.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.add-contact.self")
-def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         await here.accounts.change_handle(alice, "alice_v2")
         for handle in ("alice_v2", "@Alice"):
@@ -140,14 +128,12 @@ def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
             with pytest.raises(e.CannotBlockSelf):
                 await here.accounts.block(alice, handle)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.contacts.output", "tool.add-contact.replaces")
-def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
+async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         alice, bob = await here.join("alice"), await here.join("bobby", display_name="Bob B.")
         assert await accounts.add_contact(alice, "bobby", "bestfriend") == bob
@@ -167,11 +153,9 @@ def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
         with pytest.raises(e.ContactNotFound):
             await accounts.remove_contact(alice, "bob_v2")
 
-    run(body, tmp_path)
 
-
-def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         people: list[Account] = []
         for privacy in ("public", "contacts_only", "private"):
@@ -188,12 +172,10 @@ def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Pa
         await here.accounts.add_contact(people[2], "viewer")
         assert await names() == {*told, ("private_one", "Real Name")}
 
-    run(body, tmp_path)
 
-
-@pytest.mark.requirement("paging.unbounded-lists", "contact.order", "block.listed")
-def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+@pytest.mark.requirement("paging.unbounded-lists")
+async def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         alice = await here.join("alice")
         names = [f"user_{number * 7 % 25:02}" for number in range(25)]
@@ -220,33 +202,27 @@ def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
         assert names[0] not in (await accounts.blocked(alice)).blocked
         assert (await accounts.blocked(await here.join("bob"))).blocked == []
 
-    run(body, tmp_path)
-
 
 @pytest.mark.parametrize("limit", [0, -1, 101, 10**30])
-def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
-    async def body(here: World) -> None:
+async def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         with pytest.raises(e.ArgumentInvalid, match="limit"):
             await here.accounts.contacts(alice, limit)
         with pytest.raises(e.ArgumentInvalid, match="limit"):
             await here.accounts.blocked(alice, limit)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.parametrize(
     "cursor", ["", "1", "x-y", "alice", "after-", "after-Alice", "after-alice\n"]
 )
-def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
-    async def body(here: World) -> None:
+async def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         with pytest.raises(e.ArgumentInvalid, match="cursor"):
             await here.accounts.contacts(alice, 10, cursor)
         with pytest.raises(e.ArgumentInvalid, match="cursor"):
             await here.accounts.blocked(alice, 10, cursor)
-
-    run(body, tmp_path)
 
 
 def contents(folder: Path) -> bytes:
@@ -254,8 +230,8 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("contact.nickname-sealed")
-def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = [(await here.accounts.register(name)).account for name in ("alice", "bob")]
         await here.accounts.add_contact(alice, "bob", "Schnuckelchen")
         (contact,) = (await here.accounts.contacts(alice)).contacts
@@ -277,5 +253,3 @@ def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) -> None:
         with pytest.raises(e.SealBroken):
             await here.accounts.contacts(alice)
         assert bob.id != carol.id
-
-    run(body, tmp_path)

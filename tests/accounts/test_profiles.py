@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, World, run
+from tests.accounts.support import DAY, START, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.mark.requirement("tool.set-profile.only-given")
-def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         before = new.account
         here.clock.advance(DAY)
@@ -36,12 +36,10 @@ def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: 
         emptied = await here.accounts.set_profile(before, bio="", status="", client_public_key="")
         assert (emptied.bio, emptied.status, emptied.client_public_key) == ("", "", None)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
-def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         with pytest.raises(e.NothingToUpdate) as nothing:
             await here.accounts.set_profile(alice)
@@ -51,8 +49,6 @@ def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path)
                 await here.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
             assert refused.value.message == "Invalid privacy level."
         assert await here.accounts.account(alice.id) == alice
-
-    run(body, tmp_path)
 
 
 @pytest.mark.requirement("tool.set-profile.lengths", "crypto.bad-field-named")
@@ -68,24 +64,22 @@ def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path)
         ("client_public_key", KEY[:-4]),
     ],
 )
-def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
+async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
     tmp_path: Path, field: str, value: str
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         fields: dict[str, Any] = {"status": "fine", field: value}
         with pytest.raises(e.ArgumentInvalid, match=field):
             await here.accounts.set_profile(alice, **fields)
         assert await here.accounts.account(alice.id) == alice
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.change-handle.output")
-def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
+async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         assert await here.accounts.authenticate(new.token) == new.account
         change = await here.accounts.change_handle(new.account, "alice_v2")
@@ -94,11 +88,9 @@ def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
         assert seen is not None
         assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
-    run(body, tmp_path)
 
-
-def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
             with pytest.raises(e.ArgumentInvalid, match="payload_formats"):
@@ -112,5 +104,3 @@ def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: P
         assert same.payload_formats == "mail-1 mail-2"
         gone = await here.accounts.set_profile(alice, client_public_key="")
         assert gone.payload_formats == ""
-
-    run(body, tmp_path)

@@ -13,7 +13,7 @@ from folkmoot.accounts import Account, registration
 from folkmoot.accounts.credentials import new_recovery_code, new_token
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import DAY, START, World, run
+from tests.accounts.support import DAY, START, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -23,8 +23,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.requirement("tool.register.creates", "profile.defaults", "crypto.key-pair")
-def test_a_new_account_has_keys_credentials_and_an_open_profile(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_new_account_has_keys_credentials_and_an_open_profile(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         alice = new.account
         assert uuid.UUID(alice.id).version == 4
@@ -37,12 +37,12 @@ def test_a_new_account_has_keys_credentials_and_an_open_profile(tmp_path: Path) 
         assert await here.accounts.account(alice.id) == alice
         assert await here.accounts.account("nobody") is None
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("profile.account-type", "crypto.client-key")
-def test_the_account_type_and_the_clients_key_are_given_at_registration(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_the_account_type_and_the_clients_key_are_given_at_registration(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         alice = (await here.register("alice")).account
         robot = await here.accounts.register("robot", account_type="agent", client_public_key=KEY)
         assert (alice.account_type, alice.client_public_key) == ("person", None)
@@ -55,13 +55,11 @@ def test_the_account_type_and_the_clients_key_are_given_at_registration(tmp_path
             await here.accounts.register("other", client_public_key="abc")
         assert await here.accounts.count() == 2
 
-    run(body, tmp_path)
-
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("auth.token-hashed", "recovery.code-hashed", "crypto.private-key-sealed")
-def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         [(recovery_hash, sealed)] = await here.rows("SELECT recovery_hash, private_key FROM users")
         [(token_hash,)] = await here.rows("SELECT hash FROM credentials")
@@ -86,24 +84,20 @@ def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path
             for secret in (*[s.encode() for s in secrets], private):
                 assert secret not in content, name
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("auth.token-never-logged", "crypto.private-key-never-out")
-def test_what_registering_answers_prints_no_secret(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_what_registering_answers_prints_no_secret(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         back = await here.accounts.recover("alice", new.recovery_code)
         assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
         fields = set(Account.__struct_fields__)
         assert not {name for name in fields if "hash" in name or "private" in name}
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("auth.by-hash")
-def test_a_token_opens_its_own_account_and_any_other_text_none(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_token_opens_its_own_account_and_any_other_text_none(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice, bob = await here.register("alice"), await here.register("bobby")
         authenticate = here.accounts.authenticate
         assert await authenticate(alice.token) == alice.account
@@ -116,22 +110,20 @@ def test_a_token_opens_its_own_account_and_any_other_text_none(tmp_path: Path) -
             assert await authenticate(text) is None
         assert await authenticate("sk_" + digest) is None
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("auth.registration-open")
-def test_with_open_registration_anyone_registers(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_with_open_registration_anyone_registers(tmp_path: Path) -> None:
+    async with world(tmp_path, "open") as here:
         assert here.accounts.policy == "open"
         await here.register("alice")
         assert await here.accounts.count() == 1
 
-    run(body, tmp_path, "open")
-
 
 @pytest.mark.requirement("auth.registration-closed")
-def test_with_closed_registration_nobody_registers_not_even_the_invited(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_with_closed_registration_nobody_registers_not_even_the_invited(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path, "closed") as here:
         code = await here.accounts.create_invite(None)
         with pytest.raises(e.RegistrationClosed, match="closed"):
             await here.register("alice")
@@ -140,12 +132,10 @@ def test_with_closed_registration_nobody_registers_not_even_the_invited(tmp_path
         assert await here.accounts.count() == 0
         assert (await here.accounts.invitation(code)).state == "valid"
 
-    run(body, tmp_path, "closed")
-
 
 @pytest.mark.requirement("auth.registration-invite")
-def test_with_registration_by_invite_an_account_needs_a_code(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_with_registration_by_invite_an_account_needs_a_code(tmp_path: Path) -> None:
+    async with world(tmp_path, "invite") as here:
         for code in (None, ""):
             with pytest.raises(e.InviteRequired, match="invite code"):
                 await here.accounts.register("alice", invite_code=code)
@@ -153,14 +143,12 @@ def test_with_registration_by_invite_an_account_needs_a_code(tmp_path: Path) -> 
         new = await here.accounts.register("alice", invite_code=code)
         assert await here.accounts.authenticate(new.token) == new.account
 
-    run(body, tmp_path, "invite")
-
 
 @pytest.mark.requirement("recovery.new-token", "auth.old-token-stops", "recovery.code-stays")
-def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(
+async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         token = new.token
         for _ in range(3):
@@ -173,22 +161,20 @@ def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(
             assert await here.accounts.authenticate(back.token) == back.account
             token = back.token
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("recovery.lenient-input")
-def test_a_recovery_code_is_accepted_as_people_write_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_recovery_code_is_accepted_as_people_write_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         code = (await here.register("alice")).recovery_code
         for written in (code, code.lower(), code.replace("-", ""), f" {code.lower()}\n"):
             assert (await here.accounts.recover("alice", written)).account.handle == "alice"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.recover.not-found", "tool.recover.wrong-code")
-def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         new, bob = await here.register("alice"), await here.register("bobby")
         before = here.store.writes
         for handle in ("nobody", "", "not a handle", "\ud800"):
@@ -204,11 +190,9 @@ def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(tmp_pa
         assert here.store.writes == before
         assert await here.accounts.authenticate(new.token) == new.account
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("recovery.constant-time")
-def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its_time(
+async def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[str, str]] = []
@@ -219,8 +203,7 @@ def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its
 
     registration_compare = registration.compare_digest
     monkeypatch.setattr(registration, "compare_digest", compare)
-
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         code = (await here.register("alice")).recovery_code
         stored = sha256(code.encode()).hexdigest()
         for guess in ("", "AAAA-AAAA-AAAA", new_recovery_code()):
@@ -228,12 +211,10 @@ def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its
                 await here.accounts.recover("alice", guess)
         assert [(s, len(g)) for s, g in compared] == [(stored, 64)] * 3
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("health.users-counted")
-def test_accounts_are_counted_without_reading_them(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_accounts_are_counted_without_reading_them(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         assert await here.accounts.count() == 0
         people = [await here.register(name) for name in ("alice", "bobby", "carol")]
         with pytest.raises(e.HandleTaken):
@@ -245,12 +226,10 @@ def test_accounts_are_counted_without_reading_them(tmp_path: Path) -> None:
         assert "users u" not in statement
         assert await here.rows("SELECT COUNT(*) FROM users") == [(2,)]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("auth.old-token-stops", "delete.account")
-def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         new, bob = await here.register("alice"), await here.join("bobby")
         alice = new.account
@@ -284,12 +263,10 @@ def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> 
             assert alice.id not in {value for row in rows for value in row}, table
         assert await here.rows("SELECT user_id FROM handles WHERE kind <> 'live'") == [(None,)] * 2
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("delete.handle-reserved")
-def test_a_deleted_handle_stays_reserved_for_thirty_days(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_deleted_handle_stays_reserved_for_thirty_days(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         await here.accounts.delete(await here.join("alice"))
         bob = await here.join("bobby")
         here.clock.advance(30 * DAY - 1)
@@ -300,26 +277,22 @@ def test_a_deleted_handle_stays_reserved_for_thirty_days(tmp_path: Path) -> None
         here.clock.advance(1)
         await here.register("alice")
 
-    run(body, tmp_path)
 
-
-def test_if_what_joins_a_deletion_fails_nothing_is_deleted(tmp_path: Path) -> None:
+async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(tmp_path: Path) -> None:
     async def farewell(tx: Tx, account: Account) -> None:
         await tx.execute("DELETE FROM user_grams")
         raise LookupError("changed my mind")
 
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("alice")
         with pytest.raises(LookupError):
             await here.accounts.delete(new.account, also=farewell)
         assert await here.accounts.authenticate(new.token) == new.account
         assert [f.handle for f in await here.accounts.search(new.account, "alice")] == ["alice"]
 
-    run(body, tmp_path)
 
-
-def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         alice = await here.join("alice")
         await here.join("bobby")
         accounts = here.accounts
@@ -337,11 +310,9 @@ def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None
         assert await accounts.belongings(alice.id) is None
         assert await accounts.count() == 1
 
-    run(body, tmp_path)
 
-
-def test_everything_that_belongs_to_an_account_can_be_taken_away(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_everything_that_belongs_to_an_account_can_be_taken_away(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         alice = await here.join("alice")
         for number in range(120):
@@ -362,5 +333,3 @@ def test_everything_that_belongs_to_an_account_can_be_taken_away(tmp_path: Path)
         ]
         assert found.blocked == ["user_007"]
         assert [(i.created_at, i.claimed_at) for i in found.invites] == [(START, START)]
-
-    run(body, tmp_path)

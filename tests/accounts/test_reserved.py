@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.accounts import Account, Accounts, Policy, ReservedNames
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, World, run
+from tests.accounts.support import DAY, START, World, world
 from tests.store.support import Gate
 
 SPELLINGS = ("gina", "GINA", "@gina", "@Gina")
@@ -38,8 +38,8 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("handle.shares-names", "gateway.reserved-names")
-def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         mallory = (await accounts.register("mallory")).account
         code = await accounts.create_invite(mallory)
@@ -53,12 +53,10 @@ def test_nobody_takes_the_name_of_a_backend_in_any_way(tmp_path: Path) -> None:
         assert await here.rows("SELECT handle FROM handles") == [("mallory",)]
         await accounts.register("git_hub")
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("handle.shares-names")
-def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         mallory = (await accounts.register("mallory")).account
         ordinary = [await accounts.create_invite(mallory), await accounts.create_invite(None)]
@@ -76,14 +74,12 @@ def test_a_stranger_takes_no_handle_that_has_rights(tmp_path: Path) -> None:
         assert {(await accounts.invitation(code)).state for code in (*ordinary, other)} == {"valid"}
         assert await accounts.count() == 1
 
-    run(body, tmp_path)
-
 
 @pytest.mark.parametrize("policy", ["open", "invite", "closed"])
-def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
+async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     tmp_path: Path, policy: Policy
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names(policy)(here)
         made = await accounts.invite_for("@Gina")
         assert (made.handle, made.until) == ("gina", START + 7 * DAY)
@@ -97,11 +93,11 @@ def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
         assert (await accounts.invitation(made.code)).state == "claimed"
         assert made.code.encode() not in contents(tmp_path)
 
-    run(body, tmp_path)
 
-
-def test_where_registration_is_closed_no_other_code_says_anything_else(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_where_registration_is_closed_no_other_code_says_anything_else(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         closed = with_names("closed")(here)
         codes = [None, "", "nonsense", "ic_" + "0" * 32, await closed.create_invite(None)]
         before = here.store.writes
@@ -110,11 +106,9 @@ def test_where_registration_is_closed_no_other_code_says_anything_else(tmp_path:
                 await refused(closed.register(handle, invite_code=code), e.RegistrationClosed)
         assert here.store.writes == before, "a stranger's code makes the writer work"
 
-    run(body, tmp_path)
 
-
-def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names("closed")(here)
         first = await accounts.invite_for("gina")
         second = await accounts.invite_for("gina", 2 * DAY)
@@ -126,11 +120,9 @@ def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(tmp_path: Pat
         third = await accounts.invite_for("gina")
         await accounts.register("gina", invite_code=third.code)
 
-    run(body, tmp_path)
 
-
-def test_no_invite_is_made_for_a_handle_that_cannot_be_had(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_no_invite_is_made_for_a_handle_that_cannot_be_had(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         alice, bob = await here.join("alice"), await here.join("bobby")
         await accounts.change_handle(alice, "alice2")
@@ -148,16 +140,14 @@ def test_no_invite_is_made_for_a_handle_that_cannot_be_had(tmp_path: Path) -> No
         here.clock.advance(30 * DAY)
         await accounts.invite_for("bobby")
 
-    run(body, tmp_path)
-
 
 async def invited(accounts: Accounts, handle: str) -> Account:
     code = (await accounts.invite_for(handle)).code
     return (await accounts.register(handle, invite_code=code)).account
 
 
-def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         gina = await invited(accounts, "gina")
         mallory = (await accounts.register("mallory")).account
@@ -169,11 +159,11 @@ def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(tmp_path: 
                 await refused(accounts.change_handle(mallory, spelling), e.HandleTaken)
         assert (await invited(accounts, "gina")).id != gina.id
 
-    run(body, tmp_path)
 
-
-def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         gina = await invited(accounts, "gina")
         mallory = (await accounts.register("mallory")).account
@@ -187,11 +177,9 @@ def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(tmp_path
         await refused(accounts.change_handle(gina, "gina"), e.HandleTaken)
         await refused(accounts.register("gina"), e.InviteRequired)
 
-    run(body, tmp_path)
 
-
-def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = with_names()(here)
         code = (await accounts.invite_for("gina")).code
         several = [accounts.register("gina", invite_code=code) for _ in range(4)]
@@ -203,14 +191,12 @@ def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(tmp_path: Pa
             "Registered",
         ]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("gateway.reserved-names")
-def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
+async def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         for number in range(12):
             name = f"name{number}"
@@ -224,13 +210,11 @@ def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
             assert (name in accounts.reserved.namespaces) == (not taken)
             assert all(isinstance(each, e.HandleTaken) for each in failed)
 
-    run(body, tmp_path)
-
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("handle.shares-names")
-def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts, gate = here.accounts, Gate()
         async with asyncio.TaskGroup() as tasks:
             held = tasks.create_task(here.inner.write(gate.unit))
@@ -242,8 +226,6 @@ def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(tmp_path: Pat
         assert held.done()
         assert waiting.result() == NEEDS_INVITE
 
-    run(body, tmp_path)
-
 
 OFFICIAL_SPELLINGS = (
     *("admin", "root", "operator", "support", "everyone", "hub", "postmaster", "abuse", "security"),
@@ -253,9 +235,8 @@ OFFICIAL_SPELLINGS = (
 )
 
 
-@pytest.mark.requirement("handle.official")
-def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = Accounts(here.store, here.clock, here.vault, policy="open")
         mallory = (await accounts.register("mallory")).account
         code = await accounts.create_invite(mallory)
@@ -270,12 +251,9 @@ def test_nobody_registers_as_or_changes_to_someone_official(tmp_path: Path) -> N
         desk = await accounts.register("support", invite_code=invite.code)
         assert desk.account.handle == "support"
 
-    run(body, tmp_path)
 
-
-@pytest.mark.requirement("handle.official")
-def test_whoever_has_an_official_name_keeps_it(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_whoever_has_an_official_name_keeps_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         accounts = Accounts(here.store, here.clock, here.vault, policy="open")
         made = await accounts.register("rooted")
         # As an account of an earlier version, which anyone could register.
@@ -289,5 +267,3 @@ def test_whoever_has_an_official_name_keeps_it(tmp_path: Path) -> None:
         assert root.handle == "root"
         await accounts.change_handle(root, "rooted")
         assert (await accounts.change_handle(root, "root")).new_handle == "root"
-
-    run(body, tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.accounts.queries import grams_of
 from folkmoot.core.ports import NewRows, Tx
-from tests.accounts.support import World, run
+from tests.accounts.support import World, world
 
 
 async def found(here: World, viewer: Account, query: str) -> list[str]:
@@ -16,8 +16,10 @@ async def found(here: World, viewer: Account, query: str) -> list[str]:
 
 
 @pytest.mark.requirement("tool.search-users.contains", "tool.search-users.output")
-def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         await here.join("alice", display_name="Straße Ümläut", bio="Hello!")
         await here.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
@@ -31,12 +33,10 @@ def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(tmp_p
         assert (alice.handle, alice.display_name, alice.bio) == ("alice", "Straße Ümläut", "Hello!")
         assert set(alice.__struct_fields__) == {"handle", "display_name", "bio", "account_type"}
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.search-users.literal")
-def test_percent_and_underscore_mean_themselves(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_percent_and_underscore_mean_themselves(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         await here.join("percent", display_name="100% wool")
         await here.join("under_score")
@@ -50,12 +50,10 @@ def test_percent_and_underscore_mean_themselves(tmp_path: Path) -> None:
         for query in ("\\", "*", "?", "[e]", "'", '"', "b*c?d["):
             assert await found(here, viewer, query) == ["backslash"], query
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("privacy.contacts-only-search")
-def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         alice = await here.join("alice", privacy="contacts_only", bio="for friends", status="here")
         [seen] = await here.accounts.search(viewer, "alice")
@@ -74,12 +72,12 @@ def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -
             assert (seen.bio, seen.account_type) == (looked_up.bio, looked_up.account_type)
             assert seen.bio == "for friends"
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("privacy.private-search", "tool.search-users.private-left-out")
-def test_someone_private_is_found_by_those_in_their_own_contacts_alone(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_someone_private_is_found_by_those_in_their_own_contacts_alone(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
         accounts = here.accounts
         viewer = await here.join("viewer")
         alice = await here.join("alice", privacy="private", display_name="Secret", bio="hidden")
@@ -96,11 +94,9 @@ def test_someone_private_is_found_by_those_in_their_own_contacts_alone(tmp_path:
         await accounts.set_profile(alice, privacy="public")
         assert await found(here, viewer, "alice") == ["alice"]
 
-    run(body, tmp_path)
 
-
-def test_a_changed_name_is_found_and_the_one_before_is_not(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_changed_name_is_found_and_the_one_before_is_not(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         alice = await here.join("alice", display_name="First Name")
         await here.accounts.set_profile(alice, display_name="Second Name")
@@ -110,12 +106,10 @@ def test_a_changed_name_is_found_and_the_one_before_is_not(tmp_path: Path) -> No
         assert await found(here, viewer, "alice") == []
         assert await found(here, viewer, "renamed") == ["renamed"]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.requirement("tool.search-users.limit")
-def test_at_most_fifty_are_found_and_the_best_match_is_among_them(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         for number in range(70):
             await here.join(f"someone_{number}")
@@ -128,22 +122,18 @@ def test_at_most_fifty_are_found_and_the_best_match_is_among_them(tmp_path: Path
             f"someone_{number}" for number in range(60, 70)
         ]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.parametrize("query", ["\0", "a\0", "\ud800", "x" * 101, "x" * 1_000_000, "\u202e"])
-def test_what_no_name_holds_finds_nobody_and_asks_nothing(tmp_path: Path, query: str) -> None:
-    async def body(here: World) -> None:
+async def test_what_no_name_holds_finds_nobody_and_asks_nothing(tmp_path: Path, query: str) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         here.store.statements.clear()
         assert await here.accounts.search(viewer, query) == []
         assert here.store.statements == []
 
-    run(body, tmp_path)
 
-
-def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         # Every one has all grams of the query, and only the last have it in one piece.
         for number in range(205):
@@ -152,16 +142,14 @@ def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> 
             await here.join(f"truly_{number}", display_name="abcde")
         assert await found(here, viewer, "abcde") == ["truly_0", "truly_1", "truly_2"]
 
-    run(body, tmp_path)
-
 
 @pytest.mark.sqlite("asks for its query plans")
-def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
+async def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
     async def plan(here: World, sql: str, params: Any) -> str:
         rows = await here.rows(f"EXPLAIN QUERY PLAN {sql}", *params)
         return "\n".join(row[-1] for row in rows)
 
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         new = await here.register("viewer")
         viewer = new.account
         for number in range(30):
@@ -182,13 +170,11 @@ def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
             reads = [line for line in told.splitlines() if line.startswith("SCAN")]
             assert reads in ([], ["SCAN CONSTANT ROW"]) or reads[0].startswith("SCAN probed"), sql
 
-    run(body, tmp_path)
 
-
-def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_rarest_gram(
+async def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_rarest_gram(
     tmp_path: Path,
 ) -> None:
-    async def body(here: World) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         for number in range(60):
             await here.join(f"common_{number}")
@@ -202,8 +188,6 @@ def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_ra
         [led] = [params[0] for sql, params in here.store.statements if "FROM user_grams g" in sql]
         [(users,)] = await here.rows("SELECT COUNT(*) FROM user_grams WHERE gram = ?", led)
         assert users == 1
-
-    run(body, tmp_path)
 
 
 async def crowd(here: World, count: int, names: str) -> None:
@@ -222,8 +206,8 @@ async def crowd(here: World, count: int, names: str) -> None:
     await here.inner.write(unit)
 
 
-def test_a_name_that_very_many_have_is_found_by_a_short_read(tmp_path: Path) -> None:
-    async def body(here: World) -> None:
+async def test_a_name_that_very_many_have_is_found_by_a_short_read(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
         viewer = await here.join("viewer")
         await crowd(here, 1_100, "Alice Johnson")
         before = here.inner.stats().given_up_reads
@@ -231,5 +215,3 @@ def test_a_name_that_very_many_have_is_found_by_a_short_read(tmp_path: Path) -> 
             assert len(await found(here, viewer, query)) == 50, query
         assert here.inner.stats().given_up_reads == before
         assert await found(here, viewer, "alice_johnson_1099") == ["alice_johnson_1099"]
-
-    run(body, tmp_path)

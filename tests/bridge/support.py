@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import aiohttp
+import httpx2
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response as HttpResponse
 
@@ -88,11 +88,9 @@ class Town:
         tool, arguments = canonical(params.get("name", "")), params.get("arguments") or {}
         self.calls.append((tool, arguments))
         headers = {k: v for k, v in request.headers.items() if k not in ("host", "content-length")}
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{self.hub.base_url}/mcp", data=body, headers=headers) as answer,
-        ):
-            content, status = await answer.read(), answer.status
+        async with httpx2.AsyncClient(timeout=None) as client:
+            answer = await client.post(f"{self.hub.base_url}/mcp", content=body, headers=headers)
+            content, status = answer.content, answer.status_code
         if self.result is not None and tool:
             content = json.dumps({**json.loads(content), "result": self.result}).encode()
         elif self.lie is not None and tool:
@@ -177,11 +175,9 @@ class Desk:
         }
         if "name" in request.params:
             headers["mcp-name"] = request.params["name"]
-        async with (
-            aiohttp.ClientSession() as session,
-            session.post(f"{self.account.hub}/mcp", data=body, headers=headers) as answer,
-        ):
-            return await answer.read()
+        async with httpx2.AsyncClient(timeout=None) as client:
+            url = f"{self.account.hub}/mcp"
+            return (await client.post(url, content=body, headers=headers)).content
 
 
 @asynccontextmanager

@@ -25,7 +25,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
         yield Operated(running)
 
 
-@pytest.mark.requirement("console.sign-in", "console.page")
 def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(
     here: Operated, desk: Desk
 ) -> None:
@@ -55,7 +54,6 @@ def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(
     assert web.secrets() == []
 
 
-@pytest.mark.requirement("console.operator", "console.sign-in")
 def test_an_operators_link_opens_the_console_with_the_pages_of_operators(
     here: Operated, desk: Desk
 ) -> None:
@@ -79,7 +77,6 @@ def test_an_operators_link_opens_the_console_with_the_pages_of_operators(
     web.heading("Page not found")
 
 
-@pytest.mark.requirement("console.scopes")
 def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(
     here: Operated, desk: Desk
 ) -> None:
@@ -96,7 +93,6 @@ def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(
     assert not {it for it in asked if it.startswith(("/v1/accounts", "/v1/people", "/v1/audit"))}
 
 
-@pytest.mark.requirement("console.session-ends", "console.people")
 def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk) -> None:
     root, bob = here.operator("rhea"), Person(here.url, "bob")
     console, inbox = Console(desk, here.url, bob.token), Web(desk, here.url).sign_in(bob.token)
@@ -127,7 +123,6 @@ def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk) 
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
 
 
-@pytest.mark.requirement("console.home")
 def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(
     here: Operated, desk: Desk
 ) -> None:
@@ -149,7 +144,6 @@ def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(
     expect(root.page.get_by_role("region", name="The hub")).to_contain_text("free")
 
 
-@pytest.mark.requirement("console.people")
 def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk) -> None:
     web = Console(desk, here.url, here.operator("boss").token, "/people")
     web.button("Invite").click()
@@ -198,7 +192,6 @@ def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk)
     expect(web.text("Nobody has the handle @robot.")).to_be_visible()
 
 
-@pytest.mark.requirement("console.audit")
 def test_the_audit_log_is_filtered_followed_and_saved(
     here: Operated, desk: Desk, tmp_path: Path
 ) -> None:
@@ -238,7 +231,6 @@ def test_the_audit_log_is_filtered_followed_and_saved(
     assert re.fullmatch(r".*/audit\?follow=no", web.page.url)
 
 
-@pytest.mark.requirement("console.resumes")
 def test_an_open_page_survives_a_restart_and_shows_what_happened(
     tmp_path: Path, desk: Desk
 ) -> None:
@@ -263,7 +255,6 @@ def maker(here: Operated) -> Person:
     return here.operator("maker")
 
 
-@pytest.mark.requirement("console.accessible")
 @pytest.mark.parametrize("path", ["/", "/people", "/people/maker", "/audit"])
 def test_every_page_is_accessible_and_fits(
     here: Operated, maker: Person, desk: Desk, path: str

@@ -104,7 +104,6 @@ def card(page: Console, text: str) -> Any:
     return page.page.get_by_role("list", name="Waiting for you").locator("li").filter(has_text=text)
 
 
-@pytest.mark.requirement("console.asks")
 def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, desk: Desk) -> None:
     one, other = moot.room(), moot.room()
     page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
@@ -142,7 +141,6 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, d
     expect(page.text("Nothing waits for you.")).to_be_visible()
 
 
-@pytest.mark.requirement("console.asks")
 def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
     moot: Moot, desk: Desk
 ) -> None:
@@ -174,7 +172,6 @@ def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
     assert moot.said(room, "Only once.") == 1
 
 
-@pytest.mark.requirement("console.asks", "asks.operators")
 def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(
     moot: Moot, desk: Desk
 ) -> None:
@@ -215,7 +212,6 @@ def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(
     waits.join()
 
 
-@pytest.mark.requirement("console.asks", "console.hostile")
 def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(
     moot: Moot, desk: Desk
 ) -> None:

@@ -29,7 +29,6 @@ PAINTED = """() => new Promise((done) => {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("console.room-long")
 def test_a_room_with_ten_thousand_messages_of_a_hundred_people_paints_like_one_with_ten(
     hub: str, desk: Desk
 ) -> None:
@@ -71,7 +70,6 @@ def size_of(session: CDPSession) -> Size:
 
 
 @pytest.mark.timeout(int(SECONDS) + 300)
-@pytest.mark.requirement("console.room-long")
 def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(
     hub: str, desk: Desk
 ) -> None:

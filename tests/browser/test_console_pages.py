@@ -113,7 +113,6 @@ def shown(page: Console) -> None:
     assert page.page.locator("main a[href^='javascript']").count() == 0
 
 
-@pytest.mark.requirement("console.ordinary")
 def test_an_ordinary_account_is_refused_every_operators_page_and_route(
     here: Operated, desk: Desk
 ) -> None:
@@ -136,7 +135,6 @@ def test_an_ordinary_account_is_refused_every_operators_page_and_route(
         expect(navigation.locator(f"a[href='{path}']")).to_have_count(0)
 
 
-@pytest.mark.requirement("console.hostile")
 def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(
     here: Operated, desk: Desk
 ) -> None:
@@ -149,7 +147,6 @@ def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(
 
 
 @pytest.mark.long
-@pytest.mark.requirement("console.hostile")
 @pytest.mark.parametrize("width", [320, 390, 1280, 2560])
 def test_axe_finds_nothing_on_any_page(here: Operated, desk: Desk, width: int) -> None:
     web = Console(desk, here.url, here.token("ada"), width=width)
@@ -183,7 +180,6 @@ LEFT = """(reached) => [...document.querySelectorAll("[data-tab]")]
 
 
 @pytest.mark.long
-@pytest.mark.requirement("console.accessible")
 def test_every_control_of_every_page_is_reached_by_keyboard_and_shows_that_it_has_the_focus(
     here: Place, desk: Desk
 ) -> None:
@@ -207,7 +203,6 @@ def test_every_control_of_every_page_is_reached_by_keyboard_and_shows_that_it_ha
         assert not web.page.evaluate(LEFT, list(reached)), path
 
 
-@pytest.mark.requirement("console.accessible")
 def test_escape_closes_a_question_and_the_focus_is_where_it_was(here: Place, desk: Desk) -> None:
     web = Console(desk, here.url, here.token("ada"))
     for path, name, opened in (
@@ -245,7 +240,6 @@ MEANWHILE = {
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("console.resumes", "console.room-resume")
 def test_pages_of_every_kind_go_on_when_the_hub_was_killed_and_started_again(
     tmp_path: Path, desk: Desk
 ) -> None:

@@ -54,7 +54,6 @@ def room(moot: Moot) -> str:
     return name
 
 
-@pytest.mark.requirement("console.proposal-once")
 def test_a_proposal_is_approved_by_thumb_and_done_once(moot: Moot, room: str, desk: Desk) -> None:
     with Agent(moot.hub, moot.files.token, room) as files:
         moot.propose(room, "first.md", reason="We need it.")
@@ -94,7 +93,6 @@ def test_a_proposal_is_approved_by_thumb_and_done_once(moot: Moot, room: str, de
         assert box <= 390
 
 
-@pytest.mark.requirement("console.proposal-faster")
 def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -123,7 +121,6 @@ def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(
         assert files.done == ["both.md"]
 
 
-@pytest.mark.requirement("console.room-resume")
 def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path: Path, desk: Desk) -> None:
     settings = {"FOLKMOOT_RATE_LIMITS": "off"}
     with Process(tmp_path, **settings) as running:
@@ -149,7 +146,6 @@ def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path: Path, de
             expect(page.message(f"After {number}")).to_have_count(1)
 
 
-@pytest.mark.requirement("console.room-tools")
 def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -185,7 +181,6 @@ def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(
         expect(card).to_contain_text("Withdrawn")
 
 
-@pytest.mark.requirement("console.room-chat")
 def test_people_write_with_mentions_and_reply_and_read_markdown(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -211,7 +206,6 @@ def test_people_write_with_mentions_and_reply_and_read_markdown(
     expect(ada.page.locator("pre.raw")).to_contain_text('"text": "To you too."')
 
 
-@pytest.mark.requirement("console.room-find")
 def test_messages_are_filtered_and_any_of_them_can_be_gone_to(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -255,7 +249,6 @@ def test_messages_are_filtered_and_any_of_them_can_be_gone_to(
     expect(page.text("In the thread boats")).to_be_visible()
 
 
-@pytest.mark.requirement("console.room-list")
 def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk) -> None:
     closed = moot.room(access="invite")
     private = moot.room(access="private")
@@ -288,7 +281,6 @@ def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk) -> None:
     expect(own).to_contain_text("bob: Mine.")
 
 
-@pytest.mark.requirement("room.guest-browser")
 def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -334,7 +326,6 @@ def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(
     expect(kim.text("guest here no longer").or_(kim.text("You were removed"))).to_be_visible()
 
 
-@pytest.mark.requirement("console.room-managed")
 def test_owners_manage_a_room_and_members_are_not_offered_it(
     moot: Moot, room: str, desk: Desk
 ) -> None:
@@ -388,7 +379,6 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(
     expect(ada.page.locator(".room-entry", has_text=f"{room} ")).to_have_count(0)
 
 
-@pytest.mark.requirement("console.room-hostile")
 def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Desk) -> None:
     with Agent(moot.hub, moot.files.token, room) as files:
         page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()

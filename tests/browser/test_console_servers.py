@@ -63,7 +63,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield here
 
 
-@pytest.mark.requirement("console.server-add", "console.servers")
 def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(
     place: Place, desk: Desk
 ) -> None:
@@ -142,7 +141,6 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(
     assert "notes" not in (place.socket.parent / "config.toml").read_text()
 
 
-@pytest.mark.requirement("console.servers")
 def test_what_a_hostile_server_says_stays_text(place: Place, desk: Desk) -> None:
     root = place.operator("hugo")
     tool = {"name": "bad", "description": f"{HOSTILE} " + "w" * 3_000, "inputSchema": SCHEMA}
@@ -165,7 +163,6 @@ def test_what_a_hostile_server_says_stays_text(place: Place, desk: Desk) -> None
     console.check_widths("hostile")
 
 
-@pytest.mark.requirement("console.servers", "console.access")
 def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(
     place: Place, desk: Desk
 ) -> None:
@@ -199,7 +196,6 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(
     expect(page.get_by_role("alert")).to_contain_text("There is no such server, or you may not")
 
 
-@pytest.mark.requirement("console.server-add")
 def test_where_servers_cannot_be_changed_the_page_shows_the_command(
     place: Place, desk: Desk
 ) -> None:

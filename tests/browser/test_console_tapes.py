@@ -93,7 +93,6 @@ def moments(web: Web) -> Any:
     return web.page.get_by_role("list", name="Timeline").get_by_role("button")
 
 
-@pytest.mark.requirement("console.tapes")
 def test_a_tape_is_watched_while_the_hub_records_it_and_filtered(world: World, desk: Desk) -> None:
     web = opened(desk, world)
     row = web.page.get_by_role("row").filter(has_text="recording")
@@ -162,7 +161,6 @@ def send(proxy: Any, number: int, path: str) -> None:
     proxy.stdin.flush()
 
 
-@pytest.mark.requirement("console.held")
 def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(
     world: World, desk: Desk, tmp_path: Path
 ) -> None:
@@ -210,7 +208,6 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(
         expect(web.page).to_have_title(re.compile("p.jsonl"))
 
 
-@pytest.mark.requirement("console.tapes")
 def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(
     world: World, desk: Desk
 ) -> None:
@@ -270,7 +267,6 @@ def hostile(path: Path) -> None:
     recorder.close()
 
 
-@pytest.mark.requirement("console.tapes", "console.hostile-tapes")
 def test_hostile_text_in_every_field_of_a_tape_stays_text(world: World, desk: Desk) -> None:
     hostile(world.folder / "hostile.jsonl")
     web = opened(desk, world, width=390)
@@ -304,7 +300,6 @@ def fits(web: Web) -> None:
     assert wide <= 0, web.page.url
 
 
-@pytest.mark.requirement("console.tapes")
 def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do(
     world: World, desk: Desk
 ) -> None:
@@ -327,7 +322,6 @@ def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do
 
 
 @pytest.mark.long
-@pytest.mark.requirement("console.tapes")
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
 def test_axe_finds_nothing_on_tapes(
     world: World, desk: Desk, tmp_path: Path, theme: str, width: int

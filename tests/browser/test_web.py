@@ -330,7 +330,6 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, des
     assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
 
 
-@pytest.mark.requirement("web.navigation")
 def test_every_page_has_the_same_navigation_with_what_waits(hub: str, desk: Desk) -> None:
     kim, lea = Person(hub, "kim"), Person(hub, "lea")
     kim.call("room/create", name="kims")

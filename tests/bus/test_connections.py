@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from folkmoot.bus import limits
+from folkmoot.bus.nats_client import NatsConnection
 from folkmoot.core.ports import Event
 from tests import nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
 from tests.faults.cluster import Cable, Cut
-from tests.harness import run
 from tests.nats import NatsProcess, node, until
 
 pytestmark = nats.NEEDED
@@ -51,10 +51,10 @@ def tear(cable: Cable, *, reset: bool) -> None:
             each.close()
 
 
-@pytest.mark.requirement("bus.missed")
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_a_bus_comes_back_however_its_connection_ends(
+@pytest.mark.timeout(120)
+async def test_a_bus_comes_back_however_its_connection_ends(
     tmp_path: Path, encrypted: bool, reset: bool
 ) -> None:
     chain, key = certificate(tmp_path)
@@ -62,8 +62,7 @@ def test_a_bus_comes_back_however_its_connection_ends(
     server = NatsProcess(*options)
     scheme = "tls" if encrypted else "nats"
     trusted = ssl.create_default_context(cafile=str(chain))
-
-    async def body() -> None:
+    try:
         shared = b"k" * 32
         async with (
             cabled(server.port) as (cable, port),
@@ -86,162 +85,139 @@ def test_a_bus_comes_back_however_its_connection_ends(
             # And it closes while its connection ends.
             tear(cable, reset=reset)
             one.emit("b", "x")
-
-    try:
-        run(body(), 120)
     finally:
         server.kill()
 
 
-def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
+async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from folkmoot.bus.nats_client import BusClient
+    answered = NatsConnection.ask
+    asked: list[NatsConnection] = []
 
-    answered = BusClient.ask
-    asked: list[BusClient] = []
-
-    async def ask(client: BusClient) -> bool:
+    async def ask(client: NatsConnection) -> bool:
         asked.append(client)
         if len(asked) == 1:
             raise LookupError("a fault")
         return await answered(client)
 
-    monkeypatch.setattr(BusClient, "ask", ask)
-
-    async def body() -> None:
-        async with node() as bus:
-            await until(lambda: asked and bus._client not in (asked[0], None))
-            await bus.check()
-
-    run(body())
+    monkeypatch.setattr(NatsConnection, "ask", ask)
+    async with node() as bus:
+        await until(lambda: asked and bus._client not in (asked[0], None))
+        await bus.check()
     assert "a connection of the bus failed" in caplog.text
 
 
 @pytest.mark.parametrize("error", [RuntimeError("closed"), LookupError("a fault")])
-def test_a_bus_whose_frames_cannot_be_written_connects_again(
+async def test_a_bus_whose_frames_cannot_be_written_connects_again(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from folkmoot.bus.nats_client import BusClient
+    write = NatsConnection.write
+    failed: list[NatsConnection] = []
 
-    write = BusClient.write
-    failed: list[BusClient] = []
-
-    async def fails_once(client: BusClient, *given: Any) -> None:
+    async def fails_once(client: NatsConnection, *given: Any) -> None:
         if not failed:
             failed.append(client)
             raise error
         await write(client, *given)
 
-    async def body() -> None:
-        shared = b"w" * 32
-        async with node(key=shared) as one, node(key=shared) as two:
-            await until(lambda: one.peers == two.peers == 1)
-            subscription = await two.subscribe("a")
-            monkeypatch.setattr(BusClient, "write", fails_once)
-            found: list[Any] = []
-            while Event("a", 1) not in found:
-                one.emit("a", 1)
-                found += await receive(subscription, 1)
-            assert failed[0] not in (one._client, two._client)
-
-    run(body())
+    shared = b"w" * 32
+    async with node(key=shared) as one, node(key=shared) as two:
+        await until(lambda: one.peers == two.peers == 1)
+        subscription = await two.subscribe("a")
+        monkeypatch.setattr(NatsConnection, "write", fails_once)
+        found: list[Any] = []
+        while Event("a", 1) not in found:
+            one.emit("a", 1)
+            found += await receive(subscription, 1)
+        assert failed[0] not in (one._client, two._client)
 
 
-def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
+@pytest.mark.timeout(120)
+async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from folkmoot.bus import nats_client
 
     # The system would give the connection up.
     monkeypatch.setattr(nats_client, "SILENT_SECONDS", 300.0)
+    shared = b"s" * 32
+    async with (
+        cabled(nats.SHARED[0].port) as (cable, port),
+        node(f"nats://127.0.0.1:{port}", shared) as one,
+        node(key=shared) as two,
+    ):
+        came: list[int] = []
+        two.receive(lambda _, message: came.append(len(message)))
+        await until(lambda: one.peers == two.peers == 1)
+        cable.cut(Cut.HELD)
+        sent = 0
+        while one.send(two.node, b"x" * 1_000_000):
+            sent += 1
+        assert one._client is not None
+        way = one._client._transport
+        try:
+            await until(way.get_write_buffer_size)
+            assert way.get_write_buffer_size() < 2_000_000
+            assert one._outbox_bytes > limits.MAX_OUTBOX_BYTES / 2
+        finally:
+            cable.mend()
+        await until(lambda: len(came) == sent)
+        await until(lambda: not one._outbox)
+        assert one._outbox_bytes == 0
 
-    async def body() -> None:
-        shared = b"s" * 32
-        async with (
-            cabled(nats.SHARED[0].port) as (cable, port),
-            node(f"nats://127.0.0.1:{port}", shared) as one,
-            node(key=shared) as two,
-        ):
-            came: list[int] = []
-            two.receive(lambda _, message: came.append(len(message)))
-            await until(lambda: one.peers == two.peers == 1)
+
+@pytest.mark.timeout(120)
+async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not() -> None:
+    shared = b"h" * 32
+    async with (
+        cabled(nats.SHARED[0].port) as (cable, port),
+        node(f"nats://127.0.0.1:{port}", shared) as one,
+        node(key=shared) as two,
+    ):
+        came: list[bytes] = []
+        two.receive(lambda _, message: came.append(message))
+        await until(lambda: one.peers == two.peers == 1)
+        large = [bytes([number]) * 2_500_000 for number in range(4)]
+        for message in large:
+            before = one._client
+            assert one.send(two.node, message)
+            # Some of it is on its way, and some is not.
+            await asyncio.sleep(0.002)
             cable.cut(Cut.HELD)
-            sent = 0
-            while one.send(two.node, b"x" * 1_000_000):
-                sent += 1
-            assert one._client is not None
-            [way, *_] = one._client._transports()
-            try:
-                await until(way.get_write_buffer_size)
-                assert way.get_write_buffer_size() < 2_000_000
-                assert one._outbox_bytes > limits.MAX_OUTBOX_BYTES / 2
-            finally:
-                cable.mend()
-            await until(lambda: len(came) == sent)
-            await until(lambda: not one._outbox)
-            assert one._outbox_bytes == 0
-
-    run(body(), 120)
+            tear(cable, reset=True)
+            cable.mend()
+            await until(lambda before=before: one._client not in (before, None))
+        while came[-1:] != [b"after"]:
+            one.send(two.node, b"after")
+            await asyncio.sleep(0.01)
+        assert set(came) <= {*large, b"after"}
+        assert len(came) == came.count(b"after") + len(set(came) & set(large))
 
 
-@pytest.mark.requirement("bus.missed")
-def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not_at_all() -> None:
-    async def body() -> None:
-        shared = b"h" * 32
-        async with (
-            cabled(nats.SHARED[0].port) as (cable, port),
-            node(f"nats://127.0.0.1:{port}", shared) as one,
-            node(key=shared) as two,
-        ):
-            came: list[bytes] = []
-            two.receive(lambda _, message: came.append(message))
-            await until(lambda: one.peers == two.peers == 1)
-            large = [bytes([number]) * 2_500_000 for number in range(4)]
-            for message in large:
-                before = one._client
-                assert one.send(two.node, message)
-                # Some of it is on its way, and some is not.
-                await asyncio.sleep(0.002)
-                cable.cut(Cut.HELD)
-                tear(cable, reset=True)
-                cable.mend()
-                await until(lambda before=before: one._client not in (before, None))
-            while came[-1:] != [b"after"]:
-                one.send(two.node, b"after")
-                await asyncio.sleep(0.01)
-            assert set(came) <= {*large, b"after"}
-            assert len(came) == came.count(b"after") + len(set(came) & set(large))
-
-    run(body(), 120)
-
-
-def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(
+async def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def body() -> None:
-        shared = b"f" * 32
-        async with node(key=shared) as one, node(key=shared) as two:
-            await until(lambda: one.peers == two.peers == 1)
-            before, receive_frame = two._client, two._accept
-            failures = [LookupError("a fault")]
+    shared = b"f" * 32
+    async with node(key=shared) as one, node(key=shared) as two:
+        await until(lambda: one.peers == two.peers == 1)
+        before, receive_frame = two._client, two._accept
+        failures = [LookupError("a fault")]
 
-            def failing(*given: Any, **named: Any) -> None:
-                if failures:
-                    raise failures.pop()
-                receive_frame(*given, **named)
+        def failing(*given: Any, **named: Any) -> None:
+            if failures:
+                raise failures.pop()
+            receive_frame(*given, **named)
 
-            two._accept = failing  # type: ignore[method-assign]
-            missed: list[int] = []
-            two._miss = missed.append  # type: ignore[method-assign]
-            came: list[bytes] = []
-            two.receive(lambda _, message: came.append(message))
-            one.send(two.node, b"lost")
-            await until(lambda: not failures)
-            assert missed
-            one.send(two.node, b"heard")
-            await until(lambda: came == [b"heard"])
-            assert two._client is before
-
-    run(body())
+        two._accept = failing  # type: ignore[method-assign]
+        missed: list[int] = []
+        two._miss = missed.append  # type: ignore[method-assign]
+        came: list[bytes] = []
+        two.receive(lambda _, message: came.append(message))
+        one.send(two.node, b"lost")
+        await until(lambda: not failures)
+        assert missed
+        one.send(two.node, b"heard")
+        await until(lambda: came == [b"heard"])
+        assert two._client is before
     assert "a frame of the bus failed" in caplog.text

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import random
 import secrets
+import signal
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from folkmoot.bus import limits, make_bus
 from folkmoot.bus.frames import OVERHEAD, hub_name
+from folkmoot.bus.nats_client import NatsConnection, NatsReader, parse_servers
 from folkmoot.core import errors
 from folkmoot.core.ports import Event, Missed
 from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
-from tests import harness, nats
+from tests import nats
 from tests.certificates import certificate
 from tests.contract.test_bus import receive
 from tests.nats import NatsProcess, node, two_nodes, until
@@ -45,37 +49,28 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"folkmoot.bus.nats.{name}", getattr(limits, name))
 
 
-def run(body: Callable[[], Any]) -> None:
-    harness.run(body())
+class Heard(NamedTuple):
+    """A message that passed a server."""
 
-
-@asynccontextmanager
-async def stranger(url: str = "") -> Any:
-    """Someone who can use the server, and has no key."""
-    from nats.aio.client import Client
-
-    client = Client()
-    await client.connect(url or nats.SHARED[0].url)
-    try:
-        yield client
-    finally:
-        await client.close()
+    subject: str
+    data: bytes
 
 
 @asynccontextmanager
 async def tapped(key: bytes, url: str = "") -> Any:
-    """What the nodes of one hub send through a server, which others may use too; and a client."""
-    async with stranger(url) as client:
-        seen: list[Any] = []
+    """What the nodes of one hub send through a server, and how someone without a key publishes."""
+    seen: list[Heard] = []
+    client = NatsConnection(lambda *heard: seen.append(Heard(*heard)))
+    [server] = parse_servers(url or nats.SHARED[0].url)
 
-        async def record(message: Any) -> None:
-            seen.append(message)
+    async def publish(subject: str, data: bytes) -> None:
+        await client.write([b"PUB %b %d\r\n%b\r\n" % (subject.encode(), len(data), data)])
 
-        await client.subscribe(f"folkmoot.{hub_name(key)}.>", cb=record)
-        # The library's first ping may overtake the subscription, and the second cannot.
-        for _ in range(2):
-            await client.flush()
-        yield seen, client
+    await client.open(server, "stranger", None, [f"folkmoot.{hub_name(key)}.>"])
+    try:
+        yield seen, publish
+    finally:
+        await client.end()
 
 
 def is_event(message: Any) -> bool:
@@ -83,106 +78,88 @@ def is_event(message: Any) -> bool:
     return ".events" in message.subject and len(message.data) > OVERHEAD
 
 
-@pytest.mark.requirement("bus.nodes")
-def test_an_event_reaches_every_node_once() -> None:
-    async def body() -> None:
-        async with two_nodes() as (one, two):
-            heard: list[Event] = []
-            one.listen("room.>", heard.append)
-            two.listen("room.>", heard.append)
-            subscription = await two.subscribe("room.*")
-            one.emit("room.2", {"text": "ü"})
-            assert heard == [Event("room.2", {"text": "ü"})]
-            assert await receive(subscription, 1) == [Event("room.2", {"text": "ü"})]
-            two.emit("done", None)
-            assert heard == [Event("room.2", {"text": "ü"})] * 2
-            assert not one.dropped
-            assert not two.dropped
-
-    run(body)
+async def test_an_event_reaches_every_node_once() -> None:
+    async with two_nodes() as (one, two):
+        heard: list[Event] = []
+        one.listen("room.>", heard.append)
+        two.listen("room.>", heard.append)
+        subscription = await two.subscribe("room.*")
+        one.emit("room.2", {"text": "ü"})
+        assert heard == [Event("room.2", {"text": "ü"})]
+        assert await receive(subscription, 1) == [Event("room.2", {"text": "ü"})]
+        two.emit("done", None)
+        assert heard == [Event("room.2", {"text": "ü"})] * 2
+        assert not one.dropped
+        assert not two.dropped
 
 
-def test_what_belongs_to_a_node_stays_there() -> None:
-    async def body() -> None:
-        async with two_nodes(local=["held.>"]) as (one, two):
-            subscription = await two.subscribe(">")
-            assert not one.has_audience("held.1")
-            assert one.has_audience("room.1")
-            one.emit("held.1", None)
-            one.emit("room.1", None)
-            assert await receive(subscription, 1) == [Event("room.1", None)]
-
-    run(body)
+async def test_what_belongs_to_a_node_stays_there() -> None:
+    async with two_nodes(local=["held.>"]) as (one, two):
+        subscription = await two.subscribe(">")
+        assert not one.has_audience("held.1")
+        assert one.has_audience("room.1")
+        one.emit("held.1", None)
+        one.emit("room.1", None)
+        assert await receive(subscription, 1) == [Event("room.1", None)]
 
 
-@pytest.mark.requirement("bus.nodes")
-def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> None:
-    async def body() -> None:
-        key = secrets.token_bytes(32)
-        async with node(key=key) as one, node(key=key) as two, node(key=key) as three:
-            await until(lambda: one.peers == two.peers == three.peers == 2)
-            got: list[tuple[str, bytes]] = []
-            wrong: list[tuple[str, bytes]] = []
-            two.receive(lambda *message: got.append(message))
-            three.receive(lambda *message: wrong.append(message))
-            # The default server takes payloads of 1 MiB; a room message may have as much.
-            sizes = [
-                0,
-                1,
-                1_000,
-                1024 * 1024 - OVERHEAD,
-                1024 * 1024,
-                3_000_000,
-                limits.MAX_SENT_BYTES,
-            ]
-            sent = [secrets.token_bytes(size) for size in sizes]
-            for message in sent:
-                await until(partial(one.send, two.node, message))
-            await until(lambda: len(got) == len(sent))
-            assert got == [(one.node, message) for message in sent]
-            assert wrong == []
-            with pytest.raises(errors.EventTooLarge):
-                one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
-
-    run(body)
+async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> None:
+    key = secrets.token_bytes(32)
+    async with node(key=key) as one, node(key=key) as two, node(key=key) as three:
+        await until(lambda: one.peers == two.peers == three.peers == 2)
+        got: list[tuple[str, bytes]] = []
+        wrong: list[tuple[str, bytes]] = []
+        two.receive(lambda *message: got.append(message))
+        three.receive(lambda *message: wrong.append(message))
+        # The default server takes payloads of 1 MiB; a room message may have as much.
+        sizes = [
+            0,
+            1,
+            1_000,
+            1024 * 1024 - OVERHEAD,
+            1024 * 1024,
+            3_000_000,
+            limits.MAX_SENT_BYTES,
+        ]
+        sent = [secrets.token_bytes(size) for size in sizes]
+        for message in sent:
+            await until(partial(one.send, two.node, message))
+        await until(lambda: len(got) == len(sent))
+        assert got == [(one.node, message) for message in sent]
+        assert wrong == []
+        with pytest.raises(errors.EventTooLarge):
+            one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
 
 
-def test_an_event_of_one_mebibyte_passes_a_server_as_it_comes() -> None:
-    async def body() -> None:
-        async with two_nodes() as (one, two):
-            subscription = await two.subscribe("a")
-            large = "x" * (limits.MAX_EVENT - 2)
-            one.emit("a", large)
-            assert await receive(subscription, 1) == [Event("a", large)]
-
-    run(body)
+async def test_an_event_of_one_mebibyte_passes_a_server_as_it_comes() -> None:
+    async with two_nodes() as (one, two):
+        subscription = await two.subscribe("a")
+        large = "x" * (limits.MAX_EVENT - 2)
+        one.emit("a", large)
+        assert await receive(subscription, 1) == [Event("a", large)]
 
 
-def test_a_server_with_a_low_limit_is_enough(tmp_path: Path) -> None:
+async def test_a_server_with_a_low_limit_is_enough(tmp_path: Path) -> None:
     (tmp_path / "nats.conf").write_text("max_payload: 2KB\n")
     server = NatsProcess("-c", str(tmp_path / "nats.conf"))
-
-    async def body() -> None:
+    try:
         async with two_nodes(server.url) as (one, two):
             subscription = await two.subscribe("a")
             one.emit("a", "x" * 100_000)
             assert await receive(subscription, 1) == [Event("a", "x" * 100_000)]
-
-    try:
-        run(body)
     finally:
         server.kill()
 
 
-@pytest.mark.requirement("bus.never-believed")
-def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_path: Path) -> None:
+async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "nats.conf").write_text("max_payload: 8MB\n")
     server = NatsProcess("-c", str(tmp_path / "nats.conf"))
-
-    async def body() -> None:
+    try:
         key = secrets.token_bytes(32)
         tap = tapped(key, server.url)
-        async with two_nodes(server.url, key) as (one, two), tap as (seen, attacker):
+        async with two_nodes(server.url, key) as (one, two), tap as (seen, publish):
             heard: list[Event] = []
             got: list[bytes] = []
             two.listen(">", heard.append)
@@ -198,193 +175,161 @@ def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(tmp_pat
             for sent in (events, message):
                 changed = sent.data[:-1] + bytes([sent.data[-1] ^ 1])
                 for data in (sent.data, changed, sent.data[:20], b"", b"x" * 2_000_000):
-                    await attacker.publish(sent.subject, data)
-            await attacker.publish(events.subject, message.data)
-            await attacker.publish(message.subject, events.data)
-            await attacker.flush()
+                    await publish(sent.subject, data)
+            await publish(events.subject, message.data)
+            await publish(message.subject, events.data)
             await until(lambda: two.dropped.total() == 12)
             assert two.dropped == {"replayed": 2, "forged": 4, "cut": 4, "oversized": 2}
             assert (heard, got) == ([Event("a", 1)], [b"hello"])
             one.emit("a", 2)
             await until(lambda: len(heard) == 2)
-
-    try:
-        run(body)
     finally:
         server.kill()
 
 
-@pytest.mark.requirement("bus.never-believed")
-def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
-    async def body() -> None:
-        key = secrets.token_bytes(32)
-        async with tapped(key) as (seen, attacker):
-            async with node(key=key) as ended:
-                ended.emit("a", 1)
-                await until(lambda: any(map(is_event, seen)))
-            async with node(key=key) as later:
-                heard: list[Event] = []
-                later.listen(">", heard.append)
-                recorded = [each for each in seen if ".events" in each.subject]
-                for each in recorded * 3:
-                    await attacker.publish(each.subject, each.data)
-                await until(lambda: later.dropped["unknown_sender"] == 3)
-                assert (later.peers, heard) == (0, [])
-
-    run(body)
-
-
-def test_hubs_on_one_server_do_not_hear_each_other() -> None:
-    async def body() -> None:
-        async with node() as one, two_nodes() as (two, three):
-            heard: list[Event] = []
-            one.listen(">", heard.append)
-            subscription = await three.subscribe("a")
-            two.emit("a", 1)
-            await receive(subscription, 1)
-            assert (one.peers, heard, one.dropped) == (0, [], {})
-
-    run(body)
-
-
-@pytest.mark.requirement("bus.never-believed")
-def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
-    async def body() -> None:
-        key = secrets.token_bytes(32)
-        async with two_nodes(key=key) as (one, two), tapped(key) as (seen, attacker):
-            subscription = await two.subscribe("a")
-            one.emit("a", 0)
-            assert await receive(subscription, 1) == [Event("a", 0)]
+async def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
+    key = secrets.token_bytes(32)
+    async with tapped(key) as (seen, publish):
+        async with node(key=key) as ended:
+            ended.emit("a", 1)
             await until(lambda: any(map(is_event, seen)))
-            subject = next(each.subject for each in seen if ".events" in each.subject)
-            for number in range(1, 101):
-                for _ in range(300):
-                    await attacker.publish(subject, b"y" * 100)
-                one.emit("a", number)
-                await asyncio.sleep(0)
-            found: list[Event | Missed] = []
-            while Event("a", 100) not in found and not any(isinstance(e, Missed) for e in found):
-                found += await receive(subscription, 1)
-            await until(lambda: two.dropped["forged"])
-            # Some of the flood may still wait there, and cost this one too.
-            while Event("a", "after") not in found:
-                one.emit("a", "after")
-                found += await receive(subscription, 1)
-            assert two.is_connected
-
-    run(body)
+        async with node(key=key) as later:
+            heard: list[Event] = []
+            later.listen(">", heard.append)
+            recorded = [each for each in seen if ".events" in each.subject]
+            for each in recorded * 3:
+                await publish(each.subject, each.data)
+            await until(lambda: later.dropped["unknown_sender"] == 3)
+            assert (later.peers, heard) == (0, [])
 
 
-def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
+async def test_hubs_on_one_server_do_not_hear_each_other() -> None:
+    async with node() as one, two_nodes() as (two, three):
+        heard: list[Event] = []
+        one.listen(">", heard.append)
+        subscription = await three.subscribe("a")
+        two.emit("a", 1)
+        await receive(subscription, 1)
+        assert (one.peers, heard, one.dropped) == (0, [], {})
+
+
+async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
+    key = secrets.token_bytes(32)
+    async with two_nodes(key=key) as (one, two), tapped(key) as (seen, publish):
+        subscription = await two.subscribe("a")
+        one.emit("a", 0)
+        assert await receive(subscription, 1) == [Event("a", 0)]
+        await until(lambda: any(map(is_event, seen)))
+        subject = next(each.subject for each in seen if ".events" in each.subject)
+        for number in range(1, 101):
+            for _ in range(300):
+                await publish(subject, b"y" * 100)
+            one.emit("a", number)
+            await asyncio.sleep(0)
+        found: list[Event | Missed] = []
+        while Event("a", 100) not in found and not any(isinstance(e, Missed) for e in found):
+            found += await receive(subscription, 1)
+        await until(lambda: two.dropped["forged"])
+        # Some of the flood may still wait there, and cost this one too.
+        while Event("a", "after") not in found:
+            one.emit("a", "after")
+            found += await receive(subscription, 1)
+        assert two.is_connected
+
+
+async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from folkmoot.bus import nats as module
 
     monkeypatch.setattr(module, "MAX_OUTBOX", 4)
-
-    async def body() -> None:
-        async with two_nodes() as (one, two):
-            subscription = await two.subscribe("a")
-            # A pulse would take a place.
-            await until(lambda: not one._outbox)
-            for number in range(10):
-                one.emit("a", number)
-            assert not one.send(two.node, b"hello")
-            found = await receive(subscription, 5)
-            assert [each for each in found if isinstance(each, Event)] == [
-                Event("a", number) for number in range(4)
-            ]
-            assert Missed(6) in found
-            assert one.dropped == {"unsent": 7}
-
-    run(body)
+    async with two_nodes() as (one, two):
+        subscription = await two.subscribe("a")
+        # A pulse would take a place.
+        await until(lambda: not one._outbox)
+        for number in range(10):
+            one.emit("a", number)
+        assert not one.send(two.node, b"hello")
+        found = await receive(subscription, 5)
+        assert [each for each in found if isinstance(each, Event)] == [
+            Event("a", number) for number in range(4)
+        ]
+        assert Missed(6) in found
+        assert one.dropped == {"unsent": 7}
 
 
-@pytest.mark.requirement("bus.missed")
-def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others() -> None:
-    async def body() -> None:
-        async with two_nodes() as (one, two):
-            subscription = await two.subscribe("a")
-            await until(lambda: not one._outbox)
-            client, one._client = one._client, None
-            one.emit("a", "unsent")
-            one._client = client
-            assert one.dropped == {"unsent": 1}
-            one.emit("a", "sent")
-            assert await receive(subscription, 1) == [Missed(1)]
-            assert await receive(subscription, 1) == [Event("a", "sent")]
-
-    run(body)
+async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others() -> None:
+    async with two_nodes() as (one, two):
+        subscription = await two.subscribe("a")
+        await until(lambda: not one._outbox)
+        client, one._client = one._client, None
+        one.emit("a", "unsent")
+        one._client = client
+        assert one.dropped == {"unsent": 1}
+        one.emit("a", "sent")
+        assert await receive(subscription, 1) == [Missed(1)]
+        assert await receive(subscription, 1) == [Event("a", "sent")]
 
 
-@pytest.mark.requirement("bus.missed")
 @pytest.mark.parametrize("how", ["killed", "paused"])
 @pytest.mark.usefixtures("brief")
-def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
+async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
     server: NatsProcess, how: str
 ) -> None:
-    async def body() -> None:
-        async with two_nodes(server.url) as (one, two):
-            both = [await bus.subscribe("a") for bus in (one, two)]
-            doubts: list[str] = []
-            one.listen_missed(lambda: doubts.append("one"))
-            two.listen_missed(lambda: doubts.append("two"))
-            (server.kill if how == "killed" else server.pause)()
-            await until(lambda: not one.is_connected and not two.is_connected)
-            one.emit("a", "while it was gone")
-            assert not one.send(two.node, b"hello")
-            found: list[Event | Missed] = []
-            while Event("a", "while it was gone") not in found:
-                found += await receive(both[0], 1)
-            # Whoever waits looks now and then.
-            doubts.clear()
-            await until(lambda: set(doubts) == {"one", "two"})
-            assert one.dropped["unsent"] >= 2
-            (server.start if how == "killed" else server.resume)()
-            doubts.clear()
-            await until(lambda: one.is_connected and two.is_connected)
-            for subscription in both:
-                [missed] = await receive(subscription, 1)
-                assert isinstance(missed, Missed)
-            await until(lambda: set(doubts) == {"one", "two"})
-            # The gap in what the first one published may be noticed and told once more.
-            one.emit("a", "again")
-            while Event("a", "again") not in found:
-                found += await receive(both[1], 1)
-
-    run(body)
+    async with two_nodes(server.url) as (one, two):
+        both = [await bus.subscribe("a") for bus in (one, two)]
+        doubts: list[str] = []
+        one.listen_missed(lambda: doubts.append("one"))
+        two.listen_missed(lambda: doubts.append("two"))
+        (server.kill if how == "killed" else server.pause)()
+        await until(lambda: not one.is_connected and not two.is_connected)
+        one.emit("a", "while it was gone")
+        assert not one.send(two.node, b"hello")
+        found: list[Event | Missed] = []
+        while Event("a", "while it was gone") not in found:
+            found += await receive(both[0], 1)
+        # Whoever waits looks now and then.
+        doubts.clear()
+        await until(lambda: set(doubts) == {"one", "two"})
+        assert one.dropped["unsent"] >= 2
+        (server.start if how == "killed" else server.resume)()
+        doubts.clear()
+        await until(lambda: one.is_connected and two.is_connected)
+        for subscription in both:
+            [missed] = await receive(subscription, 1)
+            assert isinstance(missed, Missed)
+        await until(lambda: set(doubts) == {"one", "two"})
+        # The gap in what the first one published may be noticed and told once more.
+        one.emit("a", "again")
+        while Event("a", "again") not in found:
+            found += await receive(both[1], 1)
 
 
-@pytest.mark.requirement("bus.missed")
-def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
+async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
     server: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.bus import nats as module
 
     monkeypatch.setattr(module, "ANSWER_SECONDS", 600.0)
-
-    async def body() -> None:
-        async with node(server.url) as bus:
-            client = bus._client
-            doubts: list[bool] = []
-            bus.listen_missed(lambda: doubts.append(True))
-            server.pause()
-            doubts.clear()
-            await until(lambda: len(doubts) >= 2)
-            assert bus._is_silent
-            server.resume()
-            await until(lambda: not bus._is_silent)
-            assert bus._client is client
-
-    run(body)
+    async with node(server.url) as bus:
+        client = bus._client
+        doubts: list[bool] = []
+        bus.listen_missed(lambda: doubts.append(True))
+        server.pause()
+        doubts.clear()
+        await until(lambda: len(doubts) >= 2)
+        assert bus._is_silent
+        server.resume()
+        await until(lambda: not bus._is_silent)
+        assert bus._client is client
 
 
-def test_time_in_which_this_process_does_not_run_is_not_the_servers(
+async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
     server: NatsProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.bus import nats as module
 
-    send: Any = module.BusClient._send_ping
+    ask: Any = module.NatsConnection.ask
     asked: list[Any] = []
 
     def pause() -> None:
@@ -392,129 +337,127 @@ def test_time_in_which_this_process_does_not_run_is_not_the_servers(
         time.sleep(limits.ANSWER_SECONDS + 0.5)
         asyncio.get_running_loop().call_later(0.1, server.resume)
 
-    async def send_and_pause(client: Any, future: Any = None) -> None:
-        if future is not None:
-            asked.append(client)
-        if len(asked) != 1:
-            await send(client, future)
-            return
-        server.pause()
-        await send(client, future)
-        asyncio.get_running_loop().call_later(0.1, pause)
+    async def ask_and_pause(client: Any) -> bool:
+        asked.append(client)
+        if len(asked) == 1:
+            server.pause()
+            asyncio.get_running_loop().call_later(0.1, pause)
+        return await ask(client)
 
-    async def body() -> None:
-        async with node(server.url) as bus:
-            client = bus._client
-            monkeypatch.setattr(module, "ANSWER_SECONDS", limits.ANSWER_SECONDS)
-            monkeypatch.setattr(module.BusClient, "_send_ping", send_and_pause)
-            # The next to be asked is the same connection, or a new one if it was given up.
-            await until(lambda: len(asked) > 1)
-            assert asked[1] is client
-
-    run(body)
+    async with node(server.url) as bus:
+        client = bus._client
+        monkeypatch.setattr(module, "ANSWER_SECONDS", limits.ANSWER_SECONDS)
+        monkeypatch.setattr(module.NatsConnection, "ask", ask_and_pause)
+        # The next to be asked is the same connection, or a new one if it was given up.
+        await until(lambda: len(asked) > 1)
+        assert asked[1] is client
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not on this system")
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_the_system_gives_a_connection_up_whose_other_end_is_gone(
+async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(
     tmp_path: Path, encrypted: bool
 ) -> None:
     chain, key = certificate(tmp_path)
     options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
     server = NatsProcess(*options)
     url = server.url.replace("nats://", "tls://") if encrypted else server.url
-
-    async def body() -> None:
+    try:
         async with node(url, tls=ssl.create_default_context(cafile=str(chain))) as bus:
             assert bus._client is not None
-            for transport in bus._client._transports():
-                found = transport.get_extra_info("socket")
-                limit = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
-                assert limit == 1000 * limits.SILENT_SECONDS
-
-    try:
-        run(body)
+            found = bus._client._transport.get_extra_info("socket")
+            limit = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+            assert limit == 1000 * limits.SILENT_SECONDS
     finally:
         server.kill()
 
 
-def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
-    async def body() -> None:
-        other = nats.SHARED[0]
-        url = f"{server.url},127.0.0.1:{other.port}"
-        async with node(url) as bus:
-            doubts: list[bool] = []
-            bus.listen_missed(lambda: doubts.append(True))
-            server.kill()
-            await until(lambda: doubts and bus.is_connected)
+async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
+    other = nats.SHARED[0]
+    url = f"{server.url},127.0.0.1:{other.port}"
+    async with node(url) as bus:
+        doubts: list[bool] = []
+        bus.listen_missed(lambda: doubts.append(True))
+        server.kill()
+        await until(lambda: doubts and bus.is_connected)
 
-    run(body)
+
+async def test_a_bus_leaves_a_server_that_shuts_down_gently(tmp_path: Path) -> None:
+    """The server tells its clients, and ends their connections one by one."""
+    gently = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "100ms"\n'
+    (tmp_path / "nats.conf").write_text(gently)
+    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
+    try:
+        url, key = f"{server.url},127.0.0.1:{nats.SHARED[0].port}", secrets.token_bytes(32)
+        async with node(url, key) as one, node(key=key) as two:
+            subscription = await two.subscribe("a")
+            before = one._client
+            os.kill(server.pid, signal.SIGUSR2)
+            await until(lambda: one._client not in (before, None))
+            found: list[Any] = []
+            while Event("a", "after") not in found:
+                one.emit("a", "after")
+                found += await receive(subscription, 1)
+    finally:
+        server.kill()
 
 
 @pytest.mark.usefixtures("brief")
-def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess) -> None:
-    async def body() -> None:
-        async with asyncio.timeout(300):
-            async with two_nodes(server.url) as (one, two):
-                server.pause()
-                for _ in range(30):
-                    one.send(two.node, b"x" * 1_000_000)
-                    await asyncio.sleep(0.01)
-
-    run(body)
+async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess) -> None:
+    async with asyncio.timeout(300):
+        async with two_nodes(server.url) as (one, two):
+            server.pause()
+            for _ in range(30):
+                one.send(two.node, b"x" * 1_000_000)
+                await asyncio.sleep(0.01)
 
 
-def test_a_server_that_cannot_be_used_is_named_without_its_password(server: NatsProcess) -> None:
-    async def body() -> None:
-        locked = NatsProcess("--user", "hub", "--pass", "right%word")
-        try:
-            address = f"127.0.0.1:{locked.port}"
-            with pytest.raises(errors.BusUnreachable, match="it refuses this login") as wrong:
-                async with node(f"nats://hub:secret@{address}"):
-                    pass
-            assert address in str(wrong.value)
-            assert "secret" not in str(wrong.value)
-            async with node(f"nats://hub:right%25word@{address}") as bus:
-                assert bus.is_connected
-        finally:
-            locked.kill()
-        server.kill()
-        with pytest.raises(errors.BusUnreachable, match=str(server.port)):
-            async with node(server.url):
+async def test_a_server_that_cannot_be_used_is_named_without_its_password(
+    server: NatsProcess,
+) -> None:
+    locked = NatsProcess("--user", "hub", "--pass", "right%word")
+    try:
+        address = f"127.0.0.1:{locked.port}"
+        with pytest.raises(errors.BusUnreachable, match="it refuses this login") as wrong:
+            async with node(f"nats://hub:secret@{address}"):
                 pass
-
-    run(body)
-
-
-def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
-    async def body() -> None:
-        came: list[bytes] = []
-
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576}\r\n')
-            came.append(await reader.read(1000))
-            writer.close()
-
-        listening = await asyncio.start_server(answer, "127.0.0.1", 0)
-        port = listening.sockets[0].getsockname()[1]
-        async with listening:
-            with pytest.raises(errors.BusUnreachable, match="no TLS"):
-                async with node(f"tls://hub:secret@127.0.0.1:{port}"):
-                    pass
-            await until(lambda: came)
-        assert came == [b""]
-
-    run(body)
+        assert address in str(wrong.value)
+        assert "secret" not in str(wrong.value)
+        async with node(f"nats://hub:right%25word@{address}") as bus:
+            assert bus.is_connected
+    finally:
+        locked.kill()
+    server.kill()
+    with pytest.raises(errors.BusUnreachable, match=str(server.port)):
+        async with node(server.url):
+            pass
 
 
-def test_a_server_with_tls_is_used_when_it_is_trusted(
+async def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
+    came: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"x","version":"2.10.0","max_payload":1048576}\r\n')
+        came.append(await reader.read(1000))
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    async with listening:
+        with pytest.raises(errors.BusUnreachable, match="no TLS"):
+            async with node(f"tls://hub:secret@127.0.0.1:{port}"):
+                pass
+        await until(lambda: came)
+    assert came == [b""]
+
+
+async def test_a_server_with_tls_is_used_when_it_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chain, key = certificate(tmp_path)
     server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
     url = server.url.replace("nats://", "tls://")
-
-    async def body() -> None:
+    try:
         async with two_nodes(url, tls=ssl.create_default_context(cafile=str(chain))) as (one, two):
             subscription = await two.subscribe("a")
             one.emit("a", "x" * 500_000)
@@ -525,9 +468,82 @@ def test_a_server_with_tls_is_used_when_it_is_trusted(
             async with node(url):
                 pass
         await make_bus(url, tls=load_ca(ClusterSettings(ca_file=str(chain)))).check()
+    finally:
+        server.kill()
 
+
+class CutConnection(NatsConnection):
+    """Gets what its server says in pieces of any size, and keeps all of it."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.said = bytearray()
+        self._chance = random.Random(0)
+
+    def data_received(self, data: bytes) -> None:
+        self.said += data
+        while data:
+            size = self._chance.choice((1, 2, 3, 10, 1_000, 100_000))
+            super().data_received(data[:size])
+            data = data[size:]
+
+
+async def test_whatever_is_published_is_received_however_it_comes() -> None:
+    chance = random.Random(1)
+    sent = [chance.randbytes(int(2 ** chance.uniform(0, 17))) for _ in range(300)]
+    sent += [b"", b"\r\n", b"PING\r\n", b"MSG folkmoot.test 1 5\r\n"]
+    chance.shuffle(sent)
+    [server] = parse_servers(nats.SHARED[0].url)
+    subject, came = f"folkmoot.{secrets.token_hex(8)}", []
+    reader = CutConnection(lambda _, data: came.append(data))
+    writer = NatsConnection(lambda *_: None)
+    await reader.open(server, "reader", None, [subject])
+    await writer.open(server, "writer", None, [])
+    for data in sent:
+        await writer.write([b"PUB %b %d\r\n%b\r\n" % (subject.encode(), len(data), data)])
+    await until(lambda: len(came) == len(sent))
+    assert came == sent
+    assert await reader.ask()
+    for client in (reader, writer):
+        await client.end()
+    # And with whatever else in its place, it is read or refused.
+    for _ in range(200):
+        said = bytearray(reader.said[: chance.randrange(20_000)])
+        for _ in range(chance.randrange(1, 5)):
+            said[chance.randrange(len(said))] = chance.randrange(256)
+        damaged = NatsReader()
+        damaged.feed(bytes(said))
+        with suppress(ValueError):
+            while damaged.read() is not None:
+                pass
+
+
+async def test_headers_that_a_stranger_adds_are_left_out() -> None:
+    came: list[bytes] = []
+    [server] = parse_servers(nats.SHARED[0].url)
+    client = NatsConnection(lambda _, data: came.append(data))
+    subject = f"folkmoot.{secrets.token_hex(8)}"
+    await client.open(server, "reader", None, [subject])
+    _, writer = await asyncio.open_connection(server.host, server.port)
+    head = b"NATS/1.0\r\na: b\r\n\r\n"
+    sizes = len(head), len(head) + 5
+    writer.write(b'CONNECT {"headers":true}\r\n')
+    writer.write(b"HPUB %b %d %d\r\n%bhello\r\n" % (subject.encode(), *sizes, head))
+    await until(lambda: came == [b"hello"])
+    writer.close()
+    await client.end()
+
+
+async def test_a_server_that_wants_tls_gets_it_also_where_its_address_does_not_say_so(
+    tmp_path: Path,
+) -> None:
+    chain, key = certificate(tmp_path)
+    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
     try:
-        run(body)
+        trusted = ssl.create_default_context(cafile=str(chain))
+        async with two_nodes(server.url, tls=trusted) as (one, _):
+            assert one._client is not None
+            assert one._client._transport.get_extra_info("ssl_object") is not None
     finally:
         server.kill()
 
@@ -548,15 +564,11 @@ def test_a_server_with_tls_is_used_when_it_is_trusted(
     ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    from folkmoot.bus.nats_client import parse_servers
-
     with pytest.raises(errors.SettingsError):
         parse_servers(url)
 
 
 def test_an_address_names_servers_and_shows_no_password() -> None:
-    from folkmoot.bus.nats_client import parse_servers
-
     found = parse_servers("tls://hub:p%40ss@one,two:1,other:word@[::1]:2")
     assert [str(each) for each in found] == ["tls://one:4222", "tls://two:1", "tls://[::1]:2"]
     logins = [(each.user, each.password) for each in found]

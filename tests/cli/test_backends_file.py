@@ -62,7 +62,6 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
         edit(loaded, lambda text: text + BACKEND)
 
 
-@pytest.mark.requirement("settings.files-of-others")
 def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
     folkmoot: Callable[..., Any], tmp_path: Path
 ) -> None:

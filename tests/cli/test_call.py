@@ -16,11 +16,8 @@ from tests.cli import call_server
 from tests.cli.conftest import Hub, Person, Ran
 from tests.cli.terminal import Terminal
 from tests.forge import forked
-from tests.harness import run
 from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
-
-pytestmark = pytest.mark.requirement("proxy.call-by-hand")
 
 Run = Callable[..., Ran]
 PATH = str(Path(call_server.__file__))
@@ -139,61 +136,51 @@ def test_denied_and_a_dead_token_are_told_from_no_such_tool(
         assert "The server has no tool msg_inboxes. Did you mean msg_inbox" in none
 
 
-def test_a_server_that_wants_to_know_who_calls_is_told_once(
+async def test_a_server_that_wants_to_know_who_calls_is_told_once(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     async def do(asked: Asked) -> None:
         await asked.say(401, b"no", content_type="text/plain")
 
-    async def main() -> None:
-        async with Place(do).open() as place:
-            done = await asyncio.to_thread(
-                forked.run, ["call", place.url], cwd=tmp_path, env=environment, timeout=60
-            )
-            said = "folkmoot: error: The server requires authorization (401)."
-            assert (done.returncode, done.stderr.splitlines()[0]) == (1, said)
-
-    run(main())
+    async with Place(do).open() as place:
+        done = await asyncio.to_thread(
+            forked.run, ["call", place.url], cwd=tmp_path, env=environment, timeout=60
+        )
+        said = "folkmoot: error: The server requires authorization (401)."
+        assert (done.returncode, done.stderr.splitlines()[0]) == (1, said)
 
 
-def test_a_server_that_is_silent_to_discovery_is_an_older_one(
+async def test_a_server_that_is_silent_to_discovery_is_an_older_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from folkmoot.clock import SystemClock
     from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.2)
-
-    async def main() -> None:
-        server = ProxiedServer(tuple(start("silent")))
-        async with (
-            server.upstream(SystemClock(), ProxyOptions()) as there,
-            caller.calling(there.connect) as one,
-        ):
-            assert one.version == "2025-11-25"
-            assert len(await one.listed("tools/list", "tools")) == 5
-
-    run(main())
+    server = ProxiedServer(tuple(start("silent")))
+    async with (
+        server.upstream(SystemClock(), ProxyOptions()) as there,
+        caller.calling(there.connect) as one,
+    ):
+        assert one.version == "2025-11-25"
+        assert len(await one.listed("tools/list", "tools")) == 5
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_server_over_http_is_used_in_the_era_it_speaks(
+async def test_a_server_over_http_is_used_in_the_era_it_speaks(
     era: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    async def main() -> None:
-        async with listening(*start(era)) as proxy:
-            url = f"http://127.0.0.1:{proxy.port}/mcp"
-            done = await asyncio.to_thread(
-                forked.run, ["call", url, "tide", "port=Rye"], cwd=tmp_path, env=environment,
-                timeout=60,
-            )  # fmt: skip
-            assert json.loads(done.stdout) == {"port": "Rye"}, done.stderr
-            listed = await asyncio.to_thread(
-                forked.run, ["call", url, "--json"], cwd=tmp_path, env=environment, timeout=60
-            )
-            assert json.loads(listed.stdout)["era"] == era
-
-    run(main())
+    async with listening(*start(era)) as proxy:
+        url = f"http://127.0.0.1:{proxy.port}/mcp"
+        done = await asyncio.to_thread(
+            forked.run, ["call", url, "tide", "port=Rye"], cwd=tmp_path, env=environment,
+            timeout=60,
+        )  # fmt: skip
+        assert json.loads(done.stdout) == {"port": "Rye"}, done.stderr
+        listed = await asyncio.to_thread(
+            forked.run, ["call", url, "--json"], cwd=tmp_path, env=environment, timeout=60
+        )
+        assert json.loads(listed.stdout)["era"] == era
 
 
 def test_a_backend_is_used_by_its_own_names_and_the_hubs(folkmoot: Run, tmp_path: Path) -> None:
@@ -238,25 +225,22 @@ def test_a_name_that_is_wider_than_the_terminal_is_not_cut(
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
+    era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.clock import SystemClock
     from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
     monkeypatch.setattr(caller, "PROBE_SECONDS", 0.05)
 
-    async def main(era: str) -> None:
-        slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
-        server = ProxiedServer((sys.executable, "-IS", "-c", slow, era))
-        async with (
-            server.upstream(SystemClock(), ProxyOptions()) as there,
-            caller.calling(there.connect, seconds=0.2) as client,
-        ):
-            assert client.era.value == era
-
-    for era in ERAS:
-        run(main(era))
+    slow = f"import time; time.sleep(1); exec(open({PATH!r}).read())"
+    server = ProxiedServer((sys.executable, "-IS", "-c", slow, era))
+    async with (
+        server.upstream(SystemClock(), ProxyOptions()) as there,
+        caller.calling(there.connect, seconds=0.2) as client,
+    ):
+        assert client.era.value == era
 
 
 def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(folkmoot: Run) -> None:

@@ -80,7 +80,6 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
     assert snapshot(data) == before
 
 
-@pytest.mark.requirement("hub.plain-http-warned")
 def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
     folkmoot: Callable[..., Any], start_hub: Callable[..., Any]
 ) -> None:
@@ -171,7 +170,6 @@ def test_a_key_others_can_read_is_a_problem(examined: Callable[..., Any], data: 
     assert findings["permissions"]["advice"] == f"Run: chmod 600 {data / 'master.key'}"
 
 
-@pytest.mark.requirement("store.integrity")
 def test_a_file_that_is_no_database_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
     (data / "folkmoot.db").write_bytes(b"not a database" * 1000)
     code, findings = examined()

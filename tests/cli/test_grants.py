@@ -145,7 +145,6 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
     assert invite["invite_code"] not in logged
 
 
-@pytest.mark.requirement("audit.offline")
 def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(
     folkmoot: Run, data: Path, start_hub: Callable[..., Hub]
 ) -> None:

@@ -13,7 +13,6 @@ from tests.cli.conftest import Hub, Ran
 
 
 @pytest.mark.long  # It starts the command a dozen times.
-@pytest.mark.requirement("invite.open", "room.open-invitations")
 def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(
     start_hub: Callable[..., Hub], folkmoot: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -226,7 +226,6 @@ def test_the_page_of_the_hub_answers_beside_the_mail(hub: Hub) -> None:
     assert json.loads(document)["mcp_endpoint"] == "/mcp"
 
 
-@pytest.mark.requirement("mail.export-own")
 def test_someone_downloads_all_that_is_theirs(
     hub: Hub, person: Callable[[str], Person], tmp_path: Path
 ) -> None:

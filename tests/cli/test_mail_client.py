@@ -222,7 +222,6 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     assert json.loads(ada("inbox", "--json").out) == hub.answers["msg/inbox"]
 
 
-@pytest.mark.requirement("cli.inbox-marks-read")
 def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(
     ada: Callable[..., Ran], hub: Scripted
 ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,26 +15,23 @@ from tests.docs.pages import pages
 
 Run = Callable[..., Ran]
 
-SERVER = '''\
-from mcp.server import MCPServer
-
-mcp = MCPServer("my-notes")
+BACKEND = str(Path(__file__).with_name("small_backend.py"))
 
 
-@mcp.tool(name="mynotes:create_note")
-def create_note(text: str) -> str:
-    """Create a note."""
-    return text
-'''
+def offer(project: Path, description: str) -> None:
+    """What the server of the project lists from now on."""
+    tool = {"name": "mynotes:create_note", "description": description, "inputSchema": {}}
+    (project / "lists.json").write_text(json.dumps({"tools": [tool]}))
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    package = tmp_path / "src/my_notes"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "server.py").write_text(SERVER)
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "my-notes"\nversion = "1.0.0"\n')
+    command = json.dumps([sys.executable, BACKEND, "lists.json"])
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "my-notes"\nversion = "1.0.0"\n\n'
+        f"[tool.folkmoot.names]\ncommand = {command}\n"
+    )
+    offer(tmp_path, "Create a note.")
     return tmp_path
 
 
@@ -49,8 +48,7 @@ def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(
     assert folkmoot("names", "doc") == Ran(0, f"{page} written.\n", "")
     assert folkmoot("names", "doc") == Ran(0, f"{page} is up to date.\n", "")
     assert folkmoot("names", "doc", "--check").code == 0
-    source = project / "src/my_notes/server.py"
-    source.write_text(SERVER.replace("Create a note", "Make a note"))
+    offer(project, "Make a note.")
     assert folkmoot("names", "doc", "--check") == Ran(
         1,
         f"{page} is out of date:\n  The tool mynotes:create_note has another description now.\n",
@@ -71,6 +69,31 @@ def test_doc_leaves_a_page_of_someone_elses_alone(folkmoot: Run, project: Path) 
     assert "use --force to replace the whole file" in refused.err
     assert (project / "NAMESPACES.md").read_text() == "Mine.\n"
     assert folkmoot("names", "doc", "--force").code == 0
+
+
+def test_doc_asks_any_server_and_reads_any_file(folkmoot: Run, project: Path) -> None:
+    page = project / "NAMESPACES.md"
+    (project / "docs").mkdir()
+    (project / "other.json").write_text('{"tools": [{"name": "memos:create_memo"}]}')
+    # The namespace that the project has elsewhere is not that of this server.
+    command = ("--namespace", "memos", "--", sys.executable, BACKEND, "other.json")
+    assert folkmoot("names", "doc", *command) == Ran(0, f"{page} written.\n", "")
+    written = page.read_text()
+    assert "| create_memo | memos:create_memo |  | 1.0.0 |" in written
+    assert folkmoot("names", "doc", "other.json") == Ran(0, f"{page} is up to date.\n", "")
+    assert folkmoot("names", "doc", "other.json", "-o", "docs/N.md").out == "docs/N.md written.\n"
+    assert (project / "docs/N.md").read_text() == written
+
+
+def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(folkmoot: Run, project: Path) -> None:
+    (project / "docs").mkdir()
+    real, page = project / "docs/names.md", project / "NAMESPACES.md"
+    real.touch(0o640)
+    page.symlink_to(real)
+    assert folkmoot("names", "doc") == Ran(0, f"{page} changed.\n", "")
+    assert page.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert "mynotes:create_note" in real.read_text()
 
 
 def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(folkmoot: Run) -> None:
@@ -100,8 +123,9 @@ WRONG = [
     (("new", "server"), 2, "missing argument 'NAME'"),
     (("names", "doc", "nowhere"), 2, "nowhere: there is no such file or folder"),
     (("names", "doc", "--check", "--diff"), 2, "give either --check or --diff"),
-    (("names", "doc", "--header", "a=b"), 2, "--header needs the URL of a server"),
-    (("names", "doc", ".", "--", "y"), 2, "give either paths, or a URL, or a command"),
+    (("names", "doc", "--header", "a=b"), 2, "--header needs --url"),
+    (("names", "doc", ".", "--", "y"), 2, "give a FILE, or --url URL, or a command after --"),
+    (("names", "doc", "README.md"), 1, "README.md: it has no tables of names"),
     (("names", "doc", "--", "./nowhere"), 7, "cannot be started"),
 ]
 
@@ -110,8 +134,18 @@ WRONG = [
 def test_a_wrong_use_is_told_in_one_line(
     folkmoot: Run, project: Path, words: tuple[str, ...], code: int, told: str
 ) -> None:
+    (project / "README.md").touch()
     ran = folkmoot(*words)
     assert ran.code == code
     assert told in ran.err
     assert len([line for line in ran.err.splitlines() if not line.startswith("Try ")]) == 1
     assert ran.out == ""
+
+
+def test_doc_does_not_write_the_page_from_itself(folkmoot: Run, tmp_path: Path) -> None:
+    page = "**Namespace:** `mynotes`\n\n## Registered Tools\n"
+    (tmp_path / "NAMESPACES.md").write_text(page)
+    ran = folkmoot("names", "doc")
+    assert ran.code == 2
+    assert ran.err.startswith("folkmoot: error: NAMESPACES.md is the page itself: give --url URL")
+    assert (tmp_path / "NAMESPACES.md").read_text() == page

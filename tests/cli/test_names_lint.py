@@ -11,31 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from folkmoot.cli import program
 from folkmoot.cli.output import ExitCode
-from folkmoot.names.lint.project import Config
-from folkmoot.names.lint.rules import RULES
-from folkmoot.names.lint.runner import judge
-from folkmoot.names.lint.sources import read_lists
+from folkmoot.names.lint import RULES
 from tests.cli.conftest import Ran
 from tests.forge import forked
-from tests.names.lint.projects import SERVER, write
 
 BUILT = cache(program.get_command)
 BACKEND = str(Path(__file__).with_name("small_backend.py"))
 ROOT = Path(__file__).parents[2]
 
-SETTINGS = "[tool.folkmoot.names]\nnamespace = 'shop'\n"
-FAULTY = SERVER + "@mcp.tool\ndef buy(): ...\n\n@mcp.tool('shop:get')\ndef get(): ...\n"
+FAULTY = "shop:sell\nbuy\nshop:get\n"
 TOLD = """\
-pyproject.toml:2:13: warning: There is no NAMESPACES.md; 'folkmoot names doc' writes down the \
-names of this project. [register-missing]
-server.py:8:11: warning: Tool 'shop:get' does not say what it is about; add the noun: 'get_…'. \
+names.txt:3: warning: Tool 'shop:get' does not say what it is about; add the noun: 'get_…'. \
 [generic-name]
-server.py:6:5: error: Tool 'buy' has no namespace. Did you mean 'shop:buy'? [missing-namespace]
-Found 1 error and 2 warnings in 2 names of 1 file.
---fix can fix 1 of them.
+names.txt:2: error: Tool 'buy' has no namespace. Did you mean 'shop:buy'? [missing-namespace]
+Found 1 error and 1 warning in 3 names of names.txt.
 """
 
 
@@ -57,23 +50,15 @@ def lint(
 
 @pytest.fixture
 def faulty(tmp_path: Path) -> Path:
-    """A project with an error and two warnings."""
-    return write(tmp_path, {"pyproject.toml": SETTINGS, "server.py": FAULTY})
+    """A folder with names of which one has an error and one a warning."""
+    (tmp_path / "names.txt").write_text(FAULTY)
+    return tmp_path
 
 
 def test_each_finding_is_a_line_with_its_place_and_the_sum_is_told(
     lint: Callable[..., Ran], faulty: Path
 ) -> None:
-    assert lint() == (ExitCode.FAILED, TOLD, "")
-    assert lint(".") == lint()
-
-
-def test_places_are_told_from_where_one_is(
-    lint: Callable[..., Ran], faulty: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (faulty / "sub").mkdir()
-    monkeypatch.chdir(faulty / "sub")
-    assert lint("..").out.splitlines()[2].startswith("../server.py:6:5: error: ")
+    assert lint("names.txt") == (ExitCode.FAILED, TOLD, "")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +69,7 @@ def test_places_are_told_from_where_one_is(
         (("--standalone", "--strict"), ExitCode.FAILED),
         (("--ignore", "missing-namespace"), ExitCode.OK),
         (("--ignore", "missing-namespace", "--strict"), ExitCode.FAILED),
-        (("--ignore", "missing-namespace,generic-name,register-missing", "--strict"), ExitCode.OK),
+        (("--ignore", "missing-namespace,generic-name", "--strict"), ExitCode.OK),
         (("--select", "generic-name"), ExitCode.OK),
         (("--select", "generic-name", "--select", "missing-namespace"), ExitCode.FAILED),
         (("--namespace", "store", "--select", "foreign-namespace"), ExitCode.FAILED),
@@ -93,14 +78,20 @@ def test_places_are_told_from_where_one_is(
 def test_it_ends_with_1_for_an_error_and_strictly_for_a_warning(
     arguments: tuple[str, ...], code: ExitCode, lint: Callable[..., Ran], faulty: Path
 ) -> None:
-    assert lint(*arguments).code == code
+    assert lint("names.txt", *arguments).code == code
 
 
-def test_a_project_without_faults_is_told_so(lint: Callable[..., Ran], tmp_path: Path) -> None:
-    write(tmp_path, {"server.py": SERVER + "@mcp.tool('shop:buy')\ndef buy(): ...\n"})
-    assert lint("server.py") == (0, "No problems: 1 name of 1 file.\n", "")
-    write(tmp_path, {"server.py": "X = 1\n"})
-    assert lint() == (0, "No names of an MCP server found in 1 file.\n", "")
+def test_names_without_faults_are_told_so(lint: Callable[..., Ran], tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("shop:sell\n")
+    assert lint("names.txt") == (0, "No problems: 1 name of names.txt.\n", "")
+    (tmp_path / "names.txt").write_text("# none yet\n")
+    assert lint("names.txt") == (0, "No names in names.txt.\n", "")
+
+
+def test_names_on_standard_input_are_read(tmp_path: Path, environment: dict[str, str]) -> None:
+    lint = ["names", "lint", "-"]
+    done = forked.run(lint, cwd=tmp_path, env=environment, input=FAULTY, timeout=60)
+    assert (done.returncode, done.stdout) == (1, TOLD.replace("names.txt", "<stdin>"))
 
 
 MANY: dict[str, Any] = {
@@ -114,12 +105,11 @@ MANY: dict[str, Any] = {
 }
 
 
-@pytest.mark.requirement("names.lint-order")
 def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in_one_line(
     lint: Callable[..., Ran], tmp_path: Path
 ) -> None:
     (tmp_path / "lists.json").write_text(json.dumps(MANY))
-    ran = lint("--", sys.executable, BACKEND, "lists.json")
+    ran = lint("lists.json")
     *told, last, _ = ran.out.splitlines()
     assert [(line.split("'")[1][:10], line.rpartition("[")[2].rstrip("]")) for line in told] == [
         ("sell.it", "tool-characters"),
@@ -133,102 +123,45 @@ def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in
         "Behind a hub they get one; anywhere else they can collide with another server's. "
         "--select missing-namespace lists them. [missing-namespace]"
     )
-    ran = lint("--select", "missing-namespace", "--", sys.executable, BACKEND, "lists.json")
+    ran = lint("--select", "missing-namespace", "lists.json")
     assert [line.split("'")[1] for line in ran.out.splitlines()[:2]] == ["buy", "borrow-it"]
     assert len(ran.out.splitlines()) == 9
-    told = json.loads(lint("--format", "json", "--", sys.executable, BACKEND, "lists.json").out)
-    assert sum(each["rule"] == "missing-namespace" for each in told["findings"]) == 8
-
-
-@pytest.mark.requirement("names.lint-safe-spelling")
-@pytest.mark.parametrize(
-    ("title", "names", "missing"),
-    [
-        ("mcp-server-git", ("git_log", "git_diff"), ()),
-        # One of them says what the namespace is.
-        ("Versions", ("git_log", "git:diff"), ()),
-        ("mcp-server-git", ("git_log", "diff"), ("git_log", "diff")),
-        ("clock", ("get_time", "get_date"), ("get_time", "get_date")),
-        ("mcp-server-git", ("git_log",), ("git_log",)),
-    ],
-)
-def test_the_safe_spelling_of_a_namespaced_name_has_a_namespace(
-    title: str,
-    names: tuple[str, ...],
-    missing: tuple[str, ...],
-) -> None:
-    listed = [{"name": name, "inputSchema": {}} for name in names]
-    project = read_lists({"tool": listed}, {"name": title})
-    found = judge(project, Config(select=("missing-namespace",)))
-    assert tuple(each.name for each in found) == missing
-
-
-@pytest.mark.requirement("names.lint-safe-spelling")
-def test_in_sources_the_safe_spelling_has_a_namespace_too(
-    lint: Callable[..., Ran], tmp_path: Path
-) -> None:
-    source = SERVER + "@mcp.tool('shop_buy')\ndef buy(): ...\n@mcp.tool\ndef shop_(): ...\n"
-    write(tmp_path, {"pyproject.toml": SETTINGS, "server.py": source})
-    ran = lint("--select", "missing-namespace")
-    assert [line.split("'")[1] for line in ran.out.splitlines()[:1]] == ["shop_"]
-    assert ran.out.splitlines()[1].startswith("Found 1 error")
-    names = "@mcp.tool\ndef shop_buy(): ...\n@mcp.tool\ndef shop_sell(): ...\n"
-    titled = "[project]\nname = 'mcp-shop'\nversion = '1.0'\n"
-    write(tmp_path, {"pyproject.toml": titled, "server.py": SERVER + names})
-    assert lint("--select", "missing-namespace").out == "No problems: 2 names of 1 file.\n"
-
-
-def test_what_cannot_be_known_is_a_note_and_no_fault(
-    lint: Callable[..., Ran], tmp_path: Path
-) -> None:
-    write(tmp_path, {"server.py": SERVER + "for n in x:\n    mcp.tool(name=n)(f)\n"})
-    ran = lint("--strict")
-    assert ran.code == 0
-    assert ran.out.splitlines()[0] == (
-        "server.py:6:19: note: The name of this tool is only known at run time."
-    )
-
-
-def test_a_file_that_cannot_be_parsed_is_a_finding(
-    lint: Callable[..., Ran], tmp_path: Path
-) -> None:
-    write(tmp_path, {"server.py": "\n\ndef (\n"})
-    ran = lint()
-    assert (ran.code, ran.err) == (1, "")
-    assert ran.out.startswith("server.py:3:1: error: It is not Python: ")
-    assert ran.out.splitlines()[0].endswith("[unreadable]")
+    told = json.loads(lint("--json", "lists.json").out)["findings"]
+    assert sum(each["rule"] == "missing-namespace" for each in told) == 8
 
 
 WRONG = {
+    (): (
+        "give a FILE, --url URL or a command after --, or set 'command' in "
+        "[tool.folkmoot.names] of pyproject.toml"
+    ),
     ("nowhere",): "nowhere: there is no such file or folder",
+    ("http://127.0.0.1/mcp",): (
+        "http://127.0.0.1/mcp: there is no such file or folder; give a URL with --url"
+    ),
+    ("--url", "127.0.0.1/mcp"): "--url must be a URL such as https://example.org/mcp",
     ("--select", "nope"): "--select: there is no rule 'nope' (--list-rules has them all)",
     ("--ignore", "generic-names"): (
         "--ignore: there is no rule 'generic-names'; did you mean 'generic-name'? "
         "(--list-rules has them all)"
     ),
     ("--explain", "x"): "--explain: there is no rule 'x' (--list-rules has them all)",
-    ("--format", "xml"): "--format must be text, json or sarif, not 'xml'",
     ("--namespace", "My-Shop"): (
         "--namespace must be 3 to 20 lower-case letters and digits, a letter first; "
         "myshop would be one"
     ),
     ("--project-version", "next"): "--project-version must be a version such as 1.4.0, not 'next'",
-    ("--timeout", "0", "http://127.0.0.1/mcp"): (
-        "--timeout must be a whole number from 1 to 600, not '0'"
-    ),
-    ("--fix", "--diff"): "give either --fix or --diff",
-    ("--fix", "http://127.0.0.1/mcp"): "--fix needs sources, not a server",
-    ("--diff", "--", "server"): "--diff needs sources, not a server",
-    ("--header", "a=b"): "--header needs the URL of a server",
-    ("--header", "sesame", "http://127.0.0.1/mcp"): ("--header must be 'NAME: VALUE'"),
-    ("--header", "a=Bearer env:NOT_THERE", "http://127.0.0.1/mcp"): (
+    ("--timeout", "0"): "--timeout must be a whole number from 1 to 600, not '0'",
+    ("--header", "a=b"): "--header needs --url",
+    ("--header", "sesame", "--url", "http://127.0.0.1/mcp"): "--header must be 'NAME: VALUE'",
+    ("--header", "a=Bearer env:NOT_THERE", "--url", "http://127.0.0.1/mcp"): (
         "--header: the environment variable NOT_THERE is not set"
     ),
-    ("--header", "a=sesame\n", "http://127.0.0.1/mcp"): (
+    ("--header", "a=sesame\n", "--url", "http://127.0.0.1/mcp"): (
         "--header: the value of a has more than one line"
     ),
-    (".", "http://127.0.0.1/mcp"): "give one URL, and no paths with it",
-    (".", "--", "server"): "give either paths, or a URL, or a command after --",
+    (".", "--url", "http://127.0.0.1/mcp"): "give a FILE, or --url URL, or a command after --",
+    (".", "--", "server"): "give a FILE, or --url URL, or a command after --",
     ("--",): "the command that starts the server is missing after --",
 }
 
@@ -245,7 +178,8 @@ def test_a_wrong_command_line_is_told_in_one_line(
 
 
 def test_a_wrong_configuration_ends_with_3(lint: Callable[..., Ran], tmp_path: Path) -> None:
-    write(tmp_path, {"pyproject.toml": "[tool.folkmoot.names]\nnamspace = 'x'\nselect = 1\n"})
+    text = "[tool.folkmoot.names]\nnamspace = 'x'\nselect = 1\n"
+    (tmp_path / "pyproject.toml").write_text(text)
     ran = lint()
     assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
     assert [line.rpartition("]: ")[2] for line in ran.err.splitlines()] == [
@@ -254,46 +188,44 @@ def test_a_wrong_configuration_ends_with_3(lint: Callable[..., Ran], tmp_path: P
     ]
 
 
-def test_diff_shows_what_fix_would_do_and_fix_does_it(
-    lint: Callable[..., Ran], faulty: Path
-) -> None:
-    shown = lint("--diff")
-    assert (shown.code, shown.err) == (1, "")
-    assert [line for line in shown.out.splitlines() if line.startswith(("+", "-"))] == [
-        "--- a/server.py", "+++ b/server.py", "-@mcp.tool", '+@mcp.tool(name="shop:buy")',
-    ]  # fmt: skip
-    assert (faulty / "server.py").read_text() == FAULTY
-    fixed = lint("--fix", "--ignore", "generic-name,register-missing")
-    assert fixed == (0, "No problems: 2 names of 1 file.\n", "Fixed server.py.\n")
-    assert (faulty / "server.py").read_text() == FAULTY.replace(
-        "@mcp.tool\n", '@mcp.tool(name="shop:buy")\n'
-    )
-    assert lint("--fix").err == ""
+def test_a_file_that_cannot_be_used_ends_with_1(lint: Callable[..., Ran], faulty: Path) -> None:
+    (faulty / "names.json").write_text("{}")
+    ran = lint("names.json")
+    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
+    assert ran.err.startswith("folkmoot: error: names.json: it is JSON, but not a list of tools")
 
 
-def test_json_and_sarif_are_for_programs(lint: Callable[..., Ran], faulty: Path) -> None:
-    ran = lint("--format", "json")
+def test_json_is_for_programs(lint: Callable[..., Ran], faulty: Path) -> None:
+    ran = lint("--json", "names.txt", "--select", "missing-namespace")
     assert ran.code == 1
-    told = json.loads(ran.out)
-    assert [each["rule"] for each in told["findings"]] == [
-        "register-missing", "missing-namespace", "generic-name",
-    ]  # fmt: skip
-    log = json.loads(lint("--format", "sarif").out)
-    assert [each["ruleId"] for each in log["runs"][0]["results"]] == [
-        each["rule"] for each in told["findings"]
-    ]
+    assert json.loads(ran.out) == {
+        "project": {"name": "", "namespace": "shop", "version": None, "path": "names.txt"},
+        "names": [
+            {"kind": "tool", "name": name, "deprecated": False, "line": line}
+            for line, name in enumerate(FAULTY.split(), 1)
+        ],
+        "findings": [
+            {
+                "rule": "missing-namespace",
+                "severity": "error",
+                "message": "Tool 'buy' has no namespace. Did you mean 'shop:buy'?",
+                "name": "buy",
+                "line": 2,
+            }
+        ],
+    }
 
 
 def test_every_rule_is_listed_and_explained(lint: Callable[..., Ran]) -> None:
     listed = lint("--list-rules").out.splitlines()
     assert [line.split()[0] for line in listed] == list(RULES)
     assert lint("--explain", "missing-namespace").out == (
-        "missing-namespace: an error, a hint with --standalone; --fix can fix it\n"
+        "missing-namespace: an error, a hint with --standalone\n"
         "\n"
         "A name begins with the project's namespace, so that it collides with nobody\n"
         "else's behind a gateway.\n"
         "\n"
-        'Wrong:  `@mcp.tool(name="create_task")`\n'
+        "Wrong:  `create_task`\n"
         "Fix:    Register it as `myproject:create_task`.\n"
     )
     for rule in RULES:
@@ -306,21 +238,20 @@ def test_every_rule_is_listed_and_explained(lint: Callable[..., Ran]) -> None:
 def test_a_terminal_shows_all_of_it_within_its_width(
     columns: int, on_terminal: Callable[..., str], faulty: Path
 ) -> None:
-    shown = on_terminal("names", "lint", COLUMNS=str(columns), NO_COLOR="1")
+    shown = on_terminal("names", "lint", "names.txt", COLUMNS=str(columns), NO_COLOR="1")
     lines = shown.replace("\r", "").splitlines()
     assert max(map(len, lines)) <= columns
     assert "    Tool 'buy' has no namespace. Did you" in shown
-    assert lines[-1] == "--fix can fix 1 of them."
-    coloured = on_terminal("names", "lint", COLUMNS=str(columns))
+    coloured = on_terminal("names", "lint", "names.txt", COLUMNS=str(columns))
     assert "\x1b[1;31merror\x1b[0m" in coloured
 
 
 def test_a_name_from_a_stranger_cannot_act_on_the_terminal(
     lint: Callable[..., Ran], tmp_path: Path
 ) -> None:
-    write(tmp_path, {"server.py": SERVER + "@mcp.tool('\\x1b[2J\\u202e')\ndef f(): ...\n"})
-    for form in ("text", "json", "sarif"):
-        out = lint("--format", form).out
+    (tmp_path / "names.txt").write_text("\x1b[2J\u202e\n")
+    for form in ((), ("--json",)):
+        out = lint("names.txt", *form).out
         assert "\x1b" not in out
         assert "\u202e" not in out
 
@@ -347,10 +278,39 @@ def test_a_server_that_a_command_starts_is_asked(lint: Callable[..., Ran], tmp_p
     ]
 
 
+@pytest.mark.requirement("names.namespaces-md")
+def test_in_a_project_the_server_that_it_names_is_asked_and_compared_with_the_register(
+    lint: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server").symlink_to(sys.executable)
+    command = json.dumps(["./server", BACKEND, "lists.json"])
+    (tmp_path / "pyproject.toml").write_text(f"[tool.folkmoot.names]\ncommand = {command}\n")
+    (tmp_path / "lists.json").write_text(json.dumps({"tools": LISTED["tools"][:1]}))
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    missing = (
+        "warning: There is no NAMESPACES.md; 'folkmoot names doc' writes down the names of this "
+        "project. [register-missing]\nFound 1 warning in 1 name of the server.\n"
+    )
+    assert lint() == lint("..") == (0, missing, "")
+    page = "**Namespace:** `shop`\n\n## Registered Tools\n"
+    (tmp_path / "NAMESPACES.md").write_text(page)
+    outdated = lint()
+    assert outdated.code == 1
+    assert outdated.out.startswith("error: NAMESPACES.md: The tool shop:buy is missing.")
+
+
+def test_a_project_that_names_no_server_has_its_register_checked(
+    lint: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "NAMESPACES.md").write_text("## Registered Tools\n\nNone yet.\n")
+    assert lint() == lint("NAMESPACES.md") == (0, "No names in NAMESPACES.md.\n", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("http://127.0.0.1:9/mcp", "--header", "a=sesame"), "connection refused"),
+        (("--url", "http://127.0.0.1:9/mcp", "--header", "a=sesame"), "connection refused"),
         (("--", "/nowhere/server"), "it was not found"),
     ],
 )
@@ -364,30 +324,30 @@ def test_a_server_that_cannot_be_reached_ends_with_7(
     assert "sesame" not in ran.err
 
 
-HOOK = """\
-- id: folkmoot-names
-  name: Validate MCP naming conventions
-  description: Check the names of an MCP server's tools, resources and prompts.
-  entry: folkmoot names lint
-  language: python
-  types_or: [python, toml, markdown]
-  pass_filenames: false
+PAGE = """\
+**Namespace:** `shop`
+
+## Registered Tools
+
+| Tool Name | Full Name | Description | Version |
+|---|---|---|---|
+| buy | {} | Buy it. | 1.0.0 |
 """
 
 
 @pytest.mark.requirement("names.pre-commit")
 def test_the_hook_stops_a_commit_with_a_wrong_name_and_lets_a_right_one_pass(
-    faulty: Path, environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
-    assert text == HOOK
-    [entry] = [line.split(":", 1)[1] for line in text.splitlines() if line.startswith("  entry:")]
-    subprocess.run(["git", "init", "-q"], cwd=faulty, check=True)
-    [name, *arguments] = entry.split()
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert (hook["id"], hook["pass_filenames"]) == ("folkmoot-names", False)
+    [name, *arguments] = [*hook["entry"].split(), *hook["args"]]
     assert name == program.PROGRAM
-    stopped = forked.run(arguments, cwd=faulty, env=environment, timeout=60)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    (tmp_path / "NAMESPACES.md").write_text(PAGE.format("buy"))
+    stopped = forked.run(arguments, cwd=tmp_path, env=environment, timeout=60)
     assert stopped.returncode == 1
-    assert "missing-namespace" in stopped.stdout
-    write(faulty, {"server.py": SERVER + "@mcp.tool('shop:buy')\ndef buy(): ...\n"})
-    passed = forked.run(arguments, cwd=faulty, env=environment, timeout=60)
+    assert stopped.stdout.startswith("NAMESPACES.md:7: error: Tool 'buy' has no namespace.")
+    (tmp_path / "NAMESPACES.md").write_text(PAGE.format("shop:buy"))
+    passed = forked.run(arguments, cwd=tmp_path, env=environment, timeout=60)
     assert passed.returncode == 0

@@ -55,7 +55,6 @@ def data(tmp_path: Path, made: Path) -> Path:
     return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
 
 
-@pytest.mark.requirement("hub.people", "hub.rooms-listed", "hub.audit-table")
 def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert data.is_dir()
     rows = [line.split() for line in folkmoot("people").out.splitlines()]
@@ -101,7 +100,6 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
     assert "already exists" in folkmoot("audit", "--export", "lines.jsonl").err
 
 
-@pytest.mark.requirement("hub.audit-table")
 def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
     start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -170,7 +168,6 @@ def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path
     assert json.loads(folkmoot("audit", "--by", "operator", "--json").out) == {"lines": []}
 
 
-@pytest.mark.requirement("hub.first-account")
 def test_the_operator_makes_the_first_account_whatever_is_set(
     start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path
 ) -> None:
@@ -202,7 +199,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
         )
 
 
-@pytest.mark.requirement("credentials.operate", "hub.audit-table")
+@pytest.mark.requirement("credentials.operate")
 def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
     folkmoot: Run, data: Path
 ) -> None:
@@ -228,40 +225,8 @@ def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
         assert why in refused.err
 
 
-@pytest.mark.requirement("hub.suspended")
 @both_eras
-def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice, bob = await there.people("alice", "bob")
-            socket = tmp_path / "control.sock"
-            await alice.call("room/create", name="square")
-            url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
-            async with connect(url) as live:
-                await live.recv()
-                told = await asyncio.to_thread(
-                    ask_socket, socket, "folkmoot/suspend", {"handle": "alice"}
-                )
-                assert told["changed"]
-                await live.wait_closed()
-                assert live.close_code == 4401
-            sentence = e.AccountSuspended.sentence
-            assert await refused(alice) == sentence
-            assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
-            bearer = {"authorization": f"Bearer {alice.token}"}
-            answer = await ask(there.port, "/v1/rooms", headers=bearer)
-            assert (answer.status, answer.json()["error"]["code"]) == (401, "account_suspended")
-            stranger = await there.stranger()
-            recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
-            assert await stranger.refused("msg/recover", **recovering) == sentence
-            assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
-            await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
-            back = await there.returning(alice.token)
-            (message,) = (await back.call("msg/inbox"))["messages"]
-            assert message["body"] == "It waits."
-            (room,) = (await back.call("room/list"))["rooms"]
-            assert room["role"] == "owner"
-
+async def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path) -> None:
     async def refused(person: Any) -> str:
         try:
             payload, is_error = await person.result("msg/inbox", {})
@@ -270,24 +235,46 @@ def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Pat
         assert is_error
         return str(payload["error"])
 
-    run(main())
-
-
-@pytest.mark.requirement("hub.people")
-def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice, bob = await there.people("alice", "bob")
-            socket = tmp_path / "control.sock"
-            await alice.call("msg/send", to="bob", body="Hello.")
-            await alice.call("room/create", name="square")
-            await asyncio.to_thread(
-                ask_socket, socket, "folkmoot/remove_person", {"handle": "alice"}
+    async with meeting(tmp_path, era) as there:
+        alice, bob = await there.people("alice", "bob")
+        socket = tmp_path / "control.sock"
+        await alice.call("room/create", name="square")
+        url = f"ws://127.0.0.1:{there.port}/ws?room=square&token={alice.token}"
+        async with connect(url) as live:
+            await live.recv()
+            told = await asyncio.to_thread(
+                ask_socket, socket, "folkmoot/suspend", {"handle": "alice"}
             )
-            assert (await bob.call("msg/inbox"))["messages"] == []
-            listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
-            assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
-            with pytest.raises(e.FolkmootError, match="Nobody has the handle @alice"):
-                await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
+            assert told["changed"]
+            await live.wait_closed()
+            assert live.close_code == 4401
+        sentence = e.AccountSuspended.sentence
+        assert await refused(alice) == sentence
+        assert (await there.post(INITIALIZE, query=f"?token={alice.token}")).status == 200
+        bearer = {"authorization": f"Bearer {alice.token}"}
+        answer = await ask(there.port, "/v1/rooms", headers=bearer)
+        assert (answer.status, answer.json()["error"]["code"]) == (401, "account_suspended")
+        stranger = await there.stranger()
+        recovering = {"handle": "alice", "recovery_code": alice.recovery_code}
+        assert await stranger.refused("msg/recover", **recovering) == sentence
+        assert (await bob.call("msg/send", to="alice", body="It waits."))["to"] == "alice"
+        await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})
+        back = await there.returning(alice.token)
+        (message,) = (await back.call("msg/inbox"))["messages"]
+        assert message["body"] == "It waits."
+        (room,) = (await back.call("room/list"))["rooms"]
+        assert room["role"] == "owner"
 
-    run(main())
+
+async def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice, bob = await there.people("alice", "bob")
+        socket = tmp_path / "control.sock"
+        await alice.call("msg/send", to="bob", body="Hello.")
+        await alice.call("room/create", name="square")
+        await asyncio.to_thread(ask_socket, socket, "folkmoot/remove_person", {"handle": "alice"})
+        assert (await bob.call("msg/inbox"))["messages"] == []
+        listed = await asyncio.to_thread(ask_socket, socket, "folkmoot/rooms", {})
+        assert [(it["name"], it["owner"]) for it in listed["rooms"]] == [("square", None)]
+        with pytest.raises(e.FolkmootError, match="Nobody has the handle @alice"):
+            await asyncio.to_thread(ask_socket, socket, "folkmoot/restore", {"handle": "alice"})

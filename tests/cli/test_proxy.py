@@ -121,7 +121,6 @@ def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(
     assert tape.end is not None
 
 
-@pytest.mark.requirement("proxy.record-again")
 def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
     proxied: Run, tmp_path: Path
 ) -> None:
@@ -266,7 +265,6 @@ def test_held_messages_are_shown_below_each_other_on_a_terminal(
     assert shown[2:] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
 
 
-@pytest.mark.requirement("proxy.held-told", "proxy.held-edited")
 def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -62,7 +62,6 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob(".folkmoot/folkmoot.db.*.old"))
 
 
-@pytest.mark.requirement("hub.restore")
 def test_a_backup_takes_the_databases_place_which_is_kept(folkmoot: Run, here: Path) -> None:
     database = here / ".folkmoot/folkmoot.db"
     before = epoch(database)
@@ -84,7 +83,6 @@ def test_a_backup_takes_the_databases_place_which_is_kept(folkmoot: Run, here: P
     assert len(kept(here)) == 2
 
 
-@pytest.mark.requirement("hub.restore")
 def test_a_running_hub_is_not_restored_over(
     start_hub: Callable[..., Any], folkmoot: Run, here: Path
 ) -> None:
@@ -97,7 +95,6 @@ def test_a_running_hub_is_not_restored_over(
     assert kept(here) == []
 
 
-@pytest.mark.requirement("hub.restore")
 def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Path) -> None:
     (here / "text.db").write_text("Not a database at all.")
     with closing(apsw.Connection(str(here / "other.db"))) as connection:
@@ -133,7 +130,6 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Pa
         assert kept(here) == []
 
 
-@pytest.mark.requirement("hub.restore")
 def test_an_older_key_that_was_kept_comes_back_with_its_backup(folkmoot: Run, here: Path) -> None:
     folder = here / ".folkmoot"
     old = (folder / "master.key").read_text()
@@ -157,7 +153,6 @@ def test_a_backup_and_its_key_make_a_hub_where_none_was(folkmoot: Run, here: Pat
     assert folkmoot("doctor", "--data", "moved").code == 0
 
 
-@pytest.mark.requirement("hub.restore")
 def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path) -> None:
     database = here / ".folkmoot/folkmoot.db"
     writer = apsw.Connection(str(database))
@@ -175,7 +170,6 @@ def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path) -> None:
     assert not (here / "killed.db-wal").exists()
 
 
-@pytest.mark.requirement("hub.restore")
 def test_a_damaged_database_is_kept_as_it_is(here: Path) -> None:
     database = here / "bad.db"
     database.write_bytes(b"broken " * 1_000)
@@ -188,7 +182,6 @@ def test_a_damaged_database_is_kept_as_it_is(here: Path) -> None:
     assert people(database) == ["alice"]
 
 
-@pytest.mark.requirement("hub.restore")
 @pytest.mark.parametrize("step", range(1, 8))
 def test_wherever_it_is_interrupted_both_databases_are_there(
     step: int, here: Path, monkeypatch: pytest.MonkeyPatch

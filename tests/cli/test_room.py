@@ -201,7 +201,6 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         assert joined.wait(60) == 0
 
 
-@pytest.mark.requirement("asks.reason")
 def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(
     both: People,
 ) -> None:

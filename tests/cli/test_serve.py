@@ -92,7 +92,6 @@ def test_options_win_over_the_environment_and_the_file(
     assert hub.stop().err == ""
 
 
-@pytest.mark.requirement("error.no-traceback")
 def test_a_taken_port_is_one_line(folkmoot: Callable[..., Any]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -110,7 +109,6 @@ def test_an_address_that_is_not_ours_is_one_line(folkmoot: Callable[..., Any]) -
     assert error.startswith("folkmoot: error: Cannot listen on 192.0.2.1")
 
 
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize("folder", ["file", "file/below"])
 def test_a_folder_that_cannot_be_used_is_one_line(
     folkmoot: Callable[..., Any], tmp_path: Path, folder: str

@@ -71,7 +71,6 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
     ]
 
 
-@pytest.mark.requirement("credentials.second-computer")
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
     start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
 ) -> None:
@@ -110,7 +109,6 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
     assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
 
 
-@pytest.mark.requirement("credentials.connect-scope")
 def test_connect_gives_a_client_a_token_of_its_own_scope(
     start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
 ) -> None:

@@ -26,7 +26,6 @@ from folkmoot.client.link import IDLE_SECONDS, Backoff, connect
 from tests.certificates import certificate
 from tests.client.hub import CuttingHub
 from tests.client.support import SOON
-from tests.harness import run
 
 WELCOME = {
     "protocol": "mcpx/v1",
@@ -73,33 +72,27 @@ WRONG: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str) -> None:
+async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str) -> None:
     async def script(socket: ServerConnection) -> None:
         await socket.send(WRONG[what])
 
-    async def main() -> None:
-        async with scripted(script) as room:
-            with pytest.raises(AnswerInvalid, match=r"^The hub.*\.$"):
-                async with room:
-                    pass
-
-    run(main())
+    async with scripted(script) as room:
+        with pytest.raises(AnswerInvalid, match=r"^The hub.*\.$"):
+            async with room:
+                pass
 
 
-def test_the_same_later_ends_it_for_whoever_waits() -> None:
+async def test_the_same_later_ends_it_for_whoever_waits() -> None:
     async def script(socket: ServerConnection) -> None:
         await socket.send(json.dumps(WELCOME))
         await socket.send(b"\x00")
 
-    async def main() -> None:
-        async with scripted(script) as room, room:
-            with pytest.raises(AnswerInvalid):
-                await room.say("hello")
-
-    run(main())
+    async with scripted(script) as room, room:
+        with pytest.raises(AnswerInvalid):
+            await room.say("hello")
 
 
-def test_fragments_pings_and_unknown_members_are_taken_and_numbers_left_out_are_told() -> None:
+async def test_fragments_pings_and_unknown_members_are_taken_and_gaps_are_told() -> None:
     async def script(socket: ServerConnection) -> None:
         await socket.send(json.dumps(WELCOME))
         await socket.send(iter([message(5)[:10], message(5)[10:40], message(5)[40:]]))
@@ -108,37 +101,32 @@ def test_fragments_pings_and_unknown_members_are_taken_and_numbers_left_out_are_
             await socket.send(message(seq))
         await socket.send(message(9, flavour="new"))
 
-    async def main() -> None:
-        async with scripted(script) as room, room:
-            first, second, gap, last = [await anext(room) for _ in range(4)]
-            assert (first.text, second.text, last.text) == ("5", "6", "9")
-            assert isinstance(gap, Gap)
-            assert (gap.after, gap.seq, gap.reason) == (6, 8, "skipped")
-
-    run(main())
+    async with scripted(script) as room, room:
+        first, second, gap, last = [await anext(room) for _ in range(4)]
+        assert (first.text, second.text, last.text) == ("5", "6", "9")
+        assert isinstance(gap, Gap)
+        assert (gap.after, gap.seq, gap.reason) == (6, 8, "skipped")
 
 
-def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once() -> None:
-    async def main() -> None:
-        loop = asyncio.get_running_loop()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            listening.setblocking(False)
-            url = f"ws://127.0.0.1:{listening.getsockname()[1]}"
-            async with asyncio.TaskGroup() as tasks:
-                welcoming = tasks.create_task(welcome(listening))
-                async with Room(url, room="square", token="sk_bob", backoff=SOON):
-                    peer, protocol = await welcoming
-                    protocol.send_text(message(5).encode())
-                    # Nothing is awaited here, so the message and the reset are seen together.
-                    peer.send(b"".join(protocol.data_to_send()))
-                    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                    peer.close()
-                    again, _ = await loop.sock_accept(listening)
-                    with again:
-                        assert b"after=" in await loop.sock_recv(again, 65_536)
-
-    # The ping that asks a silent hub whether it is there would notice, but much later.
-    run(main(), IDLE_SECONDS / 2)
+# The ping that asks a silent hub whether it is there would notice, but much later.
+@pytest.mark.timeout(IDLE_SECONDS / 2)
+async def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        url = f"ws://127.0.0.1:{listening.getsockname()[1]}"
+        async with asyncio.TaskGroup() as tasks:
+            welcoming = tasks.create_task(welcome(listening))
+            async with Room(url, room="square", token="sk_bob", backoff=SOON):
+                peer, protocol = await welcoming
+                protocol.send_text(message(5).encode())
+                # Nothing is awaited here, so the message and the reset are seen together.
+                peer.send(b"".join(protocol.data_to_send()))
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                peer.close()
+                again, _ = await loop.sock_accept(listening)
+                with again:
+                    assert b"after=" in await loop.sock_recv(again, 65_536)
 
 
 async def welcome(listening: socket.socket) -> tuple[socket.socket, ServerProtocol]:
@@ -184,41 +172,34 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         (b"", HubUnreachable),
     ],
 )
-def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
+async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
     answer: bytes, error: type[FolkmootError]
 ) -> None:
-    async def main() -> None:
-        async with answering(answer) as url:
-            with pytest.raises(error) as refused:
-                async with Room(url, room="square", token="sk_secret"):
-                    pass
-            assert "sk_secret" not in str(refused.value)
-            assert "127.0.0.1" in str(refused.value)
-
-    run(main())
+    async with answering(answer) as url:
+        with pytest.raises(error) as refused:
+            async with Room(url, room="square", token="sk_secret"):
+                pass
+        assert "sk_secret" not in str(refused.value)
+        assert "127.0.0.1" in str(refused.value)
 
 
-def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path) -> None:
+async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(cert, key)
     trusting = ssl.create_default_context(cafile=str(cert))
-
-    async def main() -> None:
-        there = CuttingHub()
-        async with serve(there._serve, "127.0.0.1", 0, ssl=serving, compression=None) as server:
-            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            with pytest.raises(HubUnreachable, match=r"self.signed"):
-                async with Room(url, room="square", token="sk_bob"):
-                    pass
-            assert there.tokens == []
-            async with Room(url, room="square", token="sk_bob", ssl=trusting) as bob:
-                await bob.say("in private")
-                there.cut()
-                await bob.say("still")
-            assert there.said() == ["in private", "still"]
-
-    run(main())
+    there = CuttingHub()
+    async with serve(there._serve, "127.0.0.1", 0, ssl=serving, compression=None) as server:
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        with pytest.raises(HubUnreachable, match=r"self.signed"):
+            async with Room(url, room="square", token="sk_bob"):
+                pass
+        assert there.tokens == []
+        async with Room(url, room="square", token="sk_bob", ssl=trusting) as bob:
+            await bob.say("in private")
+            there.cut()
+            await bob.say("still")
+        assert there.said() == ["in private", "still"]
 
 
 def test_the_address_of_a_connection_is_made_from_the_hubs() -> None:

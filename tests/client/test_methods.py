@@ -26,7 +26,6 @@ from folkmoot.client import (
 )
 from folkmoot.core import errors as e
 from folkmoot.operations.routes import COMPONENTS, Endpoint
-from tests.harness import run
 from tests.transports.rest.support import House, house
 
 METHODS = {snake(each.id): each for each in served()}
@@ -60,7 +59,6 @@ def example(schema: dict[str, Any]) -> Any:
     return values[schema["type"]] if "type" in schema else {}
 
 
-@pytest.mark.requirement("client.methods")
 @every_method
 def test_a_method_asks_what_its_route_takes(name: str) -> None:
     each: Endpoint = METHODS[name]
@@ -95,74 +93,60 @@ async def hub_of(here: House, handle: str) -> Hub:
     return Hub(here.hub.base_url, (await here.hub.accounts.register(handle)).token)
 
 
-@pytest.mark.requirement("client.methods")
-def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ann, bob = await hub_of(here, "ann"), await hub_of(here, "bob")
+async def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ann, bob = await hub_of(here, "ann"), await hub_of(here, "bob")
 
-            def used() -> None:
-                sent = ann.send_message("bob", body="Tea at five?")
-                (message,) = bob.list_messages().messages
-                assert (message.id, message.body) == (sent.message_id, "Tea at five?")
-                bob.reply_to_message(message.id, body="Gladly.")
-                room = ann.create_room("tea", access="invite", capabilities=["chat.*"])
-                assert (room.role, room.capabilities) == ("owner", ["chat.*"])
-                # What is left out stays, and null goes back to the default.
-                assert ann.change_room("tea", access="open").capabilities == ["chat.*"]
-                assert ann.change_room("tea", capabilities=None).capabilities != ["chat.*"]
-                said = bob.post_message(
-                    "tea",
-                    {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hello"}},
-                )
-                assert [it["id"] for it in ann.read_messages("tea").messages] == [said["id"]]
-                kept = BytesIO()
-                ann.export_me(kept)
-                everything = msgspec.json.decode(kept.getvalue())
-                assert everything["account"]["handle"] == "ann"
-                assert "Gladly." in kept.getvalue().decode()
-                ann.delete_room("tea")
-                assert ann.list_rooms().rooms == []
+        def used() -> None:
+            sent = ann.send_message("bob", body="Tea at five?")
+            (message,) = bob.list_messages().messages
+            assert (message.id, message.body) == (sent.message_id, "Tea at five?")
+            bob.reply_to_message(message.id, body="Gladly.")
+            room = ann.create_room("tea", access="invite", capabilities=["chat.*"])
+            assert (room.role, room.capabilities) == ("owner", ["chat.*"])
+            # What is left out stays, and null goes back to the default.
+            assert ann.change_room("tea", access="open").capabilities == ["chat.*"]
+            assert ann.change_room("tea", capabilities=None).capabilities != ["chat.*"]
+            said = bob.post_message(
+                "tea",
+                {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hello"}},
+            )
+            assert [it["id"] for it in ann.read_messages("tea").messages] == [said["id"]]
+            kept = BytesIO()
+            ann.export_me(kept)
+            everything = msgspec.json.decode(kept.getvalue())
+            assert everything["account"]["handle"] == "ann"
+            assert "Gladly." in kept.getvalue().decode()
+            ann.delete_room("tea")
+            assert ann.list_rooms().rooms == []
 
-            await asyncio.to_thread(used)
-
-    run(main())
+        await asyncio.to_thread(used)
 
 
-@pytest.mark.requirement("client.methods")
-def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ann, url = await hub_of(here, "ann"), here.hub.base_url
+async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ann, url = await hub_of(here, "ann"), here.hub.base_url
 
-            def refused() -> None:
-                with pytest.raises(RoomNotFound):
-                    ann.get_room("tea")
-                with pytest.raises(e.ContentMissing) as caught:
-                    ann.send_message("bob")
-                assert caught.value.message
-                with pytest.raises(AuthenticationRequired):
-                    Hub(url).get_account()
-                with pytest.raises(e.TokenInvalid):
-                    Hub(url, "sk_" + "0" * 64).get_account()
+        def refused() -> None:
+            with pytest.raises(RoomNotFound):
+                ann.get_room("tea")
+            with pytest.raises(e.ContentMissing) as caught:
+                ann.send_message("bob")
+            assert caught.value.message
+            with pytest.raises(AuthenticationRequired):
+                Hub(url).get_account()
+            with pytest.raises(e.TokenInvalid):
+                Hub(url, "sk_" + "0" * 64).get_account()
 
-            await asyncio.to_thread(refused)
-
-    run(main())
+        await asyncio.to_thread(refused)
 
 
-def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path) -> None:
+async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path) -> None:
     with pytest.raises(HubUnreachable):
         Hub("http://127.0.0.1:1").get_account()
-
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            with pytest.raises(AnswerInvalid, match="is not a hub"):
-                await asyncio.to_thread(
-                    Hub(here.hub.base_url).ask, "GET", "/metrics", dict[str, Any]
-                )
-
-    run(main())
+    async with house(tmp_path) as here:
+        with pytest.raises(AnswerInvalid, match="is not a hub"):
+            await asyncio.to_thread(Hub(here.hub.base_url).ask, "GET", "/metrics", dict[str, Any])
 
 
 def test_a_hub_is_asked_without_loading_a_server_or_a_loop() -> None:

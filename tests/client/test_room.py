@@ -22,37 +22,30 @@ from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from tests.client.hub import hub
 from tests.client.support import enter, eventually, of, until
-from tests.harness import run
 
 
-def test_one_who_comes_in_knows_who_it_is_and_who_is_there() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice:
-            assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
-            assert alice.epoch == "e1"
-            async with enter(there, "bob") as bob:
-                assert {*bob.participants} == {"alice", "bob"}
-                await until(alice, lambda m: m.kind == "system.presence.join" and m.seq > 1)
-                assert alice.participants["bob"].role == "member"
-                assert bob.credential is None
-            await until(alice, lambda m: m.kind == "system.presence.leave")
-            assert {*alice.participants} == {"alice"}
-
-    run(main())
+async def test_one_who_comes_in_knows_who_it_is_and_who_is_there() -> None:
+    async with hub() as there, enter(there, "alice") as alice:
+        assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
+        assert alice.epoch == "e1"
+        async with enter(there, "bob") as bob:
+            assert {*bob.participants} == {"alice", "bob"}
+            await until(alice, lambda m: m.kind == "system.presence.join" and m.seq > 1)
+            assert alice.participants["bob"].role == "member"
+            assert bob.credential is None
+        await until(alice, lambda m: m.kind == "system.presence.leave")
+        assert {*alice.participants} == {"alice"}
 
 
-def test_the_token_travels_in_a_header_and_is_shown_nowhere(
+async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(1):
         async with hub() as there, enter(there, "bob") as bob:
             there.cut()
             await bob.say("hello")
             assert {*there.tokens} == {"sk_bob"}
             assert "sk_" not in f"{there.joins} {bob!r} {bob.me!r}"
-
-    with caplog.at_level(1):
-        run(main())
     ours = [record for record in caplog.records if "websockets" not in record.name]
     assert "sk_bob" not in "".join(record.getMessage() for record in ours)
 
@@ -68,149 +61,122 @@ def test_the_token_travels_in_a_header_and_is_shown_nowhere(
     ],
 )
 @pytest.mark.parametrize("later", [False, True])
-def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
+async def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
     code: int, error: type[FolkmootError], later: bool
 ) -> None:
-    async def main() -> None:
-        async with hub() as there:
-            if not later:
-                there.refuses = (code, "Because.")
-                with pytest.raises(error, match=r"Because\."):
-                    async with enter(there, "bob"):
-                        pass
-            else:
-                async with enter(there, "bob") as bob:
-                    there.refuses = (code, "")
-                    there.cut()
-                    with pytest.raises(error, match=r"^[A-Z].*\.$"):
-                        async for _ in bob:
-                            pass
-                    with pytest.raises(error):
-                        await bob.say("hello")
-                    with pytest.raises(error):
-                        await bob.run()
-            assert len(there.joins) == 1 + later
-
-    run(main())
-
-
-def test_the_same_connection_id_elsewhere_ends_this_one_for_good() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "bob") as bob, enter(there, "bob") as twin:
-            there.clients[0].cut(CloseCode.REPLACED)
-            with pytest.raises(Replaced):
-                await until(bob, of("never"))
-            assert (await twin.say("still here")).text == "still here"
-
-    run(main())
-
-
-def test_no_hub_at_the_address_is_told_at_once() -> None:
-    async def main() -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-            with pytest.raises(HubUnreachable, match="no hub can be reached there"):
-                async with Room(url, room="square", token="sk_secret"):
-                    pass
-
-    run(main())
-
-
-def test_patience_ends_after_its_time() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "bob", patience=0.05) as bob:
-            await there.close()
-            with pytest.raises(HubUnreachable):
-                await bob.say("hello")
-            await there.open()
-
-    run(main())
-
-
-def test_an_error_of_the_author_comes_out_as_it_went_in() -> None:
-    async def main() -> None:
-        async with hub() as there:
-            with pytest.raises(ZeroDivisionError):
+    async with hub() as there:
+        if not later:
+            there.refuses = (code, "Because.")
+            with pytest.raises(error, match=r"Because\."):
                 async with enter(there, "bob"):
-                    raise ZeroDivisionError
-            await eventually(lambda: not there.clients)
-
-    run(main())
-
-
-def test_a_cancelled_author_leaves_the_room() -> None:
-    async def main() -> None:
-        async with hub() as there:
-
-            async def agent() -> None:
-                async with enter(there, "bob") as bob:
+                    pass
+        else:
+            async with enter(there, "bob") as bob:
+                there.refuses = (code, "")
+                there.cut()
+                with pytest.raises(error, match=r"^[A-Z].*\.$"):
                     async for _ in bob:
                         pass
-
-            async with asyncio.TaskGroup() as tasks:
-                task = tasks.create_task(agent())
-                await eventually(lambda: len(there.clients) == 1)
-                task.cancel()
-            await eventually(lambda: not there.clients)
-            assert task.cancelled()
-
-    run(main())
+                with pytest.raises(error):
+                    await bob.say("hello")
+                with pytest.raises(error):
+                    await bob.run()
+        assert len(there.joins) == 1 + later
 
 
-def test_who_waits_while_coming_in_can_be_cancelled() -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            arrived = asyncio.Event()
-
-            async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                arrived.set()
-                await reader.read()
-                writer.close()
-
-            server = await asyncio.start_server(deaf, "127.0.0.1", 0)
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with server:
-                task = tasks.create_task(Room(url, room="a", token="sk_a").__aenter__())
-                await arrived.wait()
-                task.cancel()
-        assert task.cancelled()
-
-    run(main())
+async def test_the_same_connection_id_elsewhere_ends_this_one_for_good() -> None:
+    async with hub() as there, enter(there, "bob") as bob, enter(there, "bob") as twin:
+        there.clients[0].cut(CloseCode.REPLACED)
+        with pytest.raises(Replaced):
+            await until(bob, of("never"))
+        assert (await twin.say("still here")).text == "still here"
 
 
-def test_nothing_can_be_done_before_entering_or_after_leaving() -> None:
-    async def main() -> None:
-        async with hub() as there:
-            bob = enter(there, "bob")
-            with pytest.raises(RoomLeft, match="not entered"):
-                await anext(bob)
-            assert (bob.last_seq, bob.epoch) == (0, None)
-            async with bob:
-                await bob.say("hello")
-            with pytest.raises(RoomLeft, match="was left"):
-                await bob.say("and")
-            rest = [message.kind async for message in bob]
-            assert rest == ["system.presence.join", "chat.message"]
-            with pytest.raises(RuntimeError, match="once"):
-                async with bob:
+async def test_no_hub_at_the_address_is_told_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(HubUnreachable, match="no hub can be reached there"):
+            async with Room(url, room="square", token="sk_secret"):
+                pass
+
+
+async def test_patience_ends_after_its_time() -> None:
+    async with hub() as there, enter(there, "bob", patience=0.05) as bob:
+        await there.close()
+        with pytest.raises(HubUnreachable):
+            await bob.say("hello")
+        await there.open()
+
+
+async def test_an_error_of_the_author_comes_out_as_it_went_in() -> None:
+    async with hub() as there:
+        with pytest.raises(ZeroDivisionError):
+            async with enter(there, "bob"):
+                raise ZeroDivisionError
+        await eventually(lambda: not there.clients)
+
+
+async def test_a_cancelled_author_leaves_the_room() -> None:
+    async with hub() as there:
+
+        async def agent() -> None:
+            async with enter(there, "bob") as bob:
+                async for _ in bob:
                     pass
 
-    run(main())
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(agent())
+            await eventually(lambda: len(there.clients) == 1)
+            task.cancel()
+        await eventually(lambda: not there.clients)
+        assert task.cancelled()
 
 
-def test_whoever_waits_when_the_room_is_left_is_told() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice"), asyncio.TaskGroup() as tasks:
-            async with enter(there, "bob") as bob:
-                proposal = await bob.propose("ping")
-                outcome = tasks.create_task(left(proposal.outcome()))
-                reading = tasks.create_task(collect(bob))
-                await asyncio.sleep(0)
-            assert await outcome
-            assert (await reading)[-1] == "mcp.proposal.ping"
+async def test_who_waits_while_coming_in_can_be_cancelled() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        arrived = asyncio.Event()
 
-    run(main())
+        async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set()
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(deaf, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with server:
+            task = tasks.create_task(Room(url, room="a", token="sk_a").__aenter__())
+            await arrived.wait()
+            task.cancel()
+    assert task.cancelled()
+
+
+async def test_nothing_can_be_done_before_entering_or_after_leaving() -> None:
+    async with hub() as there:
+        bob = enter(there, "bob")
+        with pytest.raises(RoomLeft, match="not entered"):
+            await anext(bob)
+        assert (bob.last_seq, bob.epoch) == (0, None)
+        async with bob:
+            await bob.say("hello")
+        with pytest.raises(RoomLeft, match="was left"):
+            await bob.say("and")
+        rest = [message.kind async for message in bob]
+        assert rest == ["system.presence.join", "chat.message"]
+        with pytest.raises(RuntimeError, match="once"):
+            async with bob:
+                pass
+
+
+async def test_whoever_waits_when_the_room_is_left_is_told() -> None:
+    async with hub() as there, enter(there, "alice"), asyncio.TaskGroup() as tasks:
+        async with enter(there, "bob") as bob:
+            proposal = await bob.propose("ping")
+            outcome = tasks.create_task(left(proposal.outcome()))
+            reading = tasks.create_task(collect(bob))
+            await asyncio.sleep(0)
+        assert await outcome
+        assert (await reading)[-1] == "mcp.proposal.ping"
 
 
 async def left(wait: Awaitable[object]) -> bool:
@@ -241,9 +207,6 @@ def test_an_address_that_is_no_hubs_is_refused_at_once(url: str) -> None:
         Room(url, room="square", token="sk_secret")
 
 
-def test_a_room_with_a_strange_name_is_asked_for_by_it() -> None:
-    async def main() -> None:
-        async with hub() as there, Room(there.url + "/", room="a&b=c d", token="sk_bob"):
-            assert there.joins[0]["room"] == "a&b=c d"
-
-    run(main())
+async def test_a_room_with_a_strange_name_is_asked_for_by_it() -> None:
+    async with hub() as there, Room(there.url + "/", room="a&b=c d", token="sk_bob"):
+        assert there.joins[0]["room"] == "a&b=c d"

@@ -15,7 +15,6 @@ from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, RequestFail
 from folkmoot.core import errors as e
 from tests.client.hub import SETTINGS, Envelope, hub
 from tests.client.support import SOON, enter, eventually
-from tests.harness import run
 from tests.transports.rooms.support import ROOM, Person, Town, town
 
 
@@ -48,125 +47,104 @@ async def outcome_of(call: Awaitable[ToolResult]) -> str | None:
 
 
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
-def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice:
-            first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-            async with first.room:
-                assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-                async with second.room:
-                    assert (await alice.call("bob", "act", {"n": 2})).text == "2"
-                await eventually(lambda: serving(first.room))
-                assert (await alice.call("bob", "act", {"n": 3})).text == "3"
-            assert (first.ran, second.ran) == ([1, 3], [2])
-
-    run(main())
+async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once() -> None:
+    async with hub() as there, enter(there, "alice") as alice:
+        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+        async with first.room:
+            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+            async with second.room:
+                assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+            await eventually(lambda: serving(first.room))
+            assert (await alice.call("bob", "act", {"n": 3})).text == "3"
+        assert (first.ran, second.ran) == ([1, 3], [2])
 
 
 @pytest.mark.requirement("serving.begun-once")
-def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice:
-            first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-            first.free.clear()
-            async with first.room, asyncio.TaskGroup() as tasks:
-                calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
-                await eventually(lambda: first.ran == [1])
-                async with second.room:
-                    first.free.set()
-                    assert (await calling).text == "1"
-                    assert second.ran == []
-
-    run(main())
+async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes() -> None:
+    async with hub() as there, enter(there, "alice") as alice:
+        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+        first.free.clear()
+        async with first.room, asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
+            await eventually(lambda: first.ran == [1])
+            async with second.room:
+                first.free.set()
+                assert (await calling).text == "1"
+                assert second.ran == []
 
 
 @pytest.mark.requirement("serving.take-over")
-def test_the_next_takes_over_what_the_first_had_not_begun() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice:
-            standby = Agent(enter(there, "bob"))
-            first = Agent(enter(there, "bob", calls_at_once=1))
-            first.free.clear()
-            async with standby.room, asyncio.TaskGroup() as tasks:
-                async with first.room:
-                    calls = [
-                        tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n})))
-                        for n in range(3)
-                    ]
-                    await eventually(lambda: first.ran == [0])
-                    await eventually(lambda: len(first.room._service._running) == 3)
-                assert [await call for call in calls] == ["interrupted", "1", "2"]
-                assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
-
-    run(main())
+async def test_the_next_takes_over_what_the_first_had_not_begun() -> None:
+    async with hub() as there, enter(there, "alice") as alice:
+        standby = Agent(enter(there, "bob"))
+        first = Agent(enter(there, "bob", calls_at_once=1))
+        first.free.clear()
+        async with standby.room, asyncio.TaskGroup() as tasks:
+            async with first.room:
+                calls = [
+                    tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n})))
+                    for n in range(3)
+                ]
+                await eventually(lambda: first.ran == [0])
+                await eventually(lambda: len(first.room._service._running) == 3)
+            assert [await call for call in calls] == ["interrupted", "1", "2"]
+            assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
 
 
 @pytest.mark.requirement("serving.interrupted")
 @pytest.mark.parametrize("decided", [None, True, False])
-def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(
+async def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(
     decided: bool | None,
 ) -> None:
-    async def main() -> None:
-        async with interrupted() as (calling, standby):
-            asked: list[Message] = []
-            if decided is not None:
-
-                @standby.room.on_interrupted
-                async def decide(request: Message) -> bool | None:
-                    asked.append(request)
-                    return decided
-
-            assert await calling == ("1" if decided else "interrupted")
-            assert standby.ran == ([1] if decided else [])
-            assert [one.payload["params"]["arguments"] for one in asked] == [{"n": 1}] * len(asked)
-            assert len(asked) == (decided is not None)
-
-    run(main())
-
-
-def test_an_author_may_answer_an_interrupted_call_by_hand() -> None:
-    async def main() -> None:
-        async with interrupted() as (calling, standby):
-            asked: asyncio.Queue[Message] = asyncio.Queue()
+    async with interrupted() as (calling, standby):
+        asked: list[Message] = []
+        if decided is not None:
 
             @standby.room.on_interrupted
-            def decide(request: Message) -> None:
-                asked.put_nowait(request)
+            async def decide(request: Message) -> bool | None:
+                asked.append(request)
+                return decided
 
-            request = await asked.get()
-            found = {"content": [{"type": "text", "text": "it was done"}]}
-            await standby.room.respond(request, result=found)
-            assert await calling == "it was done"
-
-    run(main())
+        assert await calling == ("1" if decided else "interrupted")
+        assert standby.ran == ([1] if decided else [])
+        assert [one.payload["params"]["arguments"] for one in asked] == [{"n": 1}] * len(asked)
+        assert len(asked) == (decided is not None)
 
 
-def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(
+async def test_an_author_may_answer_an_interrupted_call_by_hand() -> None:
+    async with interrupted() as (calling, standby):
+        asked: asyncio.Queue[Message] = asyncio.Queue()
+
+        @standby.room.on_interrupted
+        def decide(request: Message) -> None:
+            asked.put_nowait(request)
+
+        request = await asked.get()
+        found = {"content": [{"type": "text", "text": "it was done"}]}
+        await standby.room.respond(request, result=found)
+        assert await calling == "it was done"
+
+
+async def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        async with interrupted() as (calling, standby):
+    async with interrupted() as (calling, standby):
 
-            @standby.room.on_interrupted
-            def decide(request: Message) -> bool:
-                raise ZeroDivisionError
+        @standby.room.on_interrupted
+        def decide(request: Message) -> bool:
+            raise ZeroDivisionError
 
-            assert await calling == "interrupted"
-
-    run(main())
+        assert await calling == "interrupted"
     assert "nothing was decided" in caplog.text
 
 
 @pytest.mark.requirement("serving.interrupted")
-def test_a_call_of_an_idempotent_tool_runs_again() -> None:
-    async def main() -> None:
-        async with interrupted(idempotent=True) as (calling, standby):
-            assert await calling == "1"
-            assert standby.ran == [1]
-            (listed,) = [tool.listed for tool in standby.room.tools.values()]
-            assert listed["annotations"] == {"idempotentHint": True}
-
-    run(main())
+async def test_a_call_of_an_idempotent_tool_runs_again() -> None:
+    async with interrupted(idempotent=True) as (calling, standby):
+        assert await calling == "1"
+        assert standby.ran == [1]
+        (listed,) = [tool.listed for tool in standby.room.tools.values()]
+        assert listed["annotations"] == {"idempotentHint": True}
 
 
 @asynccontextmanager
@@ -185,68 +163,58 @@ async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Age
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "told bob"])
-def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(moment: str) -> None:
-    async def main() -> None:
-        patient = msgspec.structs.replace(SETTINGS, return_seconds=30.0)
-        async with hub(patient) as there, enter(there, "alice") as alice:
-            agent, standby = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
+async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(
+    moment: str,
+) -> None:
+    patient = msgspec.structs.replace(SETTINGS, return_seconds=30.0)
+    async with hub(patient) as there, enter(there, "alice") as alice:
+        agent, standby = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
 
-            def cuts(now: str, envelope: Envelope) -> bool:
-                if now != moment or envelope["kind"] != "mcpx.begin.request":
-                    return False
-                there.cuts = lambda moment, envelope: False
-                return True
+        def cuts(now: str, envelope: Envelope) -> bool:
+            if now != moment or envelope["kind"] != "mcpx.begin.request":
+                return False
+            there.cuts = lambda moment, envelope: False
+            return True
 
-            async with standby.room, agent.room:
-                there.cuts = cuts
-                called = await alice.call("bob", "act", {"n": 1}, timeout=30)
-                assert called.text == "1"
-                assert sorted(agent.ran + standby.ran) == [1]
-
-    run(main())
+        async with standby.room, agent.room:
+            there.cuts = cuts
+            called = await alice.call("bob", "act", {"n": 1}, timeout=30)
+            assert called.text == "1"
+            assert sorted(agent.ran + standby.ran) == [1]
 
 
-def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as room:
-            assert "serve" not in there.joins[-1]
-            agent = Agent(room)
+async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub() -> None:
+    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as room:
+        assert "serve" not in there.joins[-1]
+        agent = Agent(room)
+        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+        assert there.joins[-1]["serve"] == "1"
+        assert there.joins[-1]["conn"] == there.joins[-2]["conn"]
+        assert agent.ran == [1]
+        assert there.kinds().count("system.presence.join") == 2
+
+
+async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
+    async with hub() as there, enter(there, "alice") as alice:
+        there.knows_serving = False
+        agent = Agent(enter(there, "bob"))
+        async with agent.room:
             assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-            assert there.joins[-1]["serve"] == "1"
-            assert there.joins[-1]["conn"] == there.joins[-2]["conn"]
-            assert agent.ran == [1]
-            assert there.kinds().count("system.presence.join") == 2
-
-    run(main())
+        assert not [kind for kind in there.kinds() if kind.startswith("mcpx.begin")]
 
 
-def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
-    async def main() -> None:
-        async with hub() as there, enter(there, "alice") as alice:
-            there.knows_serving = False
-            agent = Agent(enter(there, "bob"))
-            async with agent.room:
-                assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-            assert not [kind for kind in there.kinds() if kind.startswith("mcpx.begin")]
-
-    run(main())
-
-
-def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
+async def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        # This hub has no REST.
-        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as watching:
-            asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
-            await eventually(lambda: watching.last_seq >= 3)
-            agent = Agent(enter(there, "bob"))
-            async with agent.room:
-                await eventually(lambda: "could not be fetched" in caplog.text)
-                assert (await alice.call("bob", "act", {"n": 2})).text == "2"
-            asking.cancel()
-
-    run(main())
+    # This hub has no REST.
+    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as watching:
+        asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
+        await eventually(lambda: watching.last_seq >= 3)
+        agent = Agent(enter(there, "bob"))
+        async with agent.room:
+            await eventually(lambda: "could not be fetched" in caplog.text)
+            assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+        asking.cancel()
 
 
 class Square:
@@ -270,84 +238,59 @@ async def square(folder: Path, **values: Any) -> AsyncIterator[Square]:
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(tmp_path: Path) -> None:
-    async def main() -> None:
-        # Someone is there under the agent's name, and offers nothing.
-        async with (
-            square(tmp_path) as here,
-            here.enter(here.owner) as alice,
-            here.enter(here.account) as watching,
-            asyncio.TaskGroup() as tasks,
-        ):
-            calls = [tasks.create_task(alice.call("rob", "act", {"n": n})) for n in range(3)]
-            await eventually(lambda: watching.last_seq >= 5)
-            waiting = await watching.list_waiting()
-            assert [one.state for one in waiting if isinstance(one, OpenRequest)] == ["waiting"] * 3
-            agent = Agent(here.enter(here.account))
-            async with agent.room as room:
-                assert [(await call).text for call in calls] == ["0", "1", "2"]
-                assert sorted(agent.ran) == [0, 1, 2]
-                assert len(room.waiting.requests) == 3
-
-    run(main())
+async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
+    tmp_path: Path,
+) -> None:
+    # Someone is there under the agent's name, and offers nothing.
+    async with (
+        square(tmp_path) as here,
+        here.enter(here.owner) as alice,
+        here.enter(here.account) as watching,
+        asyncio.TaskGroup() as tasks,
+    ):
+        calls = [tasks.create_task(alice.call("rob", "act", {"n": n})) for n in range(3)]
+        await eventually(lambda: watching.last_seq >= 5)
+        waiting = await watching.list_waiting()
+        assert [one.state for one in waiting if isinstance(one, OpenRequest)] == ["waiting"] * 3
+        agent = Agent(here.enter(here.account))
+        async with agent.room as room:
+            assert [(await call).text for call in calls] == ["0", "1", "2"]
+            assert sorted(agent.ran) == [0, 1, 2]
+            assert len(room.waiting.requests) == 3
 
 
 @pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
-def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as here, here.enter(here.account) as rob:
-            call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
-            why = "It is noon."
-            proposal = await rob.propose("tools/call", call, to="gateway", reason=why)
-            async with here.enter(here.owner) as alice:
-                (waiting,) = alice.waiting.proposals
-                assert (waiting.id, waiting.proposer, waiting.to) == (
-                    proposal.id,
-                    "rob",
-                    ("gateway",),
-                )
-                (listed,) = await alice.list_waiting()
-                assert isinstance(listed, OpenProposal)
-                assert listed.reason == why
-                assert listed.message
-                assert listed.message["payload"]["params"] == call
-                outcome = await alice.approve(listed.id)
-                assert outcome.is_done
-                assert outcome.by == "alice"
-                assert outcome.result["structuredContent"]["status"] == "broadcasted"
-                assert (await proposal.outcome()).by == "alice"
-                with pytest.raises(e.FolkmootError) as refused:
-                    await alice.approve(listed.id)
-                assert refused.value.code == "proposal_closed"
-                with pytest.raises(e.FolkmootError) as refused:
-                    await alice.approve("none")
-                assert refused.value.code == "proposal_unknown"
-
-    run(main())
+async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Path) -> None:
+    async with square(tmp_path) as here, here.enter(here.account) as rob:
+        call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
+        why = "It is noon."
+        proposal = await rob.propose("tools/call", call, to="gateway", reason=why)
+        async with here.enter(here.owner) as alice:
+            (waiting,) = alice.waiting.proposals
+            assert (waiting.id, waiting.proposer, waiting.to) == (
+                proposal.id,
+                "rob",
+                ("gateway",),
+            )
+            (listed,) = await alice.list_waiting()
+            assert isinstance(listed, OpenProposal)
+            assert listed.reason == why
+            assert listed.message
+            assert listed.message["payload"]["params"] == call
+            outcome = await alice.approve(listed.id)
+            assert outcome.is_done
+            assert outcome.by == "alice"
+            assert outcome.result["structuredContent"]["status"] == "broadcasted"
+            assert (await proposal.outcome()).by == "alice"
+            with pytest.raises(e.FolkmootError) as refused:
+                await alice.approve(listed.id)
+            assert refused.value.code == "proposal_closed"
+            with pytest.raises(e.FolkmootError) as refused:
+                await alice.approve("none")
+            assert refused.value.code == "proposal_unknown"
 
 
-@pytest.mark.requirement("client.history")
-def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as here:
-            async with here.enter(here.owner) as alice:
-                first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
-                await alice.say("two")
-                epoch = alice.epoch
-                assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
-            assert await texts(here, after=0, count=2) == ["one", "two"]
-            assert await texts(here, after=first.seq, count=1, epoch=epoch) == ["two"]
-            async with here.enter(here.account) as rob:
-                page = await rob.history(limit=10)
-                assert [m.text for m in page if m.text] == ["one", "two"]
-                assert page[0].mentions == ()
-                (one,) = await rob.history(after=first.seq, limit=1)
-                assert one.text == "two"
-            async with here.enter(here.account, after=0, epoch="another") as rob:
-                gap = await anext(rob)
-                assert isinstance(gap, Gap)
-                assert gap.reason == "epoch_changed"
-
+async def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
     async def texts(here: Any, *, count: int, **where: Any) -> list[str]:
         found: list[str] = []
         async with here.enter(here.account, **where) as rob:
@@ -358,33 +301,46 @@ def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
                     break
         return found
 
-    run(main())
+    async with square(tmp_path) as here:
+        async with here.enter(here.owner) as alice:
+            first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
+            await alice.say("two")
+            epoch = alice.epoch
+            assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
+        assert await texts(here, after=0, count=2) == ["one", "two"]
+        assert await texts(here, after=first.seq, count=1, epoch=epoch) == ["two"]
+        async with here.enter(here.account) as rob:
+            page = await rob.history(limit=10)
+            assert [m.text for m in page if m.text] == ["one", "two"]
+            assert page[0].mentions == ()
+            (one,) = await rob.history(after=first.seq, limit=1)
+            assert one.text == "two"
+        async with here.enter(here.account, after=0, epoch="another") as rob:
+            gap = await anext(rob)
+            assert isinstance(gap, Gap)
+            assert gap.reason == "epoch_changed"
 
 
-@pytest.mark.requirement("client.history")
-def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
+async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as here, here.enter(here.owner) as alice:
-            agent = here.enter(here.account)
+    async with square(tmp_path) as here, here.enter(here.owner) as alice:
+        agent = here.enter(here.account)
 
-            @agent.tool(title="Look", read_only=True, open_world=False)
-            def look() -> None:
-                """See."""
+        @agent.tool(title="Look", read_only=True, open_world=False)
+        def look() -> None:
+            """See."""
 
-            @agent.tool(destructive=True, idempotent=True)
-            def wipe() -> None:
-                """Remove all."""
+        @agent.tool(destructive=True, idempotent=True)
+        def wipe() -> None:
+            """Remove all."""
 
-            async with agent:
-                listed = await alice.list_tools()
-                assert listed == await alice.list_tools("rob")
-                assert {tool.name: tool.definition["annotations"] for tool in listed} == {
-                    "look": {"title": "Look", "readOnlyHint": True, "openWorldHint": False},
-                    "wipe": {"destructiveHint": True, "idempotentHint": True},
-                }
-                assert {tool.by for tool in listed} == {"rob"}
-                assert await agent.list_tools() == []
-
-    run(main())
+        async with agent:
+            listed = await alice.list_tools()
+            assert listed == await alice.list_tools("rob")
+            assert {tool.name: tool.definition["annotations"] for tool in listed} == {
+                "look": {"title": "Look", "readOnlyHint": True, "openWorldHint": False},
+                "wipe": {"destructiveHint": True, "idempotentHint": True},
+            }
+            assert {tool.by for tool in listed} == {"rob"}
+            assert await agent.list_tools() == []

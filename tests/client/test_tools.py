@@ -182,21 +182,18 @@ def test_what_a_function_returns_is_written_as_mcp_writes_it(returned: Any, told
     assert result(returned) == told
 
 
-def test_a_function_that_is_not_async_does_not_hold_up_the_others() -> None:
-    async def main() -> None:
-        here = threading.get_ident()
+async def test_a_function_that_is_not_async_does_not_hold_up_the_others() -> None:
+    here = threading.get_ident()
 
-        def where() -> bool:
-            return threading.get_ident() == here
+    def where() -> bool:
+        return threading.get_ident() == here
 
-        async def there() -> bool:
-            return threading.get_ident() == here
+    async def there() -> bool:
+        return threading.get_ident() == here
 
-        contexts = Context(REQUEST, nobody)
-        assert (await make_tool(where).call({}, contexts))["content"][0]["text"] == "false"
-        assert (await make_tool(there).call({}, contexts))["content"][0]["text"] == "true"
-
-    run(main())
+    contexts = Context(REQUEST, nobody)
+    assert (await make_tool(where).call({}, contexts))["content"][0]["text"] == "false"
+    assert (await make_tool(there).call({}, contexts))["content"][0]["text"] == "true"
 
 
 def positional(a: int, /) -> None: ...
@@ -227,20 +224,17 @@ def test_a_name_that_no_kind_can_hold_is_refused_at_once(name: str) -> None:
         make_tool(place, name)
 
 
-def test_progress_is_told_only_to_those_who_asked_for_it() -> None:
+async def test_progress_is_told_only_to_those_who_asked_for_it() -> None:
     told: list[dict[str, Any]] = []
 
     async def tell(request: Message, params: dict[str, Any]) -> None:
         told.append(params)
 
-    async def main() -> None:
-        await Context(REQUEST, tell).progress(1)
-        payload = {"params": {"_meta": {"progressToken": 0}}}
-        asked = Message(seq=1, id="r", sender="alice", kind="", payload=payload)
-        await Context(asked, tell).progress(0.5, total=1, message="half")
-        await Context(asked, tell).progress(1)
-
-    run(main())
+    await Context(REQUEST, tell).progress(1)
+    payload = {"params": {"_meta": {"progressToken": 0}}}
+    asked = Message(seq=1, id="r", sender="alice", kind="", payload=payload)
+    await Context(asked, tell).progress(0.5, total=1, message="half")
+    await Context(asked, tell).progress(1)
     assert told == [
         {"progressToken": 0, "progress": 0.5, "total": 1, "message": "half"},
         {"progressToken": 0, "progress": 1},

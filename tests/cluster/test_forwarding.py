@@ -22,8 +22,6 @@ KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 ONE, TWO, THREE = "11" * 16, "22" * 16, "33" * 16
 NOW = 1_000_000.0
 
-pytestmark = pytest.mark.requirement("nodes.forwarding-marked")
-
 
 def made(body: bytes = b"body", *, key: bytes = KEY, to: str = TWO, now: float = NOW) -> bytes:
     return Marks(key, ONE).make(to, body, now).encode()

@@ -453,7 +453,6 @@ def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
     assert of(ShutConnection, pair.edge.send(2, [b"me too"]))
 
 
-@pytest.mark.requirement("nodes.in-time")
 def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_silent() -> None:
     pair = Pair()
     pair.cut = True

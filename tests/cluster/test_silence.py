@@ -55,7 +55,6 @@ def people(seed: int) -> World:
     return there
 
 
-@pytest.mark.requirement("nodes.in-time")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_people_are_heard_again_in_time_when_a_node_is_killed(seed: int) -> None:
     there = people(seed)
@@ -66,7 +65,6 @@ def test_people_are_heard_again_in_time_when_a_node_is_killed(seed: int) -> None
     there.settle()
 
 
-@pytest.mark.requirement("nodes.in-time")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_people_elsewhere_hardly_notice_that_a_node_stops(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -153,7 +153,6 @@ SETTINGS = settings(
 )
 
 
-@pytest.mark.requirement("nodes.exactly-once", "nodes.fulfilled-once")
 def test_a_durable_room_survives_whatever_happens_to_its_nodes() -> None:
     run_state_machine_as_test(Cluster, settings=SETTINGS)
 

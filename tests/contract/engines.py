@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -85,21 +84,3 @@ BUSES = [
     pytest.param(on_nats, id="nats", marks=nats.NEEDED),
 ]
 """Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue."""
-
-
-def with_store(
-    open_store: OpenStore, folder: Path, body: Callable[[Store], Awaitable[None]]
-) -> None:
-    async def run() -> None:
-        async with open_store(folder) as store:
-            await body(store)
-
-    asyncio.run(run())
-
-
-def with_bus(open_bus: OpenBus, body: Callable[[Bus], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with open_bus() as bus:
-            await body(bus)
-
-    asyncio.run(run())

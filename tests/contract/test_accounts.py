@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,16 @@ from tests.contract.engines import STORES, OpenStore
 pytestmark = pytest.mark.parametrize("open_store", STORES)
 
 
-def with_two(
-    open_store: OpenStore,
-    folder: Path,
-    body: Callable[[Accounts, Accounts], Awaitable[None]],
-    policy: Policy = "open",
-) -> None:
-    async def run() -> None:
-        async with (
-            asyncio.timeout(300),
-            open_store(folder) as first,
-            open_store(folder) as second,
-        ):
-            vault = Vault(secrets.token_bytes(32), "test")
-            one, two = (
-                Accounts(store, SystemClock(), vault, policy=policy) for store in (first, second)
-            )
-            await body(one, two)
-
-    asyncio.run(run())
+@asynccontextmanager
+async def two_hubs(
+    open_store: OpenStore, folder: Path, policy: Policy = "open"
+) -> AsyncIterator[tuple[Accounts, Accounts]]:
+    async with open_store(folder) as first, open_store(folder) as second:
+        vault = Vault(secrets.token_bytes(32), "test")
+        one, two = (
+            Accounts(store, SystemClock(), vault, policy=policy) for store in (first, second)
+        )
+        yield one, two
 
 
 async def at_once(*actions: Awaitable[Any]) -> Counter[type]:
@@ -46,10 +38,10 @@ async def at_once(*actions: Awaitable[Any]) -> Counter[type]:
 
 
 @pytest.mark.requirement("handle.unique")
-def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
+async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(one: Accounts, two: Accounts) -> None:
+    async with two_hubs(open_store, tmp_path) as (one, two):
         for number in range(5):
             outcome = await at_once(
                 *(each.register(f"alice_{number}") for each in (one, two, one, two))
@@ -57,14 +49,12 @@ def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
             assert outcome[e.HandleTaken] == 3
             assert await one.count() == number + 1
 
-    with_two(open_store, tmp_path, body)
-
 
 @pytest.mark.requirement("handle.unique")
-def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
+async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(one: Accounts, two: Accounts) -> None:
+    async with two_hubs(open_store, tmp_path) as (one, two):
         people = [(await one.register(f"person_{number}")).account for number in range(4)]
         changes = [
             each.change_handle(person, "wanted")
@@ -73,14 +63,12 @@ def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
         outcome = await at_once(*changes, one.register("wanted"), two.register("wanted"))
         assert outcome[e.HandleTaken] == 5
 
-    with_two(open_store, tmp_path, body)
-
 
 @pytest.mark.requirement("invite.claimed-once")
-def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
+async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(one: Accounts, two: Accounts) -> None:
+    async with two_hubs(open_store, tmp_path, "invite") as (one, two):
         for round_ in range(5):
             code = await one.create_invite(None)
             outcome = await at_once(
@@ -93,14 +81,12 @@ def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
             assert await two.count() == round_ + 1
             assert (await two.invitation(code)).state == "claimed"
 
-    with_two(open_store, tmp_path, body, "invite")
-
 
 @pytest.mark.requirement("recovery.new-token")
-def test_of_recoveries_at_the_same_moment_one_token_is_left(
+async def test_of_recoveries_at_the_same_moment_one_token_is_left(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(one: Accounts, two: Accounts) -> None:
+    async with two_hubs(open_store, tmp_path) as (one, two):
         new = await one.register("alice")
         back = await asyncio.gather(
             *(each.recover("alice", new.recovery_code) for each in (one, two, one, two))
@@ -112,13 +98,11 @@ def test_of_recoveries_at_the_same_moment_one_token_is_left(
         assert len(known) == 1
         assert known != [new.token]
 
-    with_two(open_store, tmp_path, body)
 
-
-def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
+async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(one: Accounts, two: Accounts) -> None:
+    async with two_hubs(open_store, tmp_path) as (one, two):
         alice, bob = [(await one.register(name)).account for name in ("alice", "bobby")]
         await asyncio.gather(
             one.add_contact(alice, "bobby"),
@@ -132,5 +116,3 @@ def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_t
         found = await two.belongings(bob.id)
         assert found is not None
         assert found.blocked == []
-
-    with_two(open_store, tmp_path, body)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
-from tests.contract.engines import BUSES, OpenBus, with_bus
+from folkmoot.core.ports import Event, Listener, Missed, Subscription
+from tests.contract.engines import BUSES, OpenBus
 
 pytestmark = pytest.mark.parametrize("open_bus", BUSES)
 
@@ -38,10 +38,10 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_matches_the_subjects_it_says_and_no_other(
+async def test_a_pattern_matches_the_subjects_it_says_and_no_other(
     open_bus: OpenBus, pattern: str
 ) -> None:
-    async def body(bus: Bus) -> None:
+    async with open_bus() as bus:
         subscription = await bus.subscribe(pattern)
         found: list[str] = []
         async with asyncio.timeout(300):
@@ -53,11 +53,11 @@ def test_a_pattern_matches_the_subjects_it_says_and_no_other(
                     found.append(event.subject)
         assert found == [*PATTERNS[pattern], PATTERNS[pattern][0]]
 
-    with_bus(open_bus, body)
 
-
-def test_events_come_in_the_order_of_publication_to_every_subscriber(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_events_come_in_the_order_of_publication_to_every_subscriber(
+    open_bus: OpenBus,
+) -> None:
+    async with open_bus() as bus:
         subscriptions = [await bus.subscribe("a.*") for _ in range(3)]
         for number in range(4):
             await bus.publish("a.b", number)
@@ -65,16 +65,12 @@ def test_events_come_in_the_order_of_publication_to_every_subscriber(open_bus: O
             found = await receive(subscription, 4)
             assert found == [Event("a.b", number) for number in range(4)]
 
-    with_bus(open_bus, body)
 
-
-@pytest.mark.requirement("bus.encodes")
-def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(
+async def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(
     open_bus: OpenBus,
 ) -> None:
     sent: dict[str, Any] = {"list": [1, 2], "tuple": (3,), "text": "ü"}
-
-    async def body(bus: Bus) -> None:
+    async with open_bus() as bus:
         first, second = await bus.subscribe("a"), await bus.subscribe("a")
         await bus.publish("a", sent)
         sent["list"].append("changed after it was sent")
@@ -84,32 +80,27 @@ def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(
         assert one.data == two.data == {"list": [1, 2], "tuple": [3], "text": "ü"}
         assert one.data is not two.data
 
-    with_bus(open_bus, body)
 
-
-def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(
+    open_bus: OpenBus,
+) -> None:
+    async with open_bus() as bus:
         endless: list[Any] = []
         endless.append(endless)
         for event in (object(), {"f": print}, "\ud800", endless):
             with pytest.raises(e.EventUnencodable):
                 await bus.publish("a", event)
 
-    with_bus(open_bus, body)
 
-
-def test_an_event_over_the_size_limit_is_refused(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_an_event_over_the_size_limit_is_refused(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         await bus.publish("a", "x" * 1022)
         with pytest.raises(e.EventTooLarge, match="1,025 bytes"):
             await bus.publish("a", "x" * 1023)
 
-    with_bus(open_bus, body)
 
-
-@pytest.mark.requirement("bus.bounded")
-def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         slow = await bus.subscribe("a")
         for number in range(7):
             await bus.publish("a", number)
@@ -118,23 +109,20 @@ def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(open_bus: OpenB
         await bus.publish("a", 7)
         assert await receive(slow, 1) == [Event("a", 7)]
 
-    with_bus(open_bus, body)
 
-
-@pytest.mark.requirement("bus.bounded")
-def test_a_slow_subscriber_costs_the_others_nothing(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_a_slow_subscriber_costs_the_others_nothing(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         await bus.subscribe("a")
         quick = await bus.subscribe("a")
         for number in range(50):
             await bus.publish("a", number)
             assert await receive(quick, 1) == [Event("a", number)]
 
-    with_bus(open_bus, body)
 
-
-def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(
+    open_bus: OpenBus,
+) -> None:
+    async with open_bus() as bus:
         subscription = await bus.subscribe("a")
         await bus.publish("a", 1)
         await subscription.close()
@@ -142,11 +130,9 @@ def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(open_bus
         await bus.publish("a", 2)
         assert await receive(subscription, 1) == []
 
-    with_bus(open_bus, body)
 
-
-def test_closing_the_bus_ends_every_iteration_that_waits(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_closing_the_bus_ends_every_iteration_that_waits(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         subscriptions = [await bus.subscribe("a") for _ in range(3)]
         async with asyncio.TaskGroup() as tasks:
             waiting = [tasks.create_task(receive(each, 1)) for each in subscriptions]
@@ -154,18 +140,14 @@ def test_closing_the_bus_ends_every_iteration_that_waits(open_bus: OpenBus) -> N
             await bus.close()
         assert [task.result() for task in waiting] == [[], [], []]
 
-    with_bus(open_bus, body)
 
-
-def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         await bus.close()
         with pytest.raises(e.BusClosed):
             await bus.publish("a", 1)
         with pytest.raises(e.BusClosed):
             await bus.subscribe("a")
-
-    with_bus(open_bus, body)
 
 
 @pytest.mark.parametrize(
@@ -188,28 +170,23 @@ def test_a_closed_bus_refuses_to_publish_and_to_subscribe(open_bus: OpenBus) -> 
         "a." * 20,
     ],
 )
-def test_what_is_no_subject_is_refused(open_bus: OpenBus, subject: str) -> None:
-    async def body(bus: Bus) -> None:
+async def test_what_is_no_subject_is_refused(open_bus: OpenBus, subject: str) -> None:
+    async with open_bus() as bus:
         with pytest.raises(e.SubjectInvalid):
             await bus.publish(subject, 1)
 
-    with_bus(open_bus, body)
-
 
 @pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
-def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
-    async def body(bus: Bus) -> None:
+async def test_what_is_no_pattern_is_refused(open_bus: OpenBus, pattern: str) -> None:
+    async with open_bus() as bus:
         with pytest.raises(e.SubjectInvalid):
             await bus.subscribe(pattern)
 
-    with_bus(open_bus, body)
 
-
-@pytest.mark.requirement("bus.listeners-first")
-def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
+async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
     open_bus: OpenBus,
 ) -> None:
-    async def body(bus: Bus) -> None:
+    async with open_bus() as bus:
         heard: list[tuple[str, str, Any]] = []
 
         def listener(name: str) -> Listener:
@@ -228,13 +205,11 @@ def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_
         await bus.publish("b", None)
         assert heard == [(name, "a.c", None) for name in names[:-1]]
 
-    with_bus(open_bus, body)
 
-
-def test_a_listener_that_fails_costs_nobody_the_event(
+async def test_a_listener_that_fails_costs_nobody_the_event(
     open_bus: OpenBus, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(bus: Bus) -> None:
+    async with open_bus() as bus:
         heard: list[Event] = []
 
         def fail(_: Event) -> None:
@@ -247,11 +222,11 @@ def test_a_listener_that_fails_costs_nobody_the_event(
         assert heard == await receive(subscription, 1) == [Event("a", 1)]
         assert "a listener failed" in caplog.text
 
-    with_bus(open_bus, body)
 
-
-def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(
+    open_bus: OpenBus,
+) -> None:
+    async with open_bus() as bus:
         subscription = await bus.subscribe("room.*")
         assert bus.has_audience("room.2")
         await subscription.close()
@@ -261,11 +236,9 @@ def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(open_bus:
         # One that cannot tell may say yes of others.
         assert bus.has_audience("mail.2") in (False, True)
 
-    with_bus(open_bus, body)
 
-
-def test_nothing_is_missed_where_nothing_was_lost(open_bus: OpenBus) -> None:
-    async def body(bus: Bus) -> None:
+async def test_nothing_is_missed_where_nothing_was_lost(open_bus: OpenBus) -> None:
+    async with open_bus() as bus:
         missed: list[bool] = []
         end = bus.listen_missed(lambda: missed.append(True))
         for number in range(20):
@@ -273,5 +246,3 @@ def test_nothing_is_missed_where_nothing_was_lost(open_bus: OpenBus) -> None:
         end()
         end()
         assert missed == []
-
-    with_bus(open_bus, body)

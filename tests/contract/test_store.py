@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
-from tests.contract.engines import STORES, OpenStore, with_store
+from tests.contract.engines import STORES, OpenStore
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
 
@@ -32,44 +32,39 @@ def insert(*numbers: int, fail: bool = False):
     return unit
 
 
-def test_a_write_answers_with_what_its_unit_returned(open_store: OpenStore, tmp_path: Path) -> None:
-    async def body(store: Store) -> None:
+async def test_a_write_answers_with_what_its_unit_returned(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         assert await store.write(insert(1, 2, 3)) == 3
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_what_was_written_is_read_as_soon_as_the_write_was_answered(
+async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         for number in range(20):
             await store.write(insert(number))
             assert await store.read(all_notes) == list(range(number + 1))
 
-    with_store(open_store, tmp_path, body)
 
-
-@pytest.mark.requirement("store.one-transaction-per-action")
-def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
+async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         with pytest.raises(LookupError, match="changed my mind"):
             await store.write(insert(1, 2, fail=True))
         assert await store.read(all_notes) == []
 
-    with_store(open_store, tmp_path, body)
-
 
 @pytest.mark.requirement("store.failing-unit-alone")
-def test_units_that_fail_among_others_undo_only_themselves(
+async def test_units_that_fail_among_others_undo_only_themselves(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
         results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
@@ -77,14 +72,12 @@ def test_units_that_fail_among_others_undo_only_themselves(
         assert [number for number in range(100) if results[number] == 2] == kept
         assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
 
-    with_store(open_store, tmp_path, body)
-
 
 MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
 
 
 @pytest.mark.parametrize("single", [False, True])
-def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
+async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
     open_store: OpenStore, tmp_path: Path, single: bool
 ) -> None:
     async def make_tables(tx: Tx) -> None:
@@ -108,7 +101,7 @@ def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
 
         return unit
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_tables)
         await store.write(add(*range(100)), single=single)
         with pytest.raises(e.ConstraintViolated):
@@ -119,11 +112,9 @@ def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
             ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
         ]  # fmt: skip
 
-    with_store(open_store, tmp_path, body)
-
 
 @pytest.mark.parametrize("any_order", [False, True])
-def test_statements_that_run_together_answer_what_each_returns(
+async def test_statements_that_run_together_answer_what_each_returns(
     open_store: OpenStore, tmp_path: Path, any_order: bool
 ) -> None:
     async def make_tables(tx: Tx) -> None:
@@ -143,7 +134,7 @@ def test_statements_that_run_together_answer_what_each_returns(
             SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?)", (1, "x"))
         )
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_tables)
         none, changed, gone = await store.write(both, any_order=any_order)
         assert (none, sorted(changed), gone) == ([], [("a", 11), ("b", 12)], [])
@@ -151,10 +142,10 @@ def test_statements_that_run_together_answer_what_each_returns(
         with pytest.raises(e.ConstraintViolated):
             await store.write(refused, any_order=any_order)
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_a_row_that_is_changed_gets_the_next_number(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_a_row_that_is_changed_gets_the_next_number(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
     async def number(tx: Tx) -> list[object]:
         change = "UPDATE notes SET body = ? WHERE id = ? RETURNING id, body"
         found: list[object] = [
@@ -162,52 +153,48 @@ def test_a_row_that_is_changed_gets_the_next_number(open_store: OpenStore, tmp_p
         ]
         return [*found, await tx.next_sequence("message_seq")]
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1, 2))
         first, absent, second, last = await store.write(number)
         assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(
+async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1))
         with pytest.raises(e.ConstraintViolated):
             await store.write(insert(2, 1))
         assert await store.read(all_notes) == [1]
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
+async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     async def nonsense(tx: Tx) -> int:
         return await tx.execute("SELEKT 1")
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         for attempt in (store.write, store.read):
             with pytest.raises(e.StatementFailed):
                 await attempt(nonsense)
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_a_long_read_answers_what_a_short_one_does(open_store: OpenStore, tmp_path: Path) -> None:
-    async def body(store: Store) -> None:
+async def test_a_long_read_answers_what_a_short_one_does(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(*range(100)))
         assert await store.read(all_notes) == await store.read(all_notes, long=True)
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_execute_answers_how_many_rows_it_changed(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_execute_answers_how_many_rows_it_changed(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
     async def unit(tx: Tx) -> list[int]:
         return [
             await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'a'), (2, 'b')"),
@@ -216,14 +203,14 @@ def test_execute_answers_how_many_rows_it_changed(open_store: OpenStore, tmp_pat
             await tx.execute("DELETE FROM notes WHERE id > ?", (0,)),
         ]
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         assert await store.write(unit) == [2, 1, 0, 2]
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_fetch_one_answers_the_first_row_or_none(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_fetch_one_answers_the_first_row_or_none(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
     async def unit(tx: Tx) -> list[object]:
         return [
             await tx.fetch_one("SELECT id, body FROM notes ORDER BY id DESC"),
@@ -231,16 +218,14 @@ def test_fetch_one_answers_the_first_row_or_none(open_store: OpenStore, tmp_path
             await tx.fetch_one("INSERT INTO notes (id, body) VALUES (3, 'z') RETURNING id"),
         ]
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1, 2))
         assert await store.write(unit) == [(2, "x"), None, (3,)]
         assert await store.read(all_notes) == [1, 2, 3]
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path) -> None:
     text, number = "naïve ☃ \U0001f600 'quoted'", 2**53 + 1
 
     async def unit(tx: Tx) -> None:
@@ -249,16 +234,13 @@ def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path)
     async def query(tx: Tx) -> object:
         return await tx.fetch_one("SELECT id, body FROM notes")
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(unit)
         assert await store.read(query) == (number, text)
 
-    with_store(open_store, tmp_path, body)
 
-
-@pytest.mark.requirement("store.readers-see-committed")
-def test_a_read_sees_one_view_however_many_statements_it_runs(
+async def test_a_read_sees_one_view_however_many_statements_it_runs(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
     async def sums(tx: Tx) -> bool:
@@ -268,28 +250,22 @@ def test_a_read_sees_one_view_however_many_statements_it_runs(
                 return False
         return True
 
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         writes = [store.write(insert(number)) for number in range(200)]
         reads = [store.read(sums) for _ in range(50)]
         results = await asyncio.gather(*writes, *reads)
         assert all(results)
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_what_is_committed_is_there_after_closing_and_opening(
+async def test_what_is_committed_is_there_after_closing_and_opening(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def write(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1, 2))
-
-    async def read(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         assert await store.read(all_notes) == [1, 2]
-
-    with_store(open_store, tmp_path, write)
-    with_store(open_store, tmp_path, read)
 
 
 def heard_from(store: Store) -> list[Event]:
@@ -298,11 +274,10 @@ def heard_from(store: Store) -> list[Event]:
     return heard
 
 
-@pytest.mark.requirement("store.publishes-after-commit")
-def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
+async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         heard = heard_from(store)
 
@@ -314,14 +289,11 @@ def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_
         await store.write(unit)
         assert heard == [Event("note.1", {"new": True}), Event("note.count", None)]
 
-    with_store(open_store, tmp_path, body)
 
-
-@pytest.mark.requirement("store.publishes-after-commit")
-def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
+async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         heard = heard_from(store)
 
@@ -337,14 +309,11 @@ def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
         subjects = {int(event.subject.removeprefix("note.")) % 10 for event in heard}
         assert (len(heard), subjects) == (10, set(range(10)))
 
-    with_store(open_store, tmp_path, body)
 
-
-@pytest.mark.requirement("store.publishes-after-commit")
-def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
+async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
         heard = heard_from(store)
         running, may_end = threading.Event(), threading.Event()
@@ -363,14 +332,12 @@ def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
         await store.write(insert(2))
         assert heard == [Event("note.1", None)]
 
-    with_store(open_store, tmp_path, body)
-
 
 @pytest.mark.parametrize(("subject", "event"), [("no subject", 1), ("a.*", 1), ("a", object())])
-def test_what_cannot_be_published_fails_its_unit(
+async def test_what_cannot_be_published_fails_its_unit(
     open_store: OpenStore, tmp_path: Path, subject: str, event: object
 ) -> None:
-    async def body(store: Store) -> None:
+    async with open_store(tmp_path) as store:
         await store.write(make_table)
 
         async def unit(tx: Tx) -> None:
@@ -381,11 +348,9 @@ def test_what_cannot_be_published_fails_its_unit(
             await store.write(unit)
         assert await store.read(all_notes) == []
 
-    with_store(open_store, tmp_path, body)
 
-
-def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> None:
-    async def body(store: Store) -> None:
+async def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> None:
+    async with open_store(tmp_path) as store:
         heard = heard_from(store)
 
         async def query(tx: Tx) -> None:
@@ -395,5 +360,3 @@ def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> Non
             with pytest.raises(e.StatementFailed):
                 await store.read(query, long=long)
         assert heard == []
-
-    with_store(open_store, tmp_path, body)

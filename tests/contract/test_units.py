@@ -5,7 +5,6 @@ Each actor has parts of its own, as a hub of its own would.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -33,9 +32,6 @@ from tests.gateway.support import tool
 from tests.mail.support import BOOKS, NOON, StillClock
 from tests.rooms.storehouse import record
 
-pytestmark = pytest.mark.requirement("store.many-writers")
-
-SECONDS = 300
 KEY = MasterKey(bytes(range(32)))
 OTHER_KEY = MasterKey(bytes(range(1, 33)))
 
@@ -56,7 +52,7 @@ class Hub:
 class World:
     """A database with people, and as many hubs on it as are asked for."""
 
-    def __init__(self, *, row_locks: bool) -> None:
+    def __init__(self, *, row_locks: bool = False) -> None:
         self.store = Interleaver(row_locks=row_locks)
         self.clock = StillClock()
         self.vault = Vault(secrets.token_bytes(32), "test")
@@ -79,222 +75,192 @@ class World:
         return all(map(self.none, BOOKS.values()))
 
 
-def in_world(body: Callable[[World], Awaitable[list[int]]], *, row_locks: bool = False) -> None:
-    """Have no order of the statements break what must hold."""
-
-    async def main() -> None:
-        async with asyncio.timeout(SECONDS):
-            assert await body(World(row_locks=row_locks)) == []
-
-    asyncio.run(main())
-
-
 def succeeded(told: Sequence[Any]) -> list[Any]:
     return [each for each in told if not isinstance(each, BaseException)]
 
 
 @pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
-def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]) -> None:
-    async def body(world: World) -> list[int]:
-        def actions() -> list[Action]:
-            return [lambda key=key: Vault.load(world.store, key) for key in keys]  # type: ignore[misc]
+async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]) -> None:
+    world = World(row_locks=True)
 
-        def holds(told: list[Any]) -> bool:
-            if keys[0] != keys[1]:
-                return sorted(type(each).__name__ for each in told) == ["KeyMismatch", "Vault"]
-            one, two = told
-            return bool(two.open("p", "r", one.seal("p", "r", b"words")) == b"words")
+    def actions() -> list[Action]:
+        return [lambda key=key: Vault.load(world.store, key) for key in keys]  # type: ignore[misc]
 
-        return await broken_orders(world.store, actions, holds)
+    def holds(told: list[Any]) -> bool:
+        if keys[0] != keys[1]:
+            return sorted(type(each).__name__ for each in told) == ["KeyMismatch", "Vault"]
+        one, two = told
+        return bool(two.open("p", "r", one.seal("p", "r", b"words")) == b"words")
 
-    in_world(body, row_locks=True)
-
-
-def test_a_change_of_the_master_key_and_a_start_leave_a_way_to_the_data() -> None:
-    async def body(world: World) -> list[int]:
-        store = world.store
-        first = await Vault.load(store, KEY)
-        sealed = first.seal("p", "r", b"words")
-
-        async def change() -> None:
-            vault = await Vault.load(store, KEY)
-            await vault.admit(store, OTHER_KEY)
-            await vault.settle_on(store, OTHER_KEY)
-
-        async def holds(told: list[Any]) -> bool:
-            [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
-            [key] = [each for each in (KEY, OTHER_KEY) if each.id == recorded]
-            return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
-
-        return await broken_orders(store, lambda: [change, lambda: Vault.load(store, KEY)], holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_two_changes_of_the_master_key_leave_a_way_to_the_data() -> None:
+async def test_a_change_of_the_master_key_and_a_start_leave_a_way_to_the_data() -> None:
+    world = World(row_locks=True)
+    store = world.store
+    first = await Vault.load(store, KEY)
+    sealed = first.seal("p", "r", b"words")
+
+    async def change() -> None:
+        vault = await Vault.load(store, KEY)
+        await vault.admit(store, OTHER_KEY)
+        await vault.settle_on(store, OTHER_KEY)
+
+    async def holds(told: list[Any]) -> bool:
+        [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
+        [key] = [each for each in (KEY, OTHER_KEY) if each.id == recorded]
+        return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
+
+    assert await broken_orders(store, lambda: [change, lambda: Vault.load(store, KEY)], holds) == []
+
+
+async def test_two_changes_of_the_master_key_leave_a_way_to_the_data() -> None:
     third = MasterKey(bytes(range(2, 34)))
+    world = World(row_locks=True)
+    store = world.store
+    sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
 
-    async def body(world: World) -> list[int]:
-        store = world.store
-        sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
+    def change(key: MasterKey) -> Action:
+        async def act() -> None:
+            vault = await Vault.load(store, KEY)
+            await vault.admit(store, key)
+            await vault.settle_on(store, key)
 
-        def change(key: MasterKey) -> Action:
-            async def act() -> None:
-                vault = await Vault.load(store, KEY)
-                await vault.admit(store, key)
-                await vault.settle_on(store, key)
+        return act
 
-            return act
+    async def holds(told: list[Any]) -> bool:
+        assert all(each is None or isinstance(each, e.KeyMismatch) for each in told), told
+        [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
+        [key] = [each for each in (KEY, OTHER_KEY, third) if each.id == recorded]
+        return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
 
-        async def holds(told: list[Any]) -> bool:
-            assert all(each is None or isinstance(each, e.KeyMismatch) for each in told), told
-            [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
-            [key] = [each for each in (KEY, OTHER_KEY, third) if each.id == recorded]
-            return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
-
-        return await broken_orders(store, lambda: [change(OTHER_KEY), change(third)], holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(store, lambda: [change(OTHER_KEY), change(third)], holds) == []
 
 
 @pytest.mark.requirement("handle.unique")
-def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
-    async def body(world: World) -> list[int]:
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.reserved.reserve(world.store, ["github"], NOON),
-                lambda: two.accounts.register("github"),
-            ]
+async def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
+    world = World()
 
-        def holds(told: list[Any]) -> bool:
-            taken, registered = told
-            return (taken == {}) == isinstance(registered, e.HandleTaken)
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.reserved.reserve(world.store, ["github"], NOON),
+            lambda: two.accounts.register("github"),
+        ]
 
-        return await broken_orders(world.store, actions, holds)
+    def holds(told: list[Any]) -> bool:
+        taken, registered = told
+        return (taken == {}) == isinstance(registered, e.HandleTaken)
 
-    in_world(body)
-
-
-def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> None:
-    async def body(world: World) -> list[int]:
-        [ann] = await world.people("ann")
-
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.accounts.change_handle(ann, "anna"),
-                lambda: two.accounts.change_handle(ann, "anne"),
-            ]
-
-        def holds(told: list[Any]) -> bool:
-            live = "SELECT handle FROM handles WHERE kind = 'live'"
-            return len(succeeded(told)) >= 1 and (
-                world.store.rows(live) == world.store.rows("SELECT handle FROM users")
-            )
-
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have() -> None:
-    async def body(world: World) -> list[int]:
-        [ann] = await world.people("ann")
+async def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> None:
+    world = World()
+    [ann] = await world.people("ann")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.accounts.set_profile(ann, display_name="Zoe"),
-                lambda: two.accounts.set_profile(ann, display_name="Quentin"),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.accounts.change_handle(ann, "anna"),
+            lambda: two.accounts.change_handle(ann, "anne"),
+        ]
 
-        async def holds(told: list[Any]) -> bool:
-            [[name]] = world.store.rows("SELECT display_name FROM users")
-            other = {"Zoe": "Quentin", "Quentin": "Zoe"}[name]
-            hub = world.hub()
-            found = [await hub.accounts.search(ann, text) for text in (name, other)]
-            return succeeded(told) == told and [len(each) for each in found] == [1, 0]
+    def holds(told: list[Any]) -> bool:
+        live = "SELECT handle FROM handles WHERE kind = 'live'"
+        return len(succeeded(told)) >= 1 and (
+            world.store.rows(live) == world.store.rows("SELECT handle FROM users")
+        )
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_of_two_invites_for_a_handle_one_is_open() -> None:
-    async def body(world: World) -> list[int]:
-        def actions() -> list[Action]:
-            return [lambda hub=hub: hub.accounts.invite_for("support") for hub in world.hubs()]  # type: ignore[misc]
+async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have() -> None:
+    world = World(row_locks=True)
+    [ann] = await world.people("ann")
 
-        def holds(told: list[Any]) -> bool:
-            return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM invites")) == 1
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.accounts.set_profile(ann, display_name="Zoe"),
+            lambda: two.accounts.set_profile(ann, display_name="Quentin"),
+        ]
 
-        return await broken_orders(world.store, actions, holds)
+    async def holds(told: list[Any]) -> bool:
+        [[name]] = world.store.rows("SELECT display_name FROM users")
+        other = {"Zoe": "Quentin", "Quentin": "Zoe"}[name]
+        hub = world.hub()
+        found = [await hub.accounts.search(ann, text) for text in (name, other)]
+        return succeeded(told) == told and [len(each) for each in found] == [1, 0]
 
-    in_world(body)
-
-
-def test_of_two_recoveries_one_token_is_left() -> None:
-    async def body(world: World) -> list[int]:
-        code = (await world.hub().accounts.register("ann")).recovery_code
-
-        def actions() -> list[Action]:
-            return [lambda hub=hub: hub.accounts.recover("ann", code) for hub in world.hubs()]  # type: ignore[misc]
-
-        def holds(told: list[Any]) -> bool:
-            return (
-                succeeded(told) == told and len(world.store.rows("SELECT 1 FROM credentials")) == 1
-            )
-
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
-    async def body(world: World) -> list[int]:
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.pins.judge("docs", [tool("read")]),
-                lambda: two.pins.judge("docs", [tool("read", description="Another.")]),
-            ]
+async def test_of_two_invites_for_a_handle_one_is_open() -> None:
+    world = World()
 
-        def holds(told: list[Any]) -> bool:
-            return sorted(each["read"].verdict for each in told) == ["changed", "new"]
+    def actions() -> list[Action]:
+        return [lambda hub=hub: hub.accounts.invite_for("support") for hub in world.hubs()]  # type: ignore[misc]
 
-        return await broken_orders(world.store, actions, holds)
+    def holds(told: list[Any]) -> bool:
+        return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM invites")) == 1
 
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
+async def test_of_two_recoveries_one_token_is_left() -> None:
+    world = World(row_locks=True)
+    code = (await world.hub().accounts.register("ann")).recovery_code
+
+    def actions() -> list[Action]:
+        return [lambda hub=hub: hub.accounts.recover("ann", code) for hub in world.hubs()]  # type: ignore[misc]
+
+    def holds(told: list[Any]) -> bool:
+        return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM credentials")) == 1
+
+    assert await broken_orders(world.store, actions, holds) == []
+
+
+async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
+    world = World()
+
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.pins.judge("docs", [tool("read")]),
+            lambda: two.pins.judge("docs", [tool("read", description="Another.")]),
+        ]
+
+    def holds(told: list[Any]) -> bool:
+        return sorted(each["read"].verdict for each in told) == ["changed", "new"]
+
+    assert await broken_orders(world.store, actions, holds) == []
+
+
+async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
     """Otherwise a change that is accepted at this moment would be held back as one of itself."""
+    world = World()
+    await world.hub().pins.judge("docs", [tool("read")])
+    await world.hub().pins.judge("docs", [tool("read", description="Another.")])
 
-    async def body(world: World) -> list[int]:
-        await world.hub().pins.judge("docs", [tool("read")])
-        await world.hub().pins.judge("docs", [tool("read", description="Another.")])
+    def actions() -> list[Action]:
+        one, two = world.hubs()
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
+        async def accept() -> None:
+            await one.pins.load()
+            await one.pins.accept("docs")
 
-            async def accept() -> None:
-                await one.pins.load()
-                await one.pins.accept("docs")
+        async def look() -> Any:
+            await two.pins.load()
+            return await two.pins.judge("docs", [tool("read", description="A third.")])
 
-            async def look() -> Any:
-                await two.pins.load()
-                return await two.pins.judge("docs", [tool("read", description="A third.")])
+        return [accept, look]
 
-            return [accept, look]
+    def holds(told: list[Any]) -> bool:
+        same = "SELECT 1 FROM pins WHERE changed_hash = hash"
+        return told[1]["read"].verdict == "changed" and world.none(same)
 
-        def holds(told: list[Any]) -> bool:
-            same = "SELECT 1 FROM pins WHERE changed_hash = hash"
-            return told[1]["read"].verdict == "changed" and world.none(same)
-
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
 async def with_mail(world: World, count: int = 2) -> list[Account]:
@@ -307,208 +273,186 @@ async def with_mail(world: World, count: int = 2) -> list[Account]:
 
 @pytest.mark.requirement("thread.unread-per-message")
 @pytest.mark.parametrize("whole", [False, True], ids=["messages", "thread"])
-def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) -> None:
-    async def body(world: World) -> list[int]:
-        _, bob = await with_mail(world)
-        [[thread]] = world.store.rows("SELECT id FROM threads")
+async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) -> None:
+    world = World()
+    _, bob = await with_mail(world)
+    [[thread]] = world.store.rows("SELECT id FROM threads")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.mark_delivered(bob, (1, 2)),
-                lambda: (
-                    two.mail.mark_read(bob, thread)
-                    if whole
-                    else two.mail.mark_delivered(bob, (1, 2))
-                ),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.mark_delivered(bob, (1, 2)),
+            lambda: (
+                two.mail.mark_read(bob, thread) if whole else two.mail.mark_delivered(bob, (1, 2))
+            ),
+        ]
 
-        return await broken_orders(world.store, actions, world.mail_holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, world.mail_holds) == []
 
 
 @pytest.mark.requirement("thread.unread-per-message")
-def test_what_comes_while_a_thread_is_marked_read_stays_counted() -> None:
-    async def body(world: World) -> list[int]:
-        ann, bob = await with_mail(world)
-        [[thread]] = world.store.rows("SELECT id FROM threads")
+async def test_what_comes_while_a_thread_is_marked_read_stays_counted() -> None:
+    world = World(row_locks=True)
+    ann, bob = await with_mail(world)
+    [[thread]] = world.store.rows("SELECT id FROM threads")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.mark_read(bob, thread),
-                lambda: two.mail.send(ann, "bob", body="another"),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.mark_read(bob, thread),
+            lambda: two.mail.send(ann, "bob", body="another"),
+        ]
 
-        return await broken_orders(world.store, actions, world.mail_holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, world.mail_holds) == []
 
 
-def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> None:
-    async def body(world: World) -> list[int]:
-        ann, bob = await world.people("ann", "bob")
+async def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> None:
+    world = World(row_locks=True)
+    ann, bob = await world.people("ann", "bob")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.send(ann, "bob", body="one"),
-                lambda: two.mail.send(bob, "ann", body="two"),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.send(ann, "bob", body="one"),
+            lambda: two.mail.send(bob, "ann", body="two"),
+        ]
 
-        def holds(told: list[Any]) -> bool:
-            threads = world.store.rows("SELECT id FROM threads")
-            return succeeded(told) == told and len(threads) == 1 and world.mail_holds(told)
+    def holds(told: list[Any]) -> bool:
+        threads = world.store.rows("SELECT id FROM threads")
+        return succeeded(told) == told and len(threads) == 1 and world.mail_holds(told)
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_a_message_goes_with_its_last_copy() -> None:
-    async def body(world: World) -> list[int]:
-        ann, bob = await with_mail(world, 1)
-        [[message]] = world.store.rows("SELECT id FROM messages")
+async def test_a_message_goes_with_its_last_copy() -> None:
+    world = World()
+    ann, bob = await with_mail(world, 1)
+    [[message]] = world.store.rows("SELECT id FROM messages")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.delete_message(ann, message),
-                lambda: two.mail.delete_message(bob, message),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.delete_message(ann, message),
+            lambda: two.mail.delete_message(bob, message),
+        ]
 
-        def holds(told: list[Any]) -> bool:
-            return world.none("SELECT 1 FROM messages") and world.mail_holds(told)
+    def holds(told: list[Any]) -> bool:
+        return world.none("SELECT 1 FROM messages") and world.mail_holds(told)
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
-def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool) -> None:
-    async def body(world: World) -> list[int]:
-        _, bob = await with_mail(world, 1)
-        [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
+async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool) -> None:
+    world = World()
+    _, bob = await with_mail(world, 1)
+    [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.delete_message(bob, message),
-                lambda: (
-                    two.mail.delete_thread(bob, thread)
-                    if whole
-                    else two.mail.delete_message(bob, message)
-                ),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.delete_message(bob, message),
+            lambda: (
+                two.mail.delete_thread(bob, thread)
+                if whole
+                else two.mail.delete_message(bob, message)
+            ),
+        ]
 
-        def holds(told: list[Any]) -> bool:
-            kept = world.store.rows("SELECT copies_left FROM messages")
-            return kept == [(1,)] and world.mail_holds(told)
+    def holds(told: list[Any]) -> bool:
+        kept = world.store.rows("SELECT copies_left FROM messages")
+        return kept == [(1,)] and world.mail_holds(told)
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_what_comes_while_the_last_message_is_removed_is_the_last() -> None:
-    async def body(world: World) -> list[int]:
-        ann, bob = await with_mail(world)
-        [[message]] = world.store.rows("SELECT id FROM messages WHERE seq = 2")
+async def test_what_comes_while_the_last_message_is_removed_is_the_last() -> None:
+    world = World(row_locks=True)
+    ann, bob = await with_mail(world)
+    [[message]] = world.store.rows("SELECT id FROM messages WHERE seq = 2")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.delete_message(bob, message),
-                lambda: two.mail.send(ann, "bob", body="another"),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.delete_message(bob, message),
+            lambda: two.mail.send(ann, "bob", body="another"),
+        ]
 
-        return await broken_orders(world.store, actions, world.mail_holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, world.mail_holds) == []
 
 
-def test_what_comes_while_a_thread_is_removed_brings_it_back() -> None:
-    async def body(world: World) -> list[int]:
-        ann, bob = await with_mail(world)
-        [[thread]] = world.store.rows("SELECT id FROM threads")
+async def test_what_comes_while_a_thread_is_removed_brings_it_back() -> None:
+    world = World(row_locks=True)
+    ann, bob = await with_mail(world)
+    [[thread]] = world.store.rows("SELECT id FROM threads")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.delete_thread(bob, thread),
-                lambda: two.mail.send(ann, "bob", body="another"),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.delete_thread(bob, thread),
+            lambda: two.mail.send(ann, "bob", body="another"),
+        ]
 
-        return await broken_orders(world.store, actions, world.mail_holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, world.mail_holds) == []
 
 
-def test_a_message_under_one_key_is_sent_once() -> None:
-    async def body(world: World) -> list[int]:
-        ann, _ = await world.people("ann", "bob")
+async def test_a_message_under_one_key_is_sent_once() -> None:
+    world = World(row_locks=True)
+    ann, _ = await world.people("ann", "bob")
 
-        def actions() -> list[Action]:
-            return [
-                lambda hub=hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")  # type: ignore[misc]
-                for hub in world.hubs()
-            ]
+    def actions() -> list[Action]:
+        return [
+            lambda hub=hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")  # type: ignore[misc]
+            for hub in world.hubs()
+        ]
 
-        def holds(told: list[Any]) -> bool:
-            same = len({each.message_id for each in succeeded(told)}) == 1
-            sent = world.store.rows("SELECT COUNT(*) FROM messages") == [(1,)]
-            return succeeded(told) == told and same and sent
+    def holds(told: list[Any]) -> bool:
+        same = len({each.message_id for each in succeeded(told)}) == 1
+        sent = world.store.rows("SELECT COUNT(*) FROM messages") == [(1,)]
+        return succeeded(told) == told and same and sent
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None:
-    async def body(world: World) -> list[int]:
-        _, bob = await with_mail(world)
-        [[thread]] = world.store.rows("SELECT id FROM threads")
+async def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None:
+    world = World()
+    _, bob = await with_mail(world)
+    [[thread]] = world.store.rows("SELECT id FROM threads")
 
-        def actions() -> list[Action]:
-            one, two = world.hubs()
-            return [
-                lambda: one.mail.delete_thread(bob, thread),
-                lambda: two.mail.archive(bob, thread),
-            ]
+    def actions() -> list[Action]:
+        one, two = world.hubs()
+        return [
+            lambda: one.mail.delete_thread(bob, thread),
+            lambda: two.mail.archive(bob, thread),
+        ]
 
-        def holds(told: list[Any]) -> bool:
-            return world.none("SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'")
+    def holds(told: list[Any]) -> bool:
+        return world.none("SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'")
 
-        return await broken_orders(world.store, actions, holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, actions, holds) == []
 
 
-def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
-    async def body(world: World) -> list[int]:
-        await world.people("ann")
-        settings = None
+async def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
+    world = World()
+    await world.people("ann")
+    settings = None
 
-        async def granting() -> Granting:
-            hub = world.hub()
-            rights = await HubRights.open(world.store, world.clock, hub.accounts, settings)
-            return Granting(rights, world.store, world.clock, hub.accounts)
+    async def granting() -> Granting:
+        hub = world.hub()
+        rights = await HubRights.open(world.store, world.clock, hub.accounts, settings)
+        return Granting(rights, world.store, world.clock, hub.accounts)
 
-        await (await granting()).grant("ann", ["mcp.request.tools/call:files:*"])
+    await (await granting()).grant("ann", ["mcp.request.tools/call:files:*"])
 
-        async def revoke() -> Any:
-            return await (await granting()).revoke("ann", ["mcp.request.tools/call:files:*"])
+    async def revoke() -> Any:
+        return await (await granting()).revoke("ann", ["mcp.request.tools/call:files:*"])
 
-        def holds(told: list[Any]) -> bool:
-            refused = [each for each in told if isinstance(each, e.CommandInvalid)]
-            lines = world.store.rows("SELECT 1 FROM audit WHERE action = 'hub.revoke'")
-            return len(succeeded(told)) == len(refused) == len(lines) == 1
+    def holds(told: list[Any]) -> bool:
+        refused = [each for each in told if isinstance(each, e.CommandInvalid)]
+        lines = world.store.rows("SELECT 1 FROM audit WHERE action = 'hub.revoke'")
+        return len(succeeded(told)) == len(refused) == len(lines) == 1
 
-        return await broken_orders(world.store, lambda: [revoke, revoke], holds)
-
-    in_world(body)
+    assert await broken_orders(world.store, lambda: [revoke, revoke], holds) == []
 
 
 async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, list[Account]]:
@@ -530,171 +474,153 @@ def units(world: World, *both: Unit[Any]) -> Callable[[], list[Action]]:
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
 @pytest.mark.parametrize("row_locks", [False, True], ids=["free", "locks"])
-def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool) -> None:
-    async def body(world: World) -> list[int]:
-        room, (_, bob) = await with_room(world)
-        await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
+async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool) -> None:
+    world = World(row_locks=row_locks)
+    room, (_, bob) = await with_room(world)
+    await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
 
-        async def meanwhile(tx: Tx) -> None:
-            if what == "join":
-                await queries_members.join(tx, room.id, bob.id)
-            elif what == "invite":
-                await queries_members.invite(tx, room.id, bob.id, banned=False)
-            else:
-                await queries_members.leave(tx, room.id, bob.id)
-
-        def holds(told: list[Any]) -> bool:
-            states = world.store.rows("SELECT state FROM room_members WHERE account_id = ?", bob.id)
-            return states == [("banned",)]
-
-        both = units(world, meanwhile, lambda tx: queries_members.expel(tx, room.id, bob.id))
-        return await broken_orders(world.store, both, holds)
-
-    in_world(body, row_locks=row_locks)
-
-
-def test_of_two_changes_of_a_room_none_is_lost() -> None:
-    async def body(world: World) -> list[int]:
-        room, _ = await with_room(world)
-
-        def change(**parts: Any) -> Unit[bool]:
-            async def unit(tx: Tx) -> bool:
-                known = await queries.room_by_id(tx, room.id)
-                assert known is not None
-                return await queries.update_room(tx, replace(known, **parts))
-
-            return unit
-
-        def holds(told: list[Any]) -> bool:
-            [kept] = world.store.rows("SELECT access, epoch, version FROM rooms")
-            expected = ("open" if told[0] else "invite", "e2" if told[1] else "e1", sum(told))
-            return any(told) and kept == expected
-
-        both = units(world, change(access="open"), change(epoch="e2"))
-        return await broken_orders(world.store, both, holds)
-
-    in_world(body)
-
-
-def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
-    async def body(world: World) -> list[int]:
-        room, (_, bob) = await with_room(world)
-        held = {bob.id: ("chat",)}
-
-        async def give(tx: Tx) -> None:
+    async def meanwhile(tx: Tx) -> None:
+        if what == "join":
             await queries_members.join(tx, room.id, bob.id)
+        elif what == "invite":
+            await queries_members.invite(tx, room.id, bob.id, banned=False)
+        else:
+            await queries_members.leave(tx, room.id, bob.id)
+
+    def holds(told: list[Any]) -> bool:
+        states = world.store.rows("SELECT state FROM room_members WHERE account_id = ?", bob.id)
+        return states == [("banned",)]
+
+    both = units(world, meanwhile, lambda tx: queries_members.expel(tx, room.id, bob.id))
+    assert await broken_orders(world.store, both, holds) == []
+
+
+async def test_of_two_changes_of_a_room_none_is_lost() -> None:
+    world = World()
+    room, _ = await with_room(world)
+
+    def change(**parts: Any) -> Unit[bool]:
+        async def unit(tx: Tx) -> bool:
             known = await queries.room_by_id(tx, room.id)
             assert known is not None
-            assert await queries.update_room(tx, replace(known, grants=held))
+            return await queries.update_room(tx, replace(known, **parts))
 
-        await world.store.write(give)
+        return unit
 
-        async def change(tx: Tx) -> bool:
-            known = await queries.room_by_id(tx, room.id)
-            assert known is not None
-            return await queries.update_room(tx, replace(known, epoch="e2"))
+    def holds(told: list[Any]) -> bool:
+        [kept] = world.store.rows("SELECT access, epoch, version FROM rooms")
+        expected = ("open" if told[0] else "invite", "e2" if told[1] else "e1", sum(told))
+        return any(told) and kept == expected
 
-        def holds(told: list[Any]) -> bool:
-            return world.store.rows("SELECT grants FROM rooms") == [("{}",)]
-
-        both = units(world, change, lambda tx: leave_all_rooms(tx, bob))
-        return await broken_orders(world.store, both, holds)
-
-    in_world(body)
+    both = units(world, change(access="open"), change(epoch="e2"))
+    assert await broken_orders(world.store, both, holds) == []
 
 
-def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
-    async def body(world: World) -> list[int]:
-        room, (ann, bob) = await with_room(world)
-        world.store.connection.execute("DELETE FROM room_members WHERE account_id = ?", (ann.id,))
+async def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
+    world = World()
+    room, (_, bob) = await with_room(world)
+    held = {bob.id: ("chat",)}
 
-        def holds(told: list[Any]) -> bool:
-            invited, removed = told
-            return (
-                bool(invited != removed) and len(world.store.rows("SELECT 1 FROM rooms")) == invited
-            )
+    async def give(tx: Tx) -> None:
+        await queries_members.join(tx, room.id, bob.id)
+        known = await queries.room_by_id(tx, room.id)
+        assert known is not None
+        assert await queries.update_room(tx, replace(known, grants=held))
 
-        both = units(
-            world,
-            lambda tx: queries_members.invite(tx, room.id, bob.id, banned=True),
-            lambda tx: queries.delete_if_deserted(tx, room.id),
-        )
-        return await broken_orders(world.store, both, holds)
+    await world.store.write(give)
 
-    in_world(body)
+    async def change(tx: Tx) -> bool:
+        known = await queries.room_by_id(tx, room.id)
+        assert known is not None
+        return await queries.update_room(tx, replace(known, epoch="e2"))
 
+    def holds(told: list[Any]) -> bool:
+        return world.store.rows("SELECT grants FROM rooms") == [("{}",)]
 
-def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
-    async def body(world: World) -> list[int]:
-        room, _ = await with_room(world)
-
-        def put(*names: str) -> Unit[None]:
-            return lambda tx: queries.put_backends(tx, room.id, names)
-
-        def holds(told: list[Any]) -> bool:
-            kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}
-            return told == [None, None] and kept >= {"files"} and kept <= {"files", "docs"}
-
-        return await broken_orders(
-            world.store, units(world, put("files"), put("files", "docs")), holds
-        )
-
-    in_world(body)
+    both = units(world, change, lambda tx: leave_all_rooms(tx, bob))
+    assert await broken_orders(world.store, both, holds) == []
 
 
-def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
-    async def body(world: World) -> list[int]:
-        _, (ann, _) = await with_room(world)
+async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
+    world = World()
+    room, (ann, bob) = await with_room(world)
+    world.store.connection.execute("DELETE FROM room_members WHERE account_id = ?", (ann.id,))
 
-        def make(name: str) -> Unit[bool]:
-            async def unit(tx: Tx) -> bool:
-                if not await may_own_another(tx, ann.id, 2):
-                    return False
-                room = await queries.insert_room(tx, record(name, created_by=ann.id))
-                assert room is not None
-                owner = Membership(room.id, ann.id, Role.OWNER, "member")
-                await queries_members.put_membership(tx, owner)
-                return True
+    def holds(told: list[Any]) -> bool:
+        invited, removed = told
+        return bool(invited != removed) and len(world.store.rows("SELECT 1 FROM rooms")) == invited
 
-            return unit
-
-        def holds(told: list[Any]) -> bool:
-            return sorted(told) == [False, True]
-
-        return await broken_orders(world.store, units(world, make("one"), make("two")), holds)
-
-    in_world(body, row_locks=True)
+    both = units(
+        world,
+        lambda tx: queries_members.invite(tx, room.id, bob.id, banned=True),
+        lambda tx: queries.delete_if_deserted(tx, room.id),
+    )
+    assert await broken_orders(world.store, both, holds) == []
 
 
-def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
+async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
+    world = World()
+    room, _ = await with_room(world)
+
+    def put(*names: str) -> Unit[None]:
+        return lambda tx: queries.put_backends(tx, room.id, names)
+
+    def holds(told: list[Any]) -> bool:
+        kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}
+        return told == [None, None] and kept >= {"files"} and kept <= {"files", "docs"}
+
+    assert (
+        await broken_orders(world.store, units(world, put("files"), put("files", "docs")), holds)
+    ) == []
+
+
+async def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
+    world = World(row_locks=True)
+    _, (ann, _) = await with_room(world)
+
+    def make(name: str) -> Unit[bool]:
+        async def unit(tx: Tx) -> bool:
+            if not await may_own_another(tx, ann.id, 2):
+                return False
+            room = await queries.insert_room(tx, record(name, created_by=ann.id))
+            assert room is not None
+            owner = Membership(room.id, ann.id, Role.OWNER, "member")
+            await queries_members.put_membership(tx, owner)
+            return True
+
+        return unit
+
+    def holds(told: list[Any]) -> bool:
+        return sorted(told) == [False, True]
+
+    assert await broken_orders(world.store, units(world, make("one"), make("two")), holds) == []
+
+
+async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(invitations, "MAX_GUESTS", 1)
+    world = World(row_locks=True)
+    room, (ann, _) = await with_room(world)
 
-    async def body(world: World) -> list[int]:
-        room, (ann, _) = await with_room(world)
+    def invite(name: str) -> Unit[Any]:
+        guest = invitations.new_guest(room.id, name, ann.id)
+        return lambda tx: invitations.do_invite(tx, guest, name, NOON)
 
-        def invite(name: str) -> Unit[Any]:
-            guest = invitations.new_guest(room.id, name, ann.id)
-            return lambda tx: invitations.do_invite(tx, guest, name, NOON)
+    def holds(told: list[Any]) -> bool:
+        refused = [each for each in told if isinstance(each, e.TooManyOpen)]
+        return len(succeeded(told)) == len(refused) == 1
 
-        def holds(told: list[Any]) -> bool:
-            refused = [each for each in told if isinstance(each, e.TooManyOpen)]
-            return len(succeeded(told)) == len(refused) == 1
-
-        return await broken_orders(world.store, units(world, invite("kim"), invite("lee")), holds)
-
-    in_world(body, row_locks=True)
+    assert await broken_orders(world.store, units(world, invite("kim"), invite("lee")), holds) == []
 
 
-def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:
-    async def body(world: World) -> list[int]:
-        def make(name: str) -> Unit[Any]:
-            return lambda tx: queries.insert_room(tx, record(name))
+async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:
+    world = World()
 
-        def holds(told: list[Any]) -> bool:
-            return len({each.id for each in told}) == 2
+    def make(name: str) -> Unit[Any]:
+        return lambda tx: queries.insert_room(tx, record(name))
 
-        return await broken_orders(world.store, units(world, make("one"), make("two")), holds)
+    def holds(told: list[Any]) -> bool:
+        return len({each.id for each in told}) == 2
 
-    in_world(body)
+    assert await broken_orders(world.store, units(world, make("one"), make("two")), holds) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 
 import pytest
@@ -41,31 +40,25 @@ class Plain:
 @pytest.mark.requirement(
     "transport.receive-envelope", "transport.send-envelope", "transport.current-context"
 )
-def test_a_plain_transport_carries_envelopes() -> None:
-    async def scenario() -> None:
-        plain = Plain()
-        carrier = with_context(plain, StoppedClock())
-        await carrier.send_envelope(MessageEnvelope.new(HELLO, TimingContext(0.0, 0.0)))
-        assert list(plain.carried) == [HELLO]
-        envelope = await carrier.receive_envelope()
-        assert envelope.message == HELLO
-        assert envelope.context.timing == TimingContext(1.0, 2.0)
-        assert envelope.context.transport is carrier.current_context()
-        assert carrier.current_context().transport_type is TransportType.UNKNOWN
-
-    asyncio.run(scenario())
+async def test_a_plain_transport_carries_envelopes() -> None:
+    plain = Plain()
+    carrier = with_context(plain, StoppedClock())
+    await carrier.send_envelope(MessageEnvelope.new(HELLO, TimingContext(0.0, 0.0)))
+    assert list(plain.carried) == [HELLO]
+    envelope = await carrier.receive_envelope()
+    assert envelope.message == HELLO
+    assert envelope.context.timing == TimingContext(1.0, 2.0)
+    assert envelope.context.transport is carrier.current_context()
+    assert carrier.current_context().transport_type is TransportType.UNKNOWN
 
 
-def test_the_context_it_is_given_is_on_every_message() -> None:
-    async def scenario() -> None:
-        context = TransportContext.stdio(4711)
-        carrier = ContextAdapter(Plain(), StoppedClock(), context)
-        await carrier.send(HELLO)
-        await carrier.send(HELLO)
-        assert (await carrier.receive_envelope()).context.transport is context
-        assert await carrier.receive() == HELLO
-
-    asyncio.run(scenario())
+async def test_the_context_it_is_given_is_on_every_message() -> None:
+    context = TransportContext.stdio(4711)
+    carrier = ContextAdapter(Plain(), StoppedClock(), context)
+    await carrier.send(HELLO)
+    await carrier.send(HELLO)
+    assert (await carrier.receive_envelope()).context.transport is context
+    assert await carrier.receive() == HELLO
 
 
 class Telling(Plain):

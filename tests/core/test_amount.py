@@ -104,7 +104,6 @@ def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatc
         decode_mcpx(raw, Limits(message_bytes=100, values=100))
 
 
-@pytest.mark.requirement("edge.values")
 def test_to_refuse_a_crafted_message_costs_a_fraction_of_reading_it() -> None:
     raw = json.dumps({f"{number:06x}": {} for number in range(300_000)}).encode()
 

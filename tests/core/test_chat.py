@@ -68,7 +68,6 @@ def test_a_body_with_text_and_a_known_format_is_chat(said: str | None) -> None:
     check_body({"text": "x", "format": said})
 
 
-@pytest.mark.requirement("chat.not-empty")
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
 def test_a_text_of_nothing_or_white_space_is_refused(text: str) -> None:
     with pytest.raises(e.PayloadInvalid, match="must not be empty"):

@@ -16,7 +16,6 @@ LEAVES = [c for c in CLASSES if not c.__subclasses__() or c in e.ERRORS.values()
 """Those that are raised: what has none below it, and what has a code all the same."""
 
 
-@pytest.mark.requirement("error.one-tree")
 def test_every_error_belongs_to_one_tree() -> None:
     assert all(issubclass(c, e.FolkmootError) for c in CLASSES)
 

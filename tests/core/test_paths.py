@@ -62,7 +62,6 @@ PIECES = st.sampled_from(
 PATHS = st.lists(PIECES, max_size=8).map("".join)
 
 
-@pytest.mark.requirement("capability.path-under")
 @pytest.mark.parametrize(
     ("folder", "value", "holds"),
     [
@@ -194,7 +193,6 @@ def test_a_path_is_in_a_folder_where_it_leads_there(
     assert constraint.matches({"path": value}, if_unclear=True) is (holds is not False)
 
 
-@pytest.mark.requirement("capability.path-under")
 @pytest.mark.parametrize(
     "folder",
     [
@@ -219,7 +217,6 @@ def test_a_folder_is_written_plainly(folder: str) -> None:
             Constraint({"path": {"under": under}})
 
 
-@pytest.mark.requirement("capability.path-under")
 @pytest.mark.parametrize(
     ("value", "allows", "denies"),
     [
@@ -277,7 +274,6 @@ def trimmed(value: str, space: str = " ") -> str:
     return "/".join(name.strip() for name in names)
 
 
-@pytest.mark.requirement("capability.path-under")
 @given(PATHS)
 def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
     if Folder("notes/").holds(value) is not True:
@@ -291,7 +287,6 @@ def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
         read = unquote(read)
 
 
-@pytest.mark.requirement("capability.path-under")
 @given(PATHS, st.sampled_from(["notes/", "/srv", "https://a.example/b"]))
 def test_no_spelling_of_something_denied_is_taken_for_something_else(
     value: str, folder: str
@@ -317,7 +312,6 @@ def test_a_place_is_the_same_when_it_is_written_plainly(value: str) -> None:
         assert Folder(plain).holds(value) is True
 
 
-@pytest.mark.requirement("capability.path-under")
 def test_rights_ask_where_a_path_leads() -> None:
     def call(path: str) -> dict[str, Any]:
         return {"params": {"arguments": {"path": path}}}
@@ -346,7 +340,6 @@ def test_rights_ask_where_a_path_leads() -> None:
         assert rights.allows(parse(kind), call(path)) is allowed, path
 
 
-@pytest.mark.requirement("capability.path-loose")
 @pytest.mark.parametrize(
     ("source", "members"),
     [

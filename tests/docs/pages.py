@@ -61,6 +61,6 @@ def anchor(heading: Token) -> str:
 
 @cache
 def pages() -> dict[str, Page]:
-    """Every page by its name: those at the top of the project and those in `docs`."""
-    paths = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    """Every page by its name: those at the top of the project, in `docs` and beside benchmarks."""
+    paths = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), ROOT / "benchmarks/README.md"]
     return {page.name: page for page in map(Page, sorted(paths))}

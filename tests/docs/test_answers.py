@@ -8,7 +8,6 @@ from typing import Any
 
 from docs.pages.answers import ANSWERS
 from folkmoot.operations import CATALOGUE
-from tests.harness import run
 from tests.mcp_harness import Person, meeting
 
 SCHEMA = {"type": "object", "properties": {"harbour": {"type": "string"}}}
@@ -70,43 +69,38 @@ async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     return given | {name: await alice.call(name, **rest[name]) for name in rest}
 
 
-def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
-    async def main() -> dict[str, Any]:
-        async with meeting(tmp_path) as there:
-            stranger = await there.stranger()
-            given = {"msg/register": await stranger.call("msg/register", handle="alice")}
-            code = given["msg/register"]["recovery_code"]
-            given["msg/recover"] = await stranger.call(
-                "msg/recover", handle="alice", recovery_code=code
-            )
-            alice = await there.returning(given["msg/recover"]["token"])
-            bob = await there.person("bob")
-            given["msg/send"] = sent = await alice.call("msg/send", to="bob", body="Hello")
-            given["msg/reply"] = await bob.call(
-                "msg/reply", message_id=sent["message_id"], body="Yes?"
-            )
-            await bob.call("msg/send", to="alice", body="Are you there?")
-            thread = {"thread_id": sent["thread_id"]}
-            bobs = {"handle": "bob"}
-            rest: dict[str, dict[str, Any]] = {
-                "msg/whoami": {}, "msg/digest": {}, "msg/open_inbox": {}, "msg/threads": {},
-                "msg/inbox": {}, "msg/thread": thread, "msg/mark_read": thread, "msg/star": thread,
-                "msg/mute": thread, "msg/archive": thread, "msg/add_contact": bobs,
-                "msg/contacts": {}, "msg/remove_contact": bobs, "msg/lookup": bobs,
-                "msg/search_users": {"query": "bob"}, "msg/block": bobs, "msg/blocks": {},
-                "msg/invite": {},
-                "msg/set_profile": {"bio": ""},
-                "folkmoot/tokens": {},
-                "folkmoot/find_tool": {"query": "look up a profile", "limit": 1},
-                "folkmoot/call_tool": {"name": "msg/whoami", "arguments": {}},
-                "msg/delete_message": {"message_id": sent["message_id"]},
-                "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
-                "msg/delete_account": {"confirm": "alice_v2"},
-            }  # fmt: skip
-            given |= await in_a_room(alice, bob)
-            return given | {name: await alice.call(name, **rest[name]) for name in rest}
-
-    given = run(main())
+async def test_every_tool_answers_as_its_example_does(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        stranger = await there.stranger()
+        given = {"msg/register": await stranger.call("msg/register", handle="alice")}
+        code = given["msg/register"]["recovery_code"]
+        given["msg/recover"] = await stranger.call(
+            "msg/recover", handle="alice", recovery_code=code
+        )
+        alice = await there.returning(given["msg/recover"]["token"])
+        bob = await there.person("bob")
+        given["msg/send"] = sent = await alice.call("msg/send", to="bob", body="Hello")
+        given["msg/reply"] = await bob.call("msg/reply", message_id=sent["message_id"], body="Yes?")
+        await bob.call("msg/send", to="alice", body="Are you there?")
+        thread = {"thread_id": sent["thread_id"]}
+        bobs = {"handle": "bob"}
+        rest: dict[str, dict[str, Any]] = {
+            "msg/whoami": {}, "msg/digest": {}, "msg/open_inbox": {}, "msg/threads": {},
+            "msg/inbox": {}, "msg/thread": thread, "msg/mark_read": thread, "msg/star": thread,
+            "msg/mute": thread, "msg/archive": thread, "msg/add_contact": bobs,
+            "msg/contacts": {}, "msg/remove_contact": bobs, "msg/lookup": bobs,
+            "msg/search_users": {"query": "bob"}, "msg/block": bobs, "msg/blocks": {},
+            "msg/invite": {},
+            "msg/set_profile": {"bio": ""},
+            "folkmoot/tokens": {},
+            "folkmoot/find_tool": {"query": "look up a profile", "limit": 1},
+            "folkmoot/call_tool": {"name": "msg/whoami", "arguments": {}},
+            "msg/delete_message": {"message_id": sent["message_id"]},
+            "msg/delete_thread": thread, "msg/change_handle": {"new_handle": "alice_v2"},
+            "msg/delete_account": {"confirm": "alice_v2"},
+        }  # fmt: skip
+        given |= await in_a_room(alice, bob)
+        given |= {name: await alice.call(name, **rest[name]) for name in rest}
     assert given.keys() == ANSWERS.keys() == {tool.name for tool in CATALOGUE.tools}
     assert {name: shape(answer) for name, answer in given.items()} == {
         name: shape(answer) for name, answer in ANSWERS.items()

@@ -41,7 +41,6 @@ def test_every_file_is_named_on_the_page(name: str) -> None:
     assert f"../../examples/cluster/{name}" in pages()[PAGE].links
 
 
-@pytest.mark.requirement("nodes.files")
 @pytest.mark.parametrize("name", FILES)
 def test_the_variables_of_a_file_exist(name: str) -> None:
     known = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
@@ -49,7 +48,6 @@ def test_the_variables_of_a_file_exist(name: str) -> None:
     assert found <= known
 
 
-@pytest.mark.requirement("nodes.files")
 def test_the_settings_and_variables_of_the_page_exist() -> None:
     known = {field.variable for field in FIELDS.values()} | set(FIELDS)
     said = pages()[PAGE].code
@@ -79,7 +77,6 @@ def test_a_settings_file_is_valid(text: str, tmp_path: Path) -> None:
     assert loaded.settings.public_url or loaded.gateway.backends
 
 
-@pytest.mark.requirement("nodes.files")
 def test_the_programs_that_the_files_start_exist() -> None:
     (unit,) = re.findall(
         r"^ExecStart=\S*/folkmoot (.*)$", text_of("folkmoot.service"), re.MULTILINE
@@ -92,8 +89,8 @@ def test_the_programs_that_the_files_start_exist() -> None:
 
 
 def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need() -> None:
-    assert f"/tmp/folkmoot-{__version__}-py3-none-any.whl[postgres,nats]" in text_of("Dockerfile")
-    assert f"folkmoot-{__version__}-py3-none-any.whl[postgres,nats]" in pages()[PAGE].text
+    assert f"/tmp/folkmoot-{__version__}-py3-none-any.whl[postgres]" in text_of("Dockerfile")
+    assert f"folkmoot-{__version__}-py3-none-any.whl[postgres]" in pages()[PAGE].text
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")

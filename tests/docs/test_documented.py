@@ -107,10 +107,9 @@ def test_every_decision_is_listed_under_its_number_and_title() -> None:
     files = sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
     assert index.links == files
     for file in files:
-        title = pages()[f"docs/decisions/{file}"].text.splitlines()[0]
-        number = int(file[:4])
-        assert title.startswith(f"# {number}. ")
-        assert f"{number}. [{title.removeprefix(f'# {number}. ')}]({file})" in index.text
+        title = pages()[f"docs/decisions/{file}"].text.splitlines()[0].removeprefix("# ")
+        assert title.startswith(f"{int(file[:4])}. ")
+        assert f"- [{title}]({file})\n" in index.text
 
 
 @pytest.mark.parametrize(

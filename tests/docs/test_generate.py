@@ -19,12 +19,13 @@ from tests.docs.pages import ROOT, pages
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the documentation, which is made there."""
     copy = shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.py*"))
-    for source in (client.PATH, generated_commands.PATH, schema.PATH, site.PATH):
+    for source in (client.PATH, generated_commands.PATH, schema.PATH, f"../{site.PATH}"):
         made = copy / source
         made.resolve().parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "docs" / source, made.resolve())
-    for name in site.TOP:
-        shutil.copy(ROOT / name, copy.parent / name)
+    (tmp_path / "benchmarks").mkdir()
+    for name in site.BESIDE:
+        shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.setattr(generate, "DOCS", copy)
     return copy
 

@@ -9,9 +9,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
+from docs.pages import site
 from folkmoot import __version__
 from tests.docs.pages import ROOT, pages
 
@@ -44,7 +46,7 @@ def shell(
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this project."""
+    """The wheel of this project, as `make wheel` builds it once the pages are made."""
     folder = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         [sys.executable, "-m", "flit_core.wheel", "--outdir", str(folder)],
@@ -68,6 +70,31 @@ def test_the_page_names_the_wheel_that_is_made(wheel: Path) -> None:
     assert wheel.is_file()
     text = pages()[PAGE].text
     assert set(re.findall(r"folkmoot-\d\S*?\.whl", text)) == {WHEEL}
+
+
+def copied(clone: Path) -> Path:
+    """What a new clone has that an installation needs, and nothing that was built in this one."""
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copy(path, clone)
+    built = shutil.ignore_patterns(Path(site.PATH).name, "__pycache__", "node_modules")
+    for name in ("app", "benchmarks", "docs", "examples", "src", "tests"):
+        shutil.copytree(ROOT / name, clone / name, ignore=built)
+    return clone
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("source", [".", "./dist/*.tar.gz"], ids=["clone", "sdist"])
+def test_a_wheel_that_pip_builds_has_the_documentation(source: str, tmp_path: Path) -> None:
+    clone = copied(tmp_path)
+    done = shell(
+        f"{sys.executable} -c 'from docs import packing; packing.build_sdist(\"dist\")' && "
+        f"{sys.executable} -m venv .venv && "
+        f".venv/bin/pip wheel --no-deps --wheel-dir made {source}",
+        clone,
+    )
+    installed(done)
+    assert site.PATH.removeprefix("src/") in ZipFile(clone / "made" / WHEEL).namelist()
 
 
 @pytest.mark.long
@@ -173,10 +200,8 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(
     clone, home = tmp_path / "clone", tmp_path / "home"
     home.mkdir()
     clone.mkdir()
+    copied(clone)
     locks = ("constraints.txt", "constraints-dev.txt")
-    for name in ("Makefile", "pyproject.toml", *locks, "README.md", "LICENSE", "src"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, clone / name)
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PIP_CONFIG_FILE": os.devnull}
     # Whom a network trusts is no setting of pip's, and only pip calls it so.
     if trusted := os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"):
@@ -193,5 +218,6 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(
         assert told[0].startswith(f"Installing the packages of {lock} into .venv with {installer}.")
         assert sum("msgspec" in line for line in told) >= (stamp == "run")
         assert "Installing" not in shell(make, clone, bare).stdout
+        assert (clone / site.PATH).is_file()
     if installer == "pip":
         assert f"pip {OLDEST_PIP}" in shell(".venv/bin/pip --version", clone, bare).stdout

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import ROOT
-from tests.harness import run
 from tests.mcp_harness import meeting
 
 PAGE = ROOT / "docs/operations/data-folder.md"
@@ -28,7 +27,7 @@ def commands() -> list[list[str]]:
 @pytest.mark.requirement("operator.socket")
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path) -> None:
+async def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path) -> None:
     data, backups = tmp_path / "data", tmp_path / "backups"
     backups.mkdir()
 
@@ -42,15 +41,12 @@ def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path) -> None:
         assert child.returncode == 0, err
         return out.decode()
 
-    async def main() -> None:
-        async with meeting(data) as there:
-            await there.people("alice")
-            status, accounts, granted, backup = [await typed(words) for words in commands()]
-            assert json.loads(status)["url"] == there.hub.base_url
-            assert json.loads(accounts) == {"people": [], "next": None}
-            assert json.loads(granted)["granted"] == ["mcp.request.tools/call:files:read_*"]
-            events = re.findall(r"^event: (\w+)$", backup, re.MULTILINE)
-            assert (set(events[:-1]), events[-1]) == ({"progress"}, "result")
-            assert (backups / "folkmoot.db").is_file()
-
-    run(main())
+    async with meeting(data) as there:
+        await there.people("alice")
+        status, accounts, granted, backup = [await typed(words) for words in commands()]
+        assert json.loads(status)["url"] == there.hub.base_url
+        assert json.loads(accounts) == {"people": [], "next": None}
+        assert json.loads(granted)["granted"] == ["mcp.request.tools/call:files:read_*"]
+        events = re.findall(r"^event: (\w+)$", backup, re.MULTILINE)
+        assert (set(events[:-1]), events[-1]) == ({"progress"}, "result")
+        assert (backups / "folkmoot.db").is_file()

@@ -7,24 +7,20 @@ from pathlib import Path
 
 from tests.docs.pages import pages
 from tests.docs.stage import Stage
-from tests.harness import run
 from tests.transports.rooms.support import town
 
 PAGE = "docs/reference/rooms.md"
 ROOM = "planning"
 
 
-def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path: Path) -> None:
-    async def main() -> int:
-        async with town(tmp_path) as there, AsyncExitStack() as stack:
-            ada = await there.person("ada")
-            bob = await there.person("bob")
-            files = await there.person("files", account_type="agent")
-            await there.room(ada, ROOM, capabilities=None)
-            tokens = {"ada": ada.token, "bob": bob.token, "files": files.token}
-            stage = Stage(there, ROOM, tokens, stack)
-            await stage.join("ada")
-            await stage.join("files")
-            return await stage.play(pages()[PAGE])
-
-    assert run(main()) >= 33
+async def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path: Path) -> None:
+    async with town(tmp_path) as there, AsyncExitStack() as stack:
+        ada = await there.person("ada")
+        bob = await there.person("bob")
+        files = await there.person("files", account_type="agent")
+        await there.room(ada, ROOM, capabilities=None)
+        tokens = {"ada": ada.token, "bob": bob.token, "files": files.token}
+        stage = Stage(there, ROOM, tokens, stack)
+        await stage.join("ada")
+        await stage.join("files")
+        assert await stage.play(pages()[PAGE]) >= 33

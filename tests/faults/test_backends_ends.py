@@ -16,7 +16,6 @@ import pytest
 
 from tests.conformance.node import node_or_skip
 from tests.faults.backends import flawed, is_there, trouble
-from tests.harness import run
 from tests.mcp_harness import until
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
@@ -106,12 +105,12 @@ def restartable() -> Iterator[Restartable]:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.restarted-backend")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
+@pytest.mark.timeout(250)
+async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
     era: str, tmp_path: Path
 ) -> None:
-    async def main(server: Restartable) -> None:
+    with restartable() as server:
         spec = backend("every", server.place)
         async with (
             fronted(tmp_path, spec, era=era) as there,
@@ -142,45 +141,34 @@ def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
             echoed = await client.call_tool("every_echo", {"message": "again"})
             assert echoed.content[0].text == "Echo: again"
 
-    with restartable() as server:
-        run(main(server), 250)
-
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.one-alone")
-def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(
+@pytest.mark.timeout(250)
+async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with trouble(tmp_path) as at:
-            process = await at.echo()
-            large = await at.call("huge", megabytes=16)
-            assert len(large["content"][0]["text"]) == 16_000_000
-            del large
-            too_large = await at.refused("huge", megabytes=20)
-            assert too_large["code"] == "backend_failed"
-            assert await at.echo() == process
-
-    run(main(), 250)
+    async with trouble(tmp_path) as at:
+        process = await at.echo()
+        large = await at.call("huge", megabytes=16)
+        assert len(large["content"][0]["text"]) == 16_000_000
+        del large
+        too_large = await at.refused("huge", megabytes=20)
+        assert too_large["code"] == "backend_failed"
+        assert await at.echo() == process
 
 
-@pytest.mark.requirement("gateway.one-alone")
-def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with trouble(tmp_path) as at:
-            processes = [await at.echo()]
-            waiting = asyncio.ensure_future(at.call("hang"))
-            await at.until_done("hang")
-            waiting.cancel()
-            await asyncio.wait([waiting])
-        assert not any(map(is_there, processes))
-
-    run(main())
+async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
+    async with trouble(tmp_path) as at:
+        processes = [await at.echo()]
+        waiting = asyncio.ensure_future(at.call("hang"))
+        await at.until_done("hang")
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert not any(map(is_there, processes))
 
 
 @pytest.mark.long
-@pytest.mark.requirement("gateway.one-alone")
-def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path) -> None:
+async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path) -> None:
     spec = flawed("flawed", tmp_path / "flawed")
     folder = tmp_path / "data"
     folder.mkdir()
@@ -196,19 +184,16 @@ def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path
         )
         return list(map(int, told.stdout.split()))
 
-    async def main() -> None:
-        with Process(folder) as hub:
+    with Process(folder) as hub:
 
-            async def has_started() -> bool:
-                return bool(children(hub.child.pid))
+        async def has_started() -> bool:
+            return bool(children(hub.child.pid))
 
-            await until(has_started)
-            started = children(hub.child.pid)
-            hub.child.kill()
+        await until(has_started)
+        started = children(hub.child.pid)
+        hub.child.kill()
 
-            async def all_gone() -> bool:
-                return not any(map(is_there, started))
+        async def all_gone() -> bool:
+            return not any(map(is_there, started))
 
-            await until(all_gone)
-
-    run(main())
+        await until(all_gone)

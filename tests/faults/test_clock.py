@@ -13,7 +13,7 @@ from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.settings import Settings
 from folkmoot.store import find_faults
-from tests.harness import ask, run
+from tests.harness import ask
 
 JUMPS = (-10.0, -86_400.0, +86_400.0 * 365, -86_400.0 * 365 * 60)
 
@@ -29,34 +29,30 @@ class Wall:
         return self._true() + self.moved
 
 
-def test_a_clock_that_jumps_disturbs_nothing(
+async def test_a_clock_that_jumps_disturbs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wall = Wall()
     monkeypatch.setattr(time, "time", wall)
     settings = msgspec.convert({"port": 0, "data": str(tmp_path / "data")}, Settings)
-
-    async def main() -> None:
-        made, identities = 0, set()
-        for jump in JUMPS:
-            async with Hub(settings).running() as hub:
-                identities.add((hub.store.identity.database_id, hub.store.identity.epoch))
-                port = int(hub.base_url.rpartition(":")[2])
-                uptimes = [(await ask(port, "/health")).json()["uptime"]]
-                wall.moved += jump
-                uptimes.append((await ask(port, "/health")).json()["uptime"])
-                assert 0 <= uptimes[0] <= uptimes[1] < 60
-                assert (await ask(port, "/health/ready")).status == 200
-                assert (await ask(port, "/metrics")).status == 200
-                target = tmp_path / f"{made}.db"
-                await asyncio.to_thread(
-                    ask_socket,
-                    tmp_path / "data/control.sock",
-                    "folkmoot/backup",
-                    {"path": str(target)},
-                )
-                assert await asyncio.to_thread(find_faults, target) == []
-                made += 1
-        assert len(identities) == 1
-
-    run(main())
+    made, identities = 0, set()
+    for jump in JUMPS:
+        async with Hub(settings).running() as hub:
+            identities.add((hub.store.identity.database_id, hub.store.identity.epoch))
+            port = int(hub.base_url.rpartition(":")[2])
+            uptimes = [(await ask(port, "/health")).json()["uptime"]]
+            wall.moved += jump
+            uptimes.append((await ask(port, "/health")).json()["uptime"])
+            assert 0 <= uptimes[0] <= uptimes[1] < 60
+            assert (await ask(port, "/health/ready")).status == 200
+            assert (await ask(port, "/metrics")).status == 200
+            target = tmp_path / f"{made}.db"
+            await asyncio.to_thread(
+                ask_socket,
+                tmp_path / "data/control.sock",
+                "folkmoot/backup",
+                {"path": str(target)},
+            )
+            assert await asyncio.to_thread(find_faults, target) == []
+            made += 1
+    assert len(identities) == 1

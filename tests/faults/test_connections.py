@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from folkmoot.cli.operator import ask_socket
 from folkmoot.transports import bodies, protocol
-from tests.harness import ask, read_answer, run, serving
+from tests.harness import ask, read_answer, serving
 from tests.process import Process
 
 RESET = struct.pack("ii", 1, 0)
@@ -79,75 +79,62 @@ async def honest(port: int) -> AsyncIterator[Callable[[], Awaitable[int]]]:
     ],
     ids=["nothing", "path", "value", "headers"],
 )
-def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(
+async def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, start: bytes, drop: bytes
 ) -> None:
-    async def main() -> None:
-        async with serving(max_connections=100) as hub, honest(hub.port) as look:
-            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
-            dripping = asyncio.gather(*(drip(hub.port, start, drop) for _ in range(50)))
-            while not dripping.done():
-                assert await look() == 200
-            assert set(await dripping) == {b""}
-
-    run(main())
+    async with serving(max_connections=100) as hub, honest(hub.port) as look:
+        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
+        dripping = asyncio.gather(*(drip(hub.port, start, drop) for _ in range(50)))
+        while not dripping.done():
+            assert await look() == 200
+        assert set(await dripping) == {b""}
 
 
-def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
+async def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        async with (
-            serving(ROUTES, max_connections=100, max_body_bytes=1_000_000) as hub,
-            honest(hub.port) as look,
-        ):
-            monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
-            monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.2)
-            dripping = asyncio.gather(*(drip(hub.port, BODY_HEAD) for _ in range(50)))
-            while not dripping.done():
-                assert await look() == 200
-            # Whoever still sends when the hub closes may lose its last words.
-            assert {said.split()[1] for said in await dripping if said} <= {b"408"}
-
-    run(main())
+    async with (
+        serving(ROUTES, max_connections=100, max_body_bytes=1_000_000) as hub,
+        honest(hub.port) as look,
+    ):
+        monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
+        monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.2)
+        dripping = asyncio.gather(*(drip(hub.port, BODY_HEAD) for _ in range(50)))
+        while not dripping.done():
+            assert await look() == 200
+        # Whoever still sends when the hub closes may lose its last words.
+        assert {said.split()[1] for said in await dripping if said} <= {b"408"}
 
 
-def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_comes_slowly_but_steadily_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 1)
-
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            head = b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 400\r\n\r\n"
-            for part in (head + b"x" * 40, *[b"x" * 40] * 9):
-                writer.write(part)
-                await asyncio.sleep(0.25)
-            assert (await read_answer(reader)).text == "400"
-            writer.close()
-
-    run(main())
+    async with serving(ROUTES) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        head = b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 400\r\n\r\n"
+        for part in (head + b"x" * 40, *[b"x" * 40] * 9):
+            writer.write(part)
+            await asyncio.sleep(0.25)
+        assert (await read_answer(reader)).text == "400"
+        writer.close()
 
 
-def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(
+async def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-
-    async def main() -> str:
-        async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
-            for _ in range(50):
-                _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                writer.write(BODY_HEAD + b"x" * 1000)
-                await writer.drain()
-                connection = writer.get_extra_info("socket")
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                writer.close()
-            while "in_flight 0.0" not in (text := exposition(hub.metrics)):
-                await ask(hub.port)
-            return text
-
-    text = run(main())
+    async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
+        for _ in range(50):
+            _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(BODY_HEAD + b"x" * 1000)
+            await writer.drain()
+            connection = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            writer.close()
+        while "in_flight 0.0" not in (text := exposition(hub.metrics)):
+            await ask(hub.port)
     assert 'requests_total{method="POST",route="/count",status="499"} 50.0' in text
     assert [record for record in caplog.records if record.exc_info] == []
 
@@ -178,10 +165,9 @@ def descriptors(pid: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> None:
+async def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> None:
     limit = 300
-
-    async def main(hub: Process) -> None:
+    with Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS=str(limit)) as hub:
         before = descriptors(hub.child.pid)
         idle = Idle()
         await idle.open(hub.port, limit + 1)
@@ -197,15 +183,12 @@ def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path) -> No
             with suppress(OSError, asyncio.IncompleteReadError):
                 await ask(hub.port)
         assert (await ask(hub.port, "/health/ready")).status == 200
-
-    with Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS=str(limit)) as hub:
-        run(main(hub))
         hub.stop()
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
-def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path) -> None:
-    async def main(hub: Process) -> None:
+async def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path) -> None:
+    with Process(tmp_path) as hub:
         before = resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE)
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
         idle = Idle()
@@ -224,9 +207,6 @@ def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path)
         writer.close()
         assert (await asking)["pid"] == hub.child.pid
         assert (await ask(hub.port, "/health/ready")).status == 200
-
-    with Process(tmp_path) as hub:
-        run(main(hub))
         hub.stop()
 
 

@@ -138,7 +138,6 @@ STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot
 
 
 @pytest.mark.long
-@pytest.mark.requirement("error.no-traceback")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_during_the_start_ends_it_in_good_order(
     tmp_path: Path, number: signal.Signals

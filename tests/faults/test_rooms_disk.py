@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.store import find_faults
 from tests.faults.talkers import Gathering
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.process import Process
 
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -34,12 +34,11 @@ class Full:
 
 
 @pytest.mark.requirement("room.commit-failure", "room.resume")
-def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_space(
+async def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_space(
     tmp_path: Path,
 ) -> None:
     people = Gathering()
-
-    async def main(hub: Process) -> None:
+    with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         disk = Full(hub, tmp_path)
         await people.begin(hub.port)
         for _ in range(ROUNDS):
@@ -50,9 +49,6 @@ def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_spac
             disk.clear()
         await people.settle(hub.port)
         await people.check(hub.port)
-
-    with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
-        run(main(hub))
         output = hub.stop()
     assert "a room could not store a message" in output
     assert {code for talker in people.talkers for code in talker.codes} == {1011}

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from folkmoot.core.closecodes import CloseCode
-from tests.harness import run
 from tests.interaction.room_client import Seat, Square, address, chat, square
 from tests.transports.websocket.support import (
     BINARY,
@@ -127,88 +126,77 @@ async def came_and_went(witness: Seat, name: str) -> None:
 
 
 @pytest.mark.requirement("wire.strict")
-def test_what_is_no_text_message_ends_its_connection_and_no_other(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "mallory")
-            await there.room("ann", durable=False)
-            async with there.seat("ann") as ann:
-                await ann.news()
-                for what, (frames, code) in CLOSED.items():
-                    async with raw(there, "mallory") as mallory:
-                        mallory.send(*frames)
-                        assert await code_of(mallory) == code, what
-                        await came_and_went(ann, "mallory")
-
-    run(main())
+async def test_what_is_no_text_message_ends_its_connection_and_no_other(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "mallory")
+        await there.room("ann", durable=False)
+        async with there.seat("ann") as ann:
+            await ann.news()
+            for what, (frames, code) in CLOSED.items():
+                async with raw(there, "mallory") as mallory:
+                    mallory.send(*frames)
+                    assert await code_of(mallory) == code, what
+                    await came_and_went(ann, "mallory")
 
 
 @pytest.mark.requirement("wire.strict", "wire.refusal-to-sender")
-def test_what_is_text_and_no_message_is_refused_and_the_connection_goes_on(
+async def test_what_is_text_and_no_message_is_refused_and_the_connection_goes_on(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "mallory")
-            await there.room("ann", durable=False, capabilities=["*"])
-            async with there.seat("ann") as ann, there.seat("mallory") as mallory:
-                await ann.news()
-                await mallory.news()
-                for what, text in BOMBS.items():
-                    await mallory.send(text)
-                    told = await mallory.hear()
-                    assert told["kind"] == "system.error", what
-                    assert len(json.dumps(told)) < 2000, what
-                assert [one["payload"] for one in await ann.news()] == [{"text": "mark"}]
-                fits = BOMBS["just one too deep"].replace(b'{"a":' * 64, b'{"a":' * 63)
-                await mallory.send(fits.replace(b"}" * 65, b"}" * 64))
-                assert "seq" in await mallory.kind("a.b")
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "mallory")
+        await there.room("ann", durable=False, capabilities=["*"])
+        async with there.seat("ann") as ann, there.seat("mallory") as mallory:
+            await ann.news()
+            await mallory.news()
+            for what, text in BOMBS.items():
+                await mallory.send(text)
+                told = await mallory.hear()
+                assert told["kind"] == "system.error", what
+                assert len(json.dumps(told)) < 2000, what
+            assert [one["payload"] for one in await ann.news()] == [{"text": "mark"}]
+            fits = BOMBS["just one too deep"].replace(b'{"a":' * 64, b'{"a":' * 63)
+            await mallory.send(fits.replace(b"}" * 65, b"}" * 64))
+            assert "seq" in await mallory.kind("a.b")
 
 
 @pytest.mark.requirement("wire.strict")
-def test_a_message_in_fragments_with_pings_between_them_is_one_message(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann", durable=False)
-            whole = of_size(MIB).replace(b"xxx", "\u20ac".encode(), 1)
-            async with there.seat("ann") as ann, raw(there, "bob") as bob:
-                # Cut where it falls, also amid a character.
-                for fragment in parts(whole, 1 + len(whole) // 30_011):
-                    bob.send(fragment, frame(b"?", PING))
-                told = await ann.kind("chat.message")
-                assert told["payload"] == json.loads(whole)["payload"]
-
-    run(main())
+async def test_a_message_in_fragments_with_pings_between_them_is_one_message(
+    tmp_path: Path,
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann", durable=False)
+        whole = of_size(MIB).replace(b"xxx", "\u20ac".encode(), 1)
+        async with there.seat("ann") as ann, raw(there, "bob") as bob:
+            # Cut where it falls, also amid a character.
+            for fragment in parts(whole, 1 + len(whole) // 30_011):
+                bob.send(fragment, frame(b"?", PING))
+            told = await ann.kind("chat.message")
+            assert told["payload"] == json.loads(whole)["payload"]
 
 
 @pytest.mark.requirement("room.presence")
 @pytest.mark.parametrize("how", ["half closed", "reset", "amid a frame", "amid a message"])
-def test_whoever_vanishes_is_gone_for_the_room_as_well(tmp_path: Path, how: str) -> None:
+async def test_whoever_vanishes_is_gone_for_the_room_as_well(tmp_path: Path, how: str) -> None:
     unfinished = {
         "amid a frame": frame(HELLO)[:20],
         "amid a message": frame(HELLO[:20], TEXT, fin=False),
     }
-
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "mallory")
-            await there.room("ann", durable=False)
-            async with there.seat("ann") as ann:
-                await ann.news()
-                async with raw(there, "mallory") as mallory:
-                    mallory.send(unfinished.get(how, b""))
-                    await mallory.writer.drain()
-                    if how == "half closed":
-                        mallory.writer.write_eof()
-                    elif how == "reset":
-                        handle = mallory.writer.get_extra_info("socket")
-                        handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                        mallory.writer.close()
-                    else:
-                        mallory.writer.close()
-                    await came_and_went(ann, "mallory")
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "mallory")
+        await there.room("ann", durable=False)
+        async with there.seat("ann") as ann:
+            await ann.news()
+            async with raw(there, "mallory") as mallory:
+                mallory.send(unfinished.get(how, b""))
+                await mallory.writer.drain()
+                if how == "half closed":
+                    mallory.writer.write_eof()
+                elif how == "reset":
+                    handle = mallory.writer.get_extra_info("socket")
+                    handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                    mallory.writer.close()
+                else:
+                    mallory.writer.close()
+                await came_and_went(ann, "mallory")

@@ -36,7 +36,7 @@ LOADED = (
     "folkmoot.bridge.keys",
     "folkmoot.bridge.serve",
     "folkmoot.export",
-    "folkmoot.names.lint.runner",
+    "folkmoot.names.listing",
     "folkmoot.offline",
     "folkmoot.relay.caller",
     "folkmoot.relay.play",

@@ -55,7 +55,6 @@ def test_a_cost_that_grows_with_the_square_of_the_input_is_found() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("hub.under-attack")
 def test_no_input_costs_a_hub_more_than_its_size_explains() -> None:
     costs = run(40, 20261117)
     assert len(costs) > 40

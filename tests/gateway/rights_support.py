@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from folkmoot.core.kinds import parse
 from folkmoot.gateway.grants import Granting, GrantViews
 from folkmoot.gateway.rights import HubRights
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
-from tests.accounts.support import World, run
+from tests.accounts.support import World, world
 
 CALL = "mcp.request.tools/call"
 READ_FILES = f"{CALL}:files:read_*"
@@ -55,11 +56,8 @@ class Office:
         return (await self.accounts.register(handle, invite_code=code)).account
 
 
-def office(
-    body: Callable[[Office], Awaitable[None]], folder: Path, settings: GatewaySpec | None = None
-) -> None:
-    async def main(here: World) -> None:
+@asynccontextmanager
+async def office(folder: Path, settings: GatewaySpec | None = None) -> AsyncIterator[Office]:
+    async with world(folder) as here:
         rights = await HubRights.open(here.store, here.clock, here.accounts, settings)
-        await body(Office(here, rights))
-
-    run(main, folder)
+        yield Office(here, rights)

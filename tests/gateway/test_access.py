@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from folkmoot.core.capability import capability
 from folkmoot.gateway.access import Access, access, access_to
 from folkmoot.gateway.configured_rights import HeldRight, Origin
@@ -25,7 +23,6 @@ def why(found: Access) -> list[str]:
     return [reason.why for reason in found.reasons]
 
 
-@pytest.mark.requirement("console.access")
 def test_a_grant_of_a_group_is_the_reason_that_is_told() -> None:
     team = held("group", "files:read", "msg/*", name="team")
     found = access(team, "files", ROWS)
@@ -36,7 +33,6 @@ def test_a_grant_of_a_group_is_the_reason_that_is_told() -> None:
     assert (other.may, why(other)) == ("none", [])
 
 
-@pytest.mark.requirement("console.access")
 def test_a_deny_outweighs_every_grant_and_is_the_reason_then() -> None:
     given = [*held("everyone", "files:*", name="files"), *held("granted", "!files:write")]
     found = access(given, "files", ROWS)
@@ -47,7 +43,6 @@ def test_a_deny_outweighs_every_grant_and_is_the_reason_then() -> None:
     assert (refused.may, why(refused)) == ("none", ["denied by an operator"])
 
 
-@pytest.mark.requirement("console.access")
 def test_a_grant_for_some_arguments_alone_allows_some() -> None:
     source = {
         "kind": "mcp.request.tools/call:files:read",
@@ -58,7 +53,6 @@ def test_a_grant_for_some_arguments_alone_allows_some() -> None:
     assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
 
 
-@pytest.mark.requirement("console.access")
 def test_whoever_holds_nothing_of_a_server_may_not_use_it() -> None:
     found = access(held("default", "msg/*", "room/*"), "files", ROWS)
     assert (found.may, found.tools, found.reasons) == ("none", 0, [])

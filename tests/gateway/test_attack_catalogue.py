@@ -13,7 +13,7 @@ from folkmoot.gateway import listing
 from folkmoot.gateway.search import Search, own_tool
 from folkmoot.relay.upstream.watching import EVERY_SECONDS, Watch
 from tests.gateway.scripted import Scripted, behind, tool
-from tests.harness import reached, run
+from tests.harness import reached
 
 EVERYTHING = Rights(["mcp.*"])
 
@@ -25,20 +25,17 @@ def wordy(number: int) -> dict[str, Any]:
     return tool(f"t{number}", properties=properties)
 
 
-def test_reading_many_tools_to_find_them_holds_nobody_up(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as there:
-            await there.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
-            reading = asyncio.ensure_future(there.gateway.search.ready())
-            turns = 0
-            while not reading.done():
-                await asyncio.sleep(0)
-                turns += 1
-            assert turns > 20
-            found = there.gateway.search.find("word1", lambda _: True)
-            assert len(found) == 10
-
-    run(main())
+async def test_reading_many_tools_to_find_them_holds_nobody_up(tmp_path: Path) -> None:
+    async with behind(tmp_path) as there:
+        await there.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
+        reading = asyncio.ensure_future(there.gateway.search.ready())
+        turns = 0
+        while not reading.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 20
+        found = there.gateway.search.find("word1", lambda _: True)
+        assert len(found) == 10
 
 
 def test_only_so_much_of_one_tool_is_read() -> None:
@@ -48,36 +45,30 @@ def test_only_so_much_of_one_tool_is_read() -> None:
     assert not search.find("word59", lambda _: True)
 
 
-def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
+async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as there:
-            resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
-            await there.has(Scripted("demo"), resources=resources)
-            listings = there.gateway.listings
-            monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 600_000)
-            first = listings.resources(EVERYTHING)
-            for _ in range(3):
-                listings.resources(Rights(["mcp.*"]))
-            assert listings.resources(EVERYTHING) is not first
-            assert listings._size <= 600_000
-
-    run(main())
+    async with behind(tmp_path) as there:
+        resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
+        await there.has(Scripted("demo"), resources=resources)
+        listings = there.gateway.listings
+        monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 600_000)
+        first = listings.resources(EVERYTHING)
+        for _ in range(3):
+            listings.resources(Rights(["mcp.*"]))
+        assert listings.resources(EVERYTHING) is not first
+        assert listings._size <= 600_000
 
 
-def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
-    async def main() -> None:
-        told: list[int] = []
-        loop, watch = asyncio.get_running_loop(), Watch()
-        watch.tellers.append(lambda: told.append(1))
-        began = loop.time()
-        for _ in range(1_000):
-            watch.tell()
-        assert len(told) <= 1 + (loop.time() - began) / EVERY_SECONDS
-        # The last change is never left out.
-        before = len(told)
+async def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
+    told: list[int] = []
+    loop, watch = asyncio.get_running_loop(), Watch()
+    watch.tellers.append(lambda: told.append(1))
+    began = loop.time()
+    for _ in range(1_000):
         watch.tell()
-        await reached(lambda: len(told) > before)
-
-    run(main())
+    assert len(told) <= 1 + (loop.time() - began) / EVERY_SECONDS
+    # The last change is never left out.
+    before = len(told)
+    watch.tell()
+    await reached(lambda: len(told) > before)

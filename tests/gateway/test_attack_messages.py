@@ -21,7 +21,6 @@ from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import BackendSpec
 from tests.gateway.scripted import turn
-from tests.harness import run
 
 if TYPE_CHECKING:
     from starlette.types import Message
@@ -44,80 +43,69 @@ for line in sys.stdin:
 """
 
 
-def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
+async def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
     spec = BackendSpec(name="demo", namespace="demo", command=(sys.executable, "-c", SERVER))
-
-    async def main() -> None:
-        connecting = Connecting(spec, SystemClock(), {})
-        async with BackendConversation.opened(connecting.link, seconds=30) as conversation:
-            for name in ("values", "digits", "bytes"):
-                with pytest.raises(Unanswered) as refused:
-                    await conversation.request(
-                        UpstreamRequest(method="tools/call", params={"name": name}), seconds=30
-                    )
-                assert isinstance(refused.value.why, e.ServerAnswerInvalid)
-                assert not refused.value.gone
-            # It is not the length alone that costs; but of what nobody asked for, much may wait.
-            heard: list[Notification] = []
-            answer = await conversation.request(
-                UpstreamRequest(
-                    method="tools/call",
-                    params={"name": "text"},
-                    log_level="debug",
-                    tell=heard.append,
-                ),
-                seconds=30,
-            )
-            assert len(members_of(answer.result)["a"]) == 1_200_000
-            assert [members_of(each.params).get("data") for each in heard] == ["short"]
-
-    run(main())
+    connecting = Connecting(spec, SystemClock(), {})
+    async with BackendConversation.opened(connecting.link, seconds=30) as conversation:
+        for name in ("values", "digits", "bytes"):
+            with pytest.raises(Unanswered) as refused:
+                await conversation.request(
+                    UpstreamRequest(method="tools/call", params={"name": name}), seconds=30
+                )
+            assert isinstance(refused.value.why, e.ServerAnswerInvalid)
+            assert not refused.value.gone
+        # It is not the length alone that costs; but of what nobody asked for, much may wait.
+        heard: list[Notification] = []
+        answer = await conversation.request(
+            UpstreamRequest(
+                method="tools/call",
+                params={"name": "text"},
+                log_level="debug",
+                tell=heard.append,
+            ),
+            seconds=30,
+        )
+        assert len(members_of(answer.result)["a"]) == 1_200_000
+        assert [members_of(each.params).get("data") for each in heard] == ["short"]
 
 
 @pytest.mark.parametrize(("byte", "count"), [(b"x", 40_000_000), (b",", 500_000)])
-def test_a_server_that_writes_what_is_long_to_read_waits(
+async def test_a_server_that_writes_what_is_long_to_read_waits(
     byte: bytes, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "LONGEST_PAUSE", 0.05)
     raw = byte * count
-
-    async def main() -> None:
-        loop, reading = asyncio.get_running_loop(), requests.Pace()
-        # On a busy machine time has passed already, which counts for it.
-        for _ in range(5):
-            reading.spend(raw)
-        began = loop.time()
-        await reading.keep()
-        assert loop.time() - began > 0.03
-
-    run(main())
+    loop, reading = asyncio.get_running_loop(), requests.Pace()
+    # On a busy machine time has passed already, which counts for it.
+    for _ in range(5):
+        reading.spend(raw)
+    began = loop.time()
+    await reading.keep()
+    assert loop.time() - began > 0.03
 
 
-def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> None:
-    async def main() -> None:
-        written: list[bytes] = []
-        reading = asyncio.Event()
+async def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> None:
+    written: list[bytes] = []
+    reading = asyncio.Event()
 
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                await reading.wait()
-                written.append(message["body"])
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            await reading.wait()
+            written.append(message["body"])
 
-        async with asyncio.TaskGroup() as tasks:
-            reply = HttpReply(send, tasks)
-            reply.say({"data": "first"}, Weight.LOG)
-            await turn()
-            for number in range(100):
-                reply.say({"number": number, "data": "x" * 100_000}, Weight.LOG)
-            reply.say({"data": "x" * 2_000_000}, Weight.LOG)
-            reply.say({"question": "Go on?"}, Weight.QUESTION)
-            reading.set()
-            await reply.answer({"answer": True})
-        told = b"".join(written)
-        assert b"first" in told
-        assert b'"number":99' in told
-        assert b"question" in told
-        assert b"answer" in told
-        assert len(told) < 1_200_000
-
-    run(main())
+    async with asyncio.TaskGroup() as tasks:
+        reply = HttpReply(send, tasks)
+        reply.say({"data": "first"}, Weight.LOG)
+        await turn()
+        for number in range(100):
+            reply.say({"number": number, "data": "x" * 100_000}, Weight.LOG)
+        reply.say({"data": "x" * 2_000_000}, Weight.LOG)
+        reply.say({"question": "Go on?"}, Weight.QUESTION)
+        reading.set()
+        await reply.answer({"answer": True})
+    told = b"".join(written)
+    assert b"first" in told
+    assert b'"number":99' in told
+    assert b"question" in told
+    assert b"answer" in told
+    assert len(told) < 1_200_000

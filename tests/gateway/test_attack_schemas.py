@@ -10,10 +10,9 @@ import pytest
 
 from folkmoot.jsonschemas import Schema
 from tests.gateway.scripted import Scripted, behind
-from tests.harness import run
 
 
-def test_a_schema_is_compiled_in_a_thread_and_once(
+async def test_a_schema_is_compiled_in_a_thread_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     properties = {f"p{number}": {"pattern": f"^a{number}$"} for number in range(100)}
@@ -25,16 +24,12 @@ def test_a_schema_is_compiled_in_a_thread_and_once(
         prepare(schema)
 
     monkeypatch.setattr(Schema, "_compile", noted)
-
-    async def main() -> None:
-        async with behind(tmp_path) as there:
-            listed = {"name": "it", "inputSchema": {"type": "object", "properties": properties}}
-            await there.has(Scripted("demo"), tools=(listed,))
-            calls = [there.call("demo:it", {"p7": "b"}) for _ in range(5)]
-            for answer in await asyncio.gather(*calls):
-                assert answer["isError"] is True
-                assert "does not match" in answer["content"][0]["text"]
-        assert len(threads) == 1
-        assert threads[0] is not threading.main_thread()
-
-    run(main())
+    async with behind(tmp_path) as there:
+        listed = {"name": "it", "inputSchema": {"type": "object", "properties": properties}}
+        await there.has(Scripted("demo"), tools=(listed,))
+        calls = [there.call("demo:it", {"p7": "b"}) for _ in range(5)]
+        for answer in await asyncio.gather(*calls):
+            assert answer["isError"] is True
+            assert "does not match" in answer["content"][0]["text"]
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()

@@ -8,23 +8,19 @@ import pytest
 from msgspec.structs import replace
 
 from folkmoot.core import errors as e
-from tests.harness import run
 from tests.relay.upstream.scripted import call, running, spec
 
 
-def test_nobody_takes_all_that_a_backend_can_do() -> None:
-    async def main() -> None:
-        async with running(spec(most_calls=8)) as there:
-            backend = there.backend
-            hangs, echo = replace(call("hang"), person="ann"), replace(call("echo"), person="bob")
-            waiting = [asyncio.ensure_future(backend.request(hangs)) for _ in range(7)]
-            await asyncio.sleep(0)
-            with pytest.raises(e.BackendBusy, match="too many open requests"):
-                await backend.request(replace(echo, person="ann"))
-            assert (await backend.request(echo)).result["content"] == []
-            for each in waiting:
-                each.cancel()
-            await asyncio.wait(waiting)
-            assert (await backend.request(replace(echo, person="ann"))).result["content"] == []
-
-    run(main())
+async def test_nobody_takes_all_that_a_backend_can_do() -> None:
+    async with running(spec(most_calls=8)) as there:
+        backend = there.backend
+        hangs, echo = replace(call("hang"), person="ann"), replace(call("echo"), person="bob")
+        waiting = [asyncio.ensure_future(backend.request(hangs)) for _ in range(7)]
+        await asyncio.sleep(0)
+        with pytest.raises(e.BackendBusy, match="too many open requests"):
+            await backend.request(replace(echo, person="ann"))
+        assert (await backend.request(echo)).result["content"] == []
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        assert (await backend.request(replace(echo, person="ann"))).result["content"] == []

@@ -73,7 +73,6 @@ def test_a_deny_holds_for_what_a_uri_means_with_its_escapes_read(uri: str, denie
     assert (hidden_deny(rights, kind) is not None) is denied
 
 
-@pytest.mark.requirement("uri.meaning-denied")
 @pytest.mark.parametrize(
     ("uri", "denied"),
     [
@@ -96,7 +95,6 @@ def test_a_deny_holds_for_a_uri_with_doubled_slashes(uri: str, denied: bool) -> 
     assert (hidden_deny(rights, kind) is not None) is denied
 
 
-@pytest.mark.requirement("uri.meaning-denied")
 @pytest.mark.parametrize(
     "uri", ["files://x/diary/", "files://x/diary?", "files://x/diary#top", "files://x/diary//?a=b"]
 )

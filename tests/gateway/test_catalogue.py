@@ -25,7 +25,6 @@ from tests.gateway.support import (
     tool,
     tools,
 )
-from tests.harness import run
 
 NAMESPACES = st.sampled_from(["docs", "doc", "docs1", "mail", "abcdefghijklmnopqrst"])
 NAMES = st.builds(
@@ -111,7 +110,6 @@ def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path: Path) -> No
     assert before.tool("mail:read_file") is not None
 
 
-@pytest.mark.requirement("gateway.down-backend")
 def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path: Path) -> None:
     catalogue = catalogue_of(
         tmp_path, {"docs": "It is away.", "new": "Not yet."}, docs=OFFER, mail=OFFER
@@ -134,7 +132,6 @@ def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path) -> None:
         assert catalogue.resource(nobodys) is None
 
 
-@pytest.mark.requirement("gateway.titles")
 def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path: Path) -> None:
     offer = Inventory(
         tools=(
@@ -156,23 +153,20 @@ def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path:
     assert [entry.repeatable for entry in (read, look, found["docs:undo"])] == [False, True, True]
 
 
-def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with pinning(tmp_path) as (pins, _):
-            await make_part("docs", tools("read", "write"), pins)
-            changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
-            catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
-            read = catalogue.tools["docs:read"]
-            assert read.quarantined
-            assert read.definition["description"] == "Does read."
-            assert [row.key for row in catalogue.rows("tools")] == ["docs:write"]
-            assert any("docs:read" in fault for fault in catalogue.faults["docs"])
-            await pins.accept("docs", "read")
-            catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
-            assert catalogue.tools["docs:read"].definition["description"] == "Other."
-            assert not catalogue.faults
-
-    run(body())
+async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(tmp_path: Path) -> None:
+    async with pinning(tmp_path) as (pins, _):
+        await make_part("docs", tools("read", "write"), pins)
+        changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
+        catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+        read = catalogue.tools["docs:read"]
+        assert read.quarantined
+        assert read.definition["description"] == "Does read."
+        assert [row.key for row in catalogue.rows("tools")] == ["docs:write"]
+        assert any("docs:read" in fault for fault in catalogue.faults["docs"])
+        await pins.accept("docs", "read")
+        catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+        assert catalogue.tools["docs:read"].definition["description"] == "Other."
+        assert not catalogue.faults
 
 
 def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path) -> None:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.core.ports import Tx
 from tests.gateway.rights_support import CALL, FILES, READ_FILES, Office, office, spec
 
 KIND = f"{CALL}:files:read_file"
-
-pytestmark = pytest.mark.requirement("nodes.doubt")
 
 
 def doubt(hub: Office) -> None:
@@ -38,10 +34,10 @@ async def revoke_elsewhere(hub: Office, account_id: str) -> None:
     await hub.here.store.write(unit)
 
 
-def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(
+async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(
     tmp_path: Path,
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         registered = await hub.accounts.register("gina")
         gina = registered.account
 
@@ -59,11 +55,9 @@ def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(
         doubt(hub)
         assert not await may()
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         token = (await hub.accounts.register("gina")).token
         store = hub.here.store
 
@@ -79,11 +73,9 @@ def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(tmp_path: Path)
         assert await hub.accounts.authenticate(token) is not None
         assert await hub.accounts.authenticate(token) is None
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         registered = await hub.accounts.register("gina")
         store = hub.here.store
         doubt(hub)
@@ -100,11 +92,11 @@ def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(tmp_path: 
         assert store.after_read is None
         assert hub.may(registered.account, KIND) == [True]
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina = (await hub.accounts.register("gina")).account
         store = hub.here.store
 
@@ -116,5 +108,3 @@ def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(tmp_pa
         hub.rights = await hub.again(spec(FILES))
         assert store.after_read is None
         assert hub.may(gina, KIND) == [True]
-
-    office(body, tmp_path, spec(FILES))

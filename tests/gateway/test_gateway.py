@@ -11,90 +11,77 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
 from tests.gateway.scripted import ALL, Scripted, behind, tool
-from tests.harness import run
 
 
 def names(hub: object) -> list[str]:
     return [row.key for row in hub.gateway.catalogue.rows("tools")]  # type: ignore[attr-defined]
 
 
-def test_what_each_backend_offers_is_listed_together_and_changes_are_told(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as hub:
-            changes: list[tuple[str, set[str]]] = []
-            hub.store.bus.listen(
-                "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
-            )
-            await hub.has(Scripted("files"), tools=(tool("read"),))
-            await hub.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
-            assert names(hub) == ["files:read", "github:star"]
-            github = ("backend.github", {"tools", "prompts"})
-            assert changes == [("backend.files", {"tools"}), github]
-            await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
-            assert len(changes) == 2, "the same again is no change"
-            hub.gateway.detach("github")
-            assert names(hub) == ["files:read"]
-            assert changes[2:] == [github]
-
-    run(main())
-
-
-@pytest.mark.requirement("gateway.down-backend")
-def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
+async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as hub:
-            await hub.has(Scripted("files"), tools=(tool("read"),))
-            hub.gateway.lost("files", "It ended.")
-            assert names(hub) == []
-            listed = bytes(hub.gateway.listings.tools(ALL, "safe"))
-            assert b'"folkmoot/absent":{"files":"It ended."}' in listed
-            await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
-            assert names(hub) == ["files:read"]
-
-    run(main())
-
-
-def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as hub:
-            backend = Scripted("files")
-            hub.gateway.attach(backend)
-            many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(hub.gateway.arrived("files", many))
-                await asyncio.sleep(0)
-                hub.gateway.detach("files")
-            assert names(hub) == []
-            await hub.gateway.arrived("files", many)
-            assert names(hub) == []
-
-    run(main())
+    async with behind(tmp_path) as hub:
+        changes: list[tuple[str, set[str]]] = []
+        hub.store.bus.listen(
+            "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
+        )
+        await hub.has(Scripted("files"), tools=(tool("read"),))
+        await hub.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
+        assert names(hub) == ["files:read", "github:star"]
+        github = ("backend.github", {"tools", "prompts"})
+        assert changes == [("backend.files", {"tools"}), github]
+        await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
+        assert len(changes) == 2, "the same again is no change"
+        hub.gateway.detach("github")
+        assert names(hub) == ["files:read"]
+        assert changes[2:] == [github]
 
 
-def test_nothing_is_accepted_of_a_backend_that_is_not_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as hub:
-            with pytest.raises(e.BackendUnknown):
-                await hub.gateway.accept("nobody")
+async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    async with behind(tmp_path) as hub:
+        await hub.has(Scripted("files"), tools=(tool("read"),))
+        hub.gateway.lost("files", "It ended.")
+        assert names(hub) == []
+        listed = bytes(hub.gateway.listings.tools(ALL, "safe"))
+        assert b'"folkmoot/absent":{"files":"It ended."}' in listed
+        await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
+        assert names(hub) == ["files:read"]
 
-    run(main())
+
+async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(
+    tmp_path: Path,
+) -> None:
+    async with behind(tmp_path) as hub:
+        backend = Scripted("files")
+        hub.gateway.attach(backend)
+        many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(hub.gateway.arrived("files", many))
+            await asyncio.sleep(0)
+            hub.gateway.detach("files")
+        assert names(hub) == []
+        await hub.gateway.arrived("files", many)
+        assert names(hub) == []
+
+
+async def test_nothing_is_accepted_of_a_backend_that_is_not_there(tmp_path: Path) -> None:
+    async with behind(tmp_path) as hub:
+        with pytest.raises(e.BackendUnknown):
+            await hub.gateway.accept("nobody")
 
 
 @pytest.mark.requirement("gateway.collision-refused")
-def test_what_cannot_be_shown_is_in_the_log_once(
+async def test_what_cannot_be_shown_is_in_the_log_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as hub:
-            with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
-                colliding = tool("readFile"), tool("read_file")
-                await hub.has(Scripted("files"), tools=colliding)
-                await hub.gateway.arrived("files", Inventory(tools=colliding))
-                assert names(hub) == []
-
-    run(main())
+    async with behind(tmp_path) as hub:
+        with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
+            colliding = tool("readFile"), tool("read_file")
+            await hub.has(Scripted("files"), tools=colliding)
+            await hub.gateway.arrived("files", Inventory(tools=colliding))
+            assert names(hub) == []
     (line,) = caplog.records
     (fault,) = line.faults  # type: ignore[attr-defined]
     assert "'readFile'" in fault

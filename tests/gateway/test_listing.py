@@ -191,7 +191,6 @@ def test_tools_for_apps_alone_are_listed_to_clients_that_show_apps(tmp_path: Pat
     assert shown[-1]["_meta"]["ui"]["resourceUri"] == "ui://docs/view"
 
 
-@pytest.mark.requirement("gateway.down-backend")
 def test_a_list_says_which_backends_are_missing_and_why(tmp_path: Path) -> None:
     away = {"docs": "It does not answer.", "mail": "It has not been reached yet."}
     catalogue = catalogue_of(tmp_path, away, docs=tools("read"), files=tools("read"))

@@ -77,7 +77,6 @@ def test_in_a_room_uris_are_canonical() -> None:
     assert told["content"][1]["resource"]["uri"] == "docs://file///a.txt"
 
 
-@pytest.mark.requirement("gateway.valid-results")
 @pytest.mark.parametrize(
     ("method", "result", "fault"),
     [

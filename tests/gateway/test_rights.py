@@ -30,21 +30,19 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
-    Office,
     office,
     spec,
 )
-from tests.harness import run
 from tests.rooms.machine.playbook import SETTINGS, Play, call, grant, read, says
 
 GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
 
 
 @pytest.mark.requirement("capability.default-hub")
-def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
+async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES, SEARCH)) as hub:
         alice = await hub.here.join("alice")
         robot = (await hub.accounts.register("robot", account_type="agent")).account
         principal, rights = hub.rights.of(alice)
@@ -86,20 +84,16 @@ def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
         assert hub.may(alice, *allowed) == [True] * len(allowed)
         assert hub.may(alice, *denied) == [False] * len(denied)
 
-    office(body, tmp_path, spec(FILES, SEARCH))
 
-
-def test_whoever_has_no_account_may_make_one_or_get_one_back(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_whoever_has_no_account_may_make_one_or_get_one_back(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(SEARCH)) as hub:
         assert hub.rights.of(None)[0] is NOBODY
         kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
         assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
 
-    office(body, tmp_path, spec(SEARCH))
-
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path) -> None:
+async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path) -> None:
     settings = spec(
         FILES,
         GITHUB,
@@ -112,8 +106,7 @@ def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: 
             "ivy": ({"kind": f"{CALL}:files:read_file", "payload": PATH},),
         },
     )
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, settings) as hub:
         people = [await hub.invited(name) for name in ("gina", "harry", "ivy")]
         gina, harry, ivy = people
         kinds = [f"{CALL}:{tool}" for tool in ("github:create_issue", "github:delete_branch",
@@ -126,14 +119,13 @@ def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: 
         assert rights.allows(reading, {"params": {"arguments": {"path": "notes/a"}}})
         assert not rights.allows(reading, {"params": {"arguments": {"path": "secret"}}})
 
-    office(body, tmp_path, settings)
-
 
 PATH = {"params": {"arguments": {"path": "notes/*"}}}
 
 
-def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) -> None:
+    grants = {"gina": (READ_FILES, f"{CALL}:a"), "harry": (f"{CALL}:a", READ_FILES)}
+    async with office(tmp_path, spec(FILES, grants=grants)) as hub:
         gina, harry = [await hub.invited(name) for name in ("gina", "harry")]
         alice = await hub.here.join("alice")
         assert hub.rights.of(gina)[1] is hub.rights.of(harry)[1]
@@ -143,26 +135,20 @@ def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) 
         assert hub.rights.of(other)[0].name == "other", "what is kept is for one handle"
         assert hub.rights.of(other)[1] is hub.rights.of(alice)[1]
 
-    grants = {"gina": (READ_FILES, f"{CALL}:a"), "harry": (f"{CALL}:a", READ_FILES)}
-    office(body, tmp_path, spec(FILES, grants=grants))
 
-
-def test_no_more_accounts_are_kept_ready_than_fit(
+async def test_no_more_accounts_are_kept_ready_than_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path) as hub:
         people = [await hub.here.join(f"person{number}") for number in range(8)]
         for account in people * 2:
             assert hub.may(account, f"{CALL}:msg/send") == [True]
             assert len(hub.here.accounts.authentication.known.rights) <= 3
 
-    office(body, tmp_path)
 
-
-def test_other_settings_hold_from_the_next_call_on_and_are_told(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_other_settings_hold_from_the_next_call_on_and_are_told(tmp_path: Path) -> None:
+    async with office(tmp_path) as hub:
         gina = await hub.here.join("gina")
         told: list[str] = []
         hub.here.store.bus.listen(">", lambda event: told.append(event.subject))
@@ -174,18 +160,15 @@ def test_other_settings_hold_from_the_next_call_on_and_are_told(tmp_path: Path) 
         assert hub.may(gina, kind) == [False]
         assert told == ["settings", "settings"]
 
-    office(body, tmp_path)
 
-
-def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
+async def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES))
     bad: dict[str, Any] = {
         "grants.gina: At most 4,096": {"grants": {"gina": many}},
         "nobody can be @files": {"grants": {"files": (READ_FILES,)}},
         "nobody can be @system": {"groups": {"ops": ("system",)}},
     }
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, GINAS) as hub:
         gina = await hub.invited("gina")
         for sentence, tables in bad.items():
             with pytest.raises(e.SettingsError, match=sentence):
@@ -193,13 +176,12 @@ def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
         assert hub.may(gina, f"{CALL}:files:read_file") == [True]
         assert hub.accounts.reserved.awaited == {"gina"}
 
-    office(body, tmp_path, GINAS)
 
-
-def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(tmp_path: Path) -> None:
+async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(
+    tmp_path: Path,
+) -> None:
     kind = f"{CALL}:files:read_file"
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, GINAS) as hub:
         gina = await hub.invited("gina")
         assert hub.may(gina, kind) == [True]
         changed = (await hub.accounts.change_handle(gina, "gina2")).account
@@ -214,13 +196,10 @@ def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(tmp_path:
         assert hub.may(await hub.invited("gina"), kind) == [True]
         assert hub.may(changed, kind) == [False]
 
-    office(body, tmp_path, GINAS)
 
-
-def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) -> None:
+async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) -> None:
     kind = f"{CALL}:files:read_file"
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, GINAS) as hub:
         gina = await hub.invited("gina")
         await hub.granting.grant("gina", ["github:*"])
         mallory = await hub.here.join("mallory")
@@ -235,15 +214,12 @@ def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) ->
         assert hub.may(again, kind, f"{CALL}:github:x") == [True, False]
         assert hub.rights.granted == {}
 
-    office(body, tmp_path, GINAS)
 
-
-def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
+async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
     tmp_path: Path,
 ) -> None:
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES - len(DEFAULTS)))
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path) as hub:
         gina = await hub.here.join("gina")
         await hub.granting.grant("gina", ["!msg/send"])
         await hub.rights.configure(spec(FILES, grants={"gina": many}))
@@ -251,12 +227,10 @@ def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
         await hub.granting.revoke("gina", [], everything=True)
         assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [True, True]
 
-    office(body, tmp_path)
-
 
 @pytest.mark.requirement("gateway.reserved-names", "handle.shares-names")
-def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: Path) -> None:
+    async with office(tmp_path) as hub:
         alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
         await hub.accounts.change_handle(alice, "ally")
         await hub.accounts.delete(bob)
@@ -276,11 +250,9 @@ def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: 
         await hub.rights.configure(spec())
         await hub.accounts.register("gitlab")
 
-    office(body, tmp_path)
 
-
-def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None:
+    async with office(tmp_path) as hub:
         for number in range(6):
             name = f"gina{number}"
             settings = spec(FILES, grants={name: (READ_FILES,)})
@@ -291,8 +263,6 @@ def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None
                 assert isinstance(ended[0], e.InviteRequired)
             else:
                 assert hub.may(ended[0].account, f"{CALL}:files:read_file") == [True]
-
-    office(body, tmp_path)
 
 
 class Performed:
@@ -320,7 +290,7 @@ SAME = [
 
 @pytest.mark.requirement("policy.same-code-everywhere")
 @pytest.mark.parametrize("patterns", SAME, ids=str)
-def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
+async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
     play = Play(SETTINGS, "alice", "bob", "files")
     play._take(says("alice", grant("bob", *patterns))(play))
     play.waiting.clear()
@@ -330,18 +300,15 @@ def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -
     told = read(effect.data)
     in_room = told["payload"] if told["kind"] == "system.error" else {}
 
-    async def main() -> dict[str, Any]:
-        pipeline = Pipeline.to(Performed())
-        request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
-        envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
-        rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
-        try:
-            await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
-        except e.PolicyError as error:
-            return {"error": error.code, "message": error.message, **error.data}
-        return {}
-
-    at_hub = run(main())
+    pipeline = Pipeline.to(Performed())
+    request = Request(id=1, method="tools/call", params=asked["payload"]["params"])
+    envelope = MessageEnvelope.new(request, TimingContext(0.0, 0.0))
+    rights = Rights([*DEFAULT_RIGHTS[Role.MEMBER], *patterns])
+    at_hub: dict[str, Any] = {}
+    try:
+        await pipeline.run(envelope, Principal("account-bob", "bob"), rights)
+    except e.PolicyError as error:
+        at_hub = {"error": error.code, "message": error.message, **error.data}
     assert at_hub == {name: in_room.get(name) for name in at_hub}
     assert bool(at_hub) == bool(in_room)
 

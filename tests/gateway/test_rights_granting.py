@@ -28,7 +28,6 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
-    Office,
     office,
     spec,
 )
@@ -38,10 +37,10 @@ KIND = f"{CALL}:files:read_file"
 MAKES = "'folkmoot invite --for harry'"
 
 
-def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
+async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
     tmp_path: Path,
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
         told: list[str] = []
         hub.here.store.bus.listen("grants.*", lambda event: told.append(event.subject))
@@ -63,11 +62,9 @@ def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_rev
         assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == []
         assert set(told) == {f"grants.{gina.id}"}
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina = await hub.here.join("gina")
         made = await hub.granting.grant("gina", ["files"])
         assert (len(made.granted), made.warnings) == (5, [])
@@ -80,11 +77,9 @@ def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(tmp_path: Pat
         # What is no backend's name is a pattern, as it is written.
         assert (await hub.granting.grant("gina", ["github"])).granted == ["github"]
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(SEARCH)) as hub:
         robot = (await hub.accounts.register("robot", account_type="agent")).account
         await hub.granting.grant("robot", ["!msg/send", "!search:*"])
         kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
@@ -92,10 +87,8 @@ def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) 
         await hub.granting.grant("robot", ["*"])
         assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
 
-    office(body, tmp_path, spec(SEARCH))
 
-
-def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
+async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
     refused: dict[str, tuple[type[e.FolkmootError], str, tuple[str, ...]]] = {
         "nobody": (e.UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
         "a b": (e.UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
@@ -111,8 +104,7 @@ def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) ->
             ("files:*", "system.welcome"),
         ),
     }
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES, grants={"harry": (READ_FILES,)})) as hub:
         gina = await hub.here.join("gina")
         await hub.accounts.change_handle(gina, "gina2")
         for handle, (error, sentence, patterns) in refused.items():
@@ -120,8 +112,6 @@ def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) ->
                 await hub.granting.grant(handle, patterns)
             assert told.value.message == sentence
         assert hub.rights.granted == {}
-
-    office(body, tmp_path, spec(FILES, grants={"harry": (READ_FILES,)}))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +169,7 @@ def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
+async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
     tmp_path: Path,
 ) -> None:
     cut = "files_" + "a" * 49 + "_01234567"
@@ -195,8 +185,7 @@ def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_
             "mcp.request.resources/read:files://demo//x"
         ),
     }
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina = await hub.here.join("gina")
         granting = Granting(
             hub.rights, hub.here.store, hub.clock, hub.accounts, canonical=names.get
@@ -209,24 +198,21 @@ def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_
         gone = await granting.revoke("gina", list(spelled))
         assert gone.revoked == list(spelled.values())
 
-    office(body, tmp_path, spec(FILES))
-
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tmp_path: Path) -> None:
+async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(
+    tmp_path: Path,
+) -> None:
     read = "mcp.request.resources/read"
     given = (f"{read}:files://file/-/-/srv/*", {"kind": f"!{read}:files://file/-/-/srv/a"})
-
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES, grants={"gina": given})) as hub:
         gina = await hub.invited("gina")
         kinds = [f"{read}:files://file///srv/{name}" for name in ("a", "b")]
         assert hub.may(gina, *kinds) == [False, True]
 
-    office(body, tmp_path, spec(FILES, grants={"gina": given}))
 
-
-def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(FILES, GITHUB)) as hub:
         await hub.here.join("gina")
         made = await hub.granting.grant(
             "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
@@ -239,10 +225,8 @@ def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
             "chat.* matches nothing that this hub offers.",
         ]
 
-    office(body, tmp_path, spec(FILES, GITHUB))
 
-
-def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
+async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
     tmp_path: Path,
 ) -> None:
     reasons = {
@@ -251,8 +235,11 @@ def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
         f"{CALL}:search:*": "because the backend search is for everyone; deny it to take it away",
         f"{CALL}:msg/*": "as every account does; deny it to take it away",
     }
-
-    async def body(hub: Office) -> None:
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina",)},
+        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    async with office(tmp_path, spec(FILES, GITHUB, SEARCH, **tables)) as hub:
         gina = await hub.invited("gina")
         await hub.granting.grant("gina", ["files:write_file"])
         for pattern, reason in reasons.items():
@@ -263,17 +250,11 @@ def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
             await hub.granting.revoke("gina", ["files:delete_file"])
         assert hub.may(gina, f"{CALL}:files:write_file") == [True]
 
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina",)},
-        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    office(body, tmp_path, spec(FILES, GITHUB, SEARCH, **tables))
 
-
-def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
+async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path) as hub:
         gina = await hub.here.join("gina")
         many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
         with pytest.raises(e.TooManyCapabilities, match="@gina: At most 4,096"):
@@ -284,11 +265,9 @@ def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
             await hub.granting.grant("gina", many[3:4])
         assert len(hub.rights.granted[gina.id]) == 3
 
-    office(body, tmp_path)
 
-
-def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(tmp_path: Path) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina, gate = await hub.here.join("gina"), Gate()
         hub.here.store.in_unit = gate
         async with asyncio.TaskGroup() as tasks:
@@ -300,13 +279,11 @@ def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(tmp_path: Path) 
         assert await hub.here.rows("SELECT pattern FROM hub_grants") == [(f"{CALL}:files:*",)]
         assert hub.may(gina, f"{CALL}:files:x") == [True]
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
+async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         gina = await hub.here.join("gina")
         with caplog.at_level(logging.INFO, "folkmoot.audit"):
             await hub.granting.grant("gina", ["files:*"])
@@ -325,11 +302,13 @@ def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
         ]
         assert code not in caplog.text
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina",)},
+        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    async with office(tmp_path, spec(FILES, GITHUB, SEARCH, **tables)) as hub:
         waiting = await hub.views.person("gina")
         assert (waiting.account, waiting.held[-1].name) == (None, "ops")
         gina = await hub.invited("gina")
@@ -353,19 +332,16 @@ def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path)
         later = await hub.views.person("gina2")
         assert later.held == shown.held
 
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina",)},
-        "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    office(body, tmp_path, spec(FILES, GITHUB, SEARCH, **tables))
 
-
-def test_the_table_of_everyone_comes_in_pages(
+async def test_the_table_of_everyone_comes_in_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grants, "MAX_GRANTS_PAGE", 2)
-
-    async def body(hub: Office) -> None:
+    tables: dict[str, Any] = {
+        "groups": {"ops": ("gina", "harry")},
+        "grants": {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
+    }
+    async with office(tmp_path, spec(FILES, GITHUB, **tables)) as hub:
         gina, _, zoe = [await hub.invited(name) for name in ("gina", "harry", "zoe")]
         await hub.granting.grant("zoe", ["files:*", "!msg/send"])
         await hub.accounts.change_handle(gina, "anna")
@@ -386,18 +362,11 @@ def test_the_table_of_everyone_comes_in_pages(
         await hub.accounts.delete(zoe)
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
 
-    tables: dict[str, Any] = {
-        "groups": {"ops": ("gina", "harry")},
-        "grants": {"ivy": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
-    }
-    office(body, tmp_path, spec(FILES, GITHUB, **tables))
 
-
-@pytest.mark.requirement("nodes.revocation")
-def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
+async def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
     tmp_path: Path,
 ) -> None:
-    async def body(hub: Office) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         made = await hub.accounts.register("gina")
         gina, bus = made.account, hub.here.store.bus
         await hub.granting.grant("gina", [READ_FILES])
@@ -421,11 +390,11 @@ def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
         assert await hub.accounts.authenticate(made.token) == gina
         assert hub.may(gina, read) == [True]
 
-    office(body, tmp_path, spec(FILES))
 
-
-def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(tmp_path: Path) -> None:
-    async def body(hub: Office) -> None:
+async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
+    tmp_path: Path,
+) -> None:
+    async with office(tmp_path, spec(FILES)) as hub:
         made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
         for each in made[:4]:
             await hub.granting.grant(each.account.handle, [READ_FILES])
@@ -449,5 +418,3 @@ def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(tmp_pa
         assert reads == len(made)
         for number, each in enumerate(made):
             assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]
-
-    office(body, tmp_path, spec(FILES))

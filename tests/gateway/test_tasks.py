@@ -14,7 +14,6 @@ from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
 from tests.gateway.scripted import Scripted, behind, tool
-from tests.harness import run
 
 pytestmark = pytest.mark.requirement("gateway.task-limits")
 
@@ -164,21 +163,16 @@ def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("gateway.tasks")
-def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with behind(tmp_path) as there:
-            files = Scripted("files")
-            offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
-            must = tool("must", execution={"taskSupport": "required"})
-            may = tool("may", execution={"taskSupport": "optional"})
-            await there.has(files, tools=(must, may), capabilities=offered)
-            extras = CallExtras(room="den")
-            with pytest.raises(
-                e.TaskUnsupported, match="as a task, which is not possible in a room"
-            ):
-                await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
-            await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
-            assert [each.params for each in files.asked] == [{"name": "may"}]
-            assert not files.asked[0].tasks
-
-    run(main())
+async def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
+    async with behind(tmp_path) as there:
+        files = Scripted("files")
+        offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
+        must = tool("must", execution={"taskSupport": "required"})
+        may = tool("may", execution={"taskSupport": "optional"})
+        await there.has(files, tools=(must, may), capabilities=offered)
+        extras = CallExtras(room="den")
+        with pytest.raises(e.TaskUnsupported, match="as a task, which is not possible in a room"):
+            await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
+        await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
+        assert [each.params for each in files.asked] == [{"name": "may"}]
+        assert not files.asked[0].tasks

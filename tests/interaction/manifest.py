@@ -1,4 +1,4 @@
-"""The requirements manifest: every rule Folkmoot must keep, and which tests prove it.
+"""The requirements manifest: every rule of the protocol and its seeds, and which tests prove it.
 
 `Requirement` is one entry of `requirements/*.toml`; `load` reads and checks them all;
 `unproved` compares them with what the tests name; `summary_table` counts them for the docs.
@@ -32,7 +32,7 @@ BUILT = ("foundation", "mail", "rooms", "proxy", "names")
 """The parts whose every entry must have a test."""
 
 ID = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+")
-SOURCE = re.compile(r"protocol §(1[0-2]|[1-9])|seed 00[0-4] \S.*|architecture|product")
+SOURCE = re.compile(r"protocol §(1[0-2]|[1-9])|seed 00[0-4] \S.*")
 
 
 class ManifestError(Exception):

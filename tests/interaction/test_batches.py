@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.harness import run
 from tests.mcp.client.places import Asked, Place
 from tests.mcp_harness import meeting, modern, rpc
 from tests.relay.listening import initialize, listening, python
@@ -46,49 +45,40 @@ def check(status: int, body: bytes) -> None:
 
 
 @pytest.mark.requirement("mcp.batches")
-def test_a_hub_refuses_a_batch_and_the_session_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            opened = await there.post(initialize(0, VERSION))
-            assert opened.status == 200
-            session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            await there.post(ready, headers=session)
-            _, stateless = modern("tools/list")
-            for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
-                for batch in BATCHES.values():
-                    refused = await there.post(batch, headers=headers)
-                    check(refused.status, refused.body)
-            assert (await there.post(rpc("ping"), headers=session)).status == 200
-
-    run(main())
+async def test_a_hub_refuses_a_batch_and_the_session_goes_on(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        opened = await there.post(initialize(0, VERSION))
+        assert opened.status == 200
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        await there.post(ready, headers=session)
+        _, stateless = modern("tools/list")
+        for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
+            for batch in BATCHES.values():
+                refused = await there.post(batch, headers=headers)
+                check(refused.status, refused.body)
+        assert (await there.post(rpc("ping"), headers=session)).status == 200
 
 
 @pytest.mark.requirement("mcp.batches")
-def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on() -> None:
-    async def main() -> None:
-        async with listening(*python(ONE)) as proxy:
-            opened = await proxy.post(initialize(0, VERSION))
-            session = {"mcp_session_id": opened.headers["mcp-session-id"]}
-            for headers in ({}, session):
-                for batch in BATCHES.values():
-                    refused = await proxy.post(batch, **headers)
-                    check(refused.status, refused.body)
-            assert (await proxy.post(rpc("ping"), **session)).status == 200
-
-    run(main())
+async def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on() -> None:
+    async with listening(*python(ONE)) as proxy:
+        opened = await proxy.post(initialize(0, VERSION))
+        session = {"mcp_session_id": opened.headers["mcp-session-id"]}
+        for headers in ({}, session):
+            for batch in BATCHES.values():
+                refused = await proxy.post(batch, **headers)
+                check(refused.status, refused.body)
+        assert (await proxy.post(rpc("ping"), **session)).status == 200
 
 
 @pytest.mark.requirement("mcp.batches")
-def test_a_proxy_before_a_url_refuses_a_batch_and_the_server_never_hears_of_it() -> None:
+async def test_a_proxy_before_a_url_refuses_a_batch_and_the_server_never_hears_of_it() -> None:
     async def answered(asked: Asked) -> None:
         await asked.result({})
 
-    async def main() -> None:
-        async with Place(answered).open() as place, before(place.url) as proxy:
-            for batch in BATCHES.values():
-                refused = await proxy.post(batch)
-                check(refused.status_code, refused.content)
-            assert place.asked == []
-
-    run(main())
+    async with Place(answered).open() as place, before(place.url) as proxy:
+        for batch in BATCHES.values():
+            refused = await proxy.post(batch)
+            check(refused.status_code, refused.content)
+        assert place.asked == []

@@ -13,7 +13,7 @@ import pytest
 from folkmoot.accounts import registration
 from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.operations import dispatch
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.interaction.test_mail_rates import Later, limited
 from tests.mcp_harness import Meeting, meeting, modern
 from tests.transports.rest.test_sessions import Browser
@@ -38,41 +38,32 @@ async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str)
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
-def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = Later()
-        async with meeting(tmp_path, clock=clock, rate_limits="on") as there:
-            code = (await there.hub.accounts.register("alice")).recovery_code
-            for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
-                assert await attempt(there, spelled, WRONG, "127.0.0.66") == (
-                    "Invalid recovery code."
-                )
-            for tried in (WRONG, code):
-                told = await attempt(there, "alice", tried, "127.0.0.66")
-                assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
-            assert await attempt(there, "alice", code, "127.0.0.1") == ""
-            clock.ahead = 3_601
-            assert await attempt(there, "alice", code, "127.0.0.66") == ""
-
-    run(main())
+async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
+    clock = Later()
+    async with meeting(tmp_path, clock=clock, rate_limits="on") as there:
+        code = (await there.hub.accounts.register("alice")).recovery_code
+        for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
+            assert await attempt(there, spelled, WRONG, "127.0.0.66") == ("Invalid recovery code.")
+        for tried in (WRONG, code):
+            told = await attempt(there, "alice", tried, "127.0.0.66")
+            assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
+        assert await attempt(there, "alice", code, "127.0.0.1") == ""
+        clock.ahead = 3_601
+        assert await attempt(there, "alice", code, "127.0.0.66") == ""
 
 
-@pytest.mark.requirement("recovery.failures-outlive-a-restart")
-def test_failures_outlive_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        wrong = {"token": "sk_" + "0" * 64}
-        async with meeting(tmp_path, rate_limits="on") as there:
-            code = (await there.hub.accounts.register("alice")).recovery_code
-            for _ in range(5):
-                assert await attempt(there, "alice", WRONG, "127.0.0.66")
-            assert [await sign_in(there, wrong) for _ in range(21)][-2:] == [401, 429]
-        async with meeting(tmp_path, rate_limits="on") as there:
-            told = await attempt(there, "alice", code, "127.0.0.66")
-            assert told.startswith("Rate limit exceeded.")
-            assert await sign_in(there, wrong) == 429
-            assert await attempt(there, "alice", code, "127.0.0.1") == ""
-
-    run(main())
+async def test_failures_outlive_a_restart(tmp_path: Path) -> None:
+    wrong = {"token": "sk_" + "0" * 64}
+    async with meeting(tmp_path, rate_limits="on") as there:
+        code = (await there.hub.accounts.register("alice")).recovery_code
+        for _ in range(5):
+            assert await attempt(there, "alice", WRONG, "127.0.0.66")
+        assert [await sign_in(there, wrong) for _ in range(21)][-2:] == [401, 429]
+    async with meeting(tmp_path, rate_limits="on") as there:
+        told = await attempt(there, "alice", code, "127.0.0.66")
+        assert told.startswith("Rate limit exceeded.")
+        assert await sign_in(there, wrong) == 429
+        assert await attempt(there, "alice", code, "127.0.0.1") == ""
 
 
 async def sign_in(there: Meeting, given: dict[str, str]) -> int:
@@ -81,35 +72,31 @@ async def sign_in(there: Meeting, given: dict[str, str]) -> int:
 
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")
-def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, rate_limits="on") as there:
-            code = (await there.hub.accounts.register("alice")).recovery_code
-            for number in range(19):
-                told = await attempt(there, f"person{number}", WRONG, "127.0.0.66")
-                assert told == "Handle not found."
-            assert await attempt(there, "no handle!", WRONG, "127.0.0.66") == "Handle not found."
-            told = await attempt(there, "alice", code, "127.0.0.66")
-            assert told.startswith("Rate limit exceeded.")
-            assert await attempt(there, "alice", code, "127.0.0.1") == ""
-
-    run(main())
+async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(tmp_path: Path) -> None:
+    async with meeting(tmp_path, rate_limits="on") as there:
+        code = (await there.hub.accounts.register("alice")).recovery_code
+        for number in range(19):
+            told = await attempt(there, f"person{number}", WRONG, "127.0.0.66")
+            assert told == "Handle not found."
+        assert await attempt(there, "no handle!", WRONG, "127.0.0.66") == "Handle not found."
+        told = await attempt(there, "alice", code, "127.0.0.66")
+        assert told.startswith("Rate limit exceeded.")
+        assert await attempt(there, "alice", code, "127.0.0.1") == ""
 
 
 @pytest.mark.requirement("recovery.unknown-handle")
-def test_an_unknown_handle_is_refused_after_five_failures_like_any_other(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, rate_limits="on") as there:
-            for _ in range(5):
-                assert await attempt(there, "nobody1", WRONG, "127.0.0.66") == "Handle not found."
-            told = await attempt(there, "nobody1", WRONG, "127.0.0.66")
-            assert told.startswith("Rate limit exceeded.")
-
-    run(main())
+async def test_an_unknown_handle_is_refused_after_five_failures_like_any_other(
+    tmp_path: Path,
+) -> None:
+    async with meeting(tmp_path, rate_limits="on") as there:
+        for _ in range(5):
+            assert await attempt(there, "nobody1", WRONG, "127.0.0.66") == "Handle not found."
+        told = await attempt(there, "nobody1", WRONG, "127.0.0.66")
+        assert told.startswith("Rate limit exceeded.")
 
 
 @pytest.mark.requirement("recovery.slowed")
-def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
+async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -118,26 +105,23 @@ def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
         slept.append(seconds)
         await asyncio.tasks.sleep(0)
 
-    async def main() -> None:
-        rates = {"recover_handle_per_day": 6}
-        async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
-            code = (await there.hub.accounts.register("alice")).recovery_code
-            monkeypatch.setattr(dispatch, "sleep", sleep)
-            for number in range(10):
-                told = await attempt(there, "alice", WRONG, f"127.0.0.{60 + number}")
-                assert told == "Invalid recovery code."
-            assert slept == [2.0] * 4
-            assert await attempt(there, "alice", code, "127.0.0.1") == ""
-            assert len(slept) == 5
-            assert await attempt(there, "nobody1", WRONG, "127.0.0.60") == "Handle not found."
-            assert len(slept) == 5
-
-    run(main())
+    rates = {"recover_handle_per_day": 6}
+    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
+        code = (await there.hub.accounts.register("alice")).recovery_code
+        monkeypatch.setattr(dispatch, "sleep", sleep)
+        for number in range(10):
+            told = await attempt(there, "alice", WRONG, f"127.0.0.{60 + number}")
+            assert told == "Invalid recovery code."
+        assert slept == [2.0] * 4
+        assert await attempt(there, "alice", code, "127.0.0.1") == ""
+        assert len(slept) == 5
+        assert await attempt(there, "nobody1", WRONG, "127.0.0.60") == "Handle not found."
+        assert len(slept) == 5
 
 
 @pytest.mark.sqlite("counts its statements")
 @pytest.mark.requirement("recovery.unknown-handle", "recovery.constant-time")
-def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
+async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work: Counter[str] = Counter()
@@ -151,30 +135,27 @@ def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
 
         monkeypatch.setattr(registration, name, wrapper)
 
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            await there.hub.accounts.register("alice")
-            counted("hash_recovery_code")
-            counted("compare_digest")
-            real = there.hub.store.read
+    async with meeting(tmp_path) as there:
+        await there.hub.accounts.register("alice")
+        counted("hash_recovery_code")
+        counted("compare_digest")
+        real = there.hub.store.read
 
-            async def read(unit: Any, **options: Any) -> Any:
-                async def seen(tx: Any) -> Any:
-                    return await unit(Counting(tx, work))
+        async def read(unit: Any, **options: Any) -> Any:
+            async def seen(tx: Any) -> Any:
+                return await unit(Counting(tx, work))
 
-                return await real(seen, **options)
+            return await real(seen, **options)
 
-            monkeypatch.setattr(there.hub.store, "read", read)
-            done = []
-            for handle in ("alice", "nobody1", "no handle!"):
-                work.clear()
-                await attempt(there, handle, WRONG, "127.0.0.1")
-                done.append(dict(work))
-            assert done[0]["hash_recovery_code"] == done[0]["compare_digest"] == 1
-            assert done[0]["statements"] == 2
-            assert done == [done[0]] * 3
-
-    run(main())
+        monkeypatch.setattr(there.hub.store, "read", read)
+        done = []
+        for handle in ("alice", "nobody1", "no handle!"):
+            work.clear()
+            await attempt(there, handle, WRONG, "127.0.0.1")
+            done.append(dict(work))
+        assert done[0]["hash_recovery_code"] == done[0]["compare_digest"] == 1
+        assert done[0]["statements"] == 2
+        assert done == [done[0]] * 3
 
 
 class Counting:
@@ -190,60 +171,52 @@ class Counting:
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-@pytest.mark.requirement("rate.missed-handles")
-def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = Later()
-        rates = {"missed_handles_per_hour": 8}
-        async with meeting(tmp_path, clock=clock, rate_limits="on", rates=rates) as there:
-            alice, bob = await there.people("alice", "bob")
-            await bob.call("msg/set_profile", privacy="private")
-            for number, (tool, arguments, said) in enumerate(
-                (
-                    ("msg/add_contact", {"handle": "nobody1"}, "User not found."),
-                    ("msg/block", {"handle": "nobody1"}, "User not found."),
-                    ("msg/block", {"handle": "x!", "action": "unblock"}, "User not found."),
-                    ("msg/lookup", {"handle": "bob"}, "User not found."),
-                    ("msg/remove_contact", {"handle": "bob"}, "Contact not found."),
-                    ("msg/send", {"to": "nobody1", "body": "x"}, "User not found."),
-                    ("msg/send", {"to": "bob", "body": "x"}, "Cannot send message to this user."),
-                    ("msg/change_handle", {"new_handle": "bob"}, "Handle already taken."),
-                )
-            ):
-                # What succeeds does not count.
-                await alice.call("msg/lookup", handle="alice")
-                assert await alice.refused(tool, **arguments) == said, number
-            for tool, arguments in (
-                ("msg/add_contact", {"handle": "bob"}),
-                ("msg/send", {"to": "nobody1", "body": "x"}),
-                ("msg/lookup", {"handle": "bob"}),
-                ("msg/block", {"handle": "nobody1"}),
-                ("msg/remove_contact", {"handle": "bob"}),
-                ("msg/change_handle", {"new_handle": "nobody1"}),
-            ):
-                assert await limited(alice, tool, **arguments) == "60 minutes."
-            assert (await bob.call("msg/add_contact", handle="alice"))["contact"] == "alice"
-            clock.ahead = 3_601
-            assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
-
-    run(main())
+async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> None:
+    clock = Later()
+    rates = {"missed_handles_per_hour": 8}
+    async with meeting(tmp_path, clock=clock, rate_limits="on", rates=rates) as there:
+        alice, bob = await there.people("alice", "bob")
+        await bob.call("msg/set_profile", privacy="private")
+        for number, (tool, arguments, said) in enumerate(
+            (
+                ("msg/add_contact", {"handle": "nobody1"}, "User not found."),
+                ("msg/block", {"handle": "nobody1"}, "User not found."),
+                ("msg/block", {"handle": "x!", "action": "unblock"}, "User not found."),
+                ("msg/lookup", {"handle": "bob"}, "User not found."),
+                ("msg/remove_contact", {"handle": "bob"}, "Contact not found."),
+                ("msg/send", {"to": "nobody1", "body": "x"}, "User not found."),
+                ("msg/send", {"to": "bob", "body": "x"}, "Cannot send message to this user."),
+                ("msg/change_handle", {"new_handle": "bob"}, "Handle already taken."),
+            )
+        ):
+            # What succeeds does not count.
+            await alice.call("msg/lookup", handle="alice")
+            assert await alice.refused(tool, **arguments) == said, number
+        for tool, arguments in (
+            ("msg/add_contact", {"handle": "bob"}),
+            ("msg/send", {"to": "nobody1", "body": "x"}),
+            ("msg/lookup", {"handle": "bob"}),
+            ("msg/block", {"handle": "nobody1"}),
+            ("msg/remove_contact", {"handle": "bob"}),
+            ("msg/change_handle", {"new_handle": "nobody1"}),
+        ):
+            assert await limited(alice, tool, **arguments) == "60 minutes."
+        assert (await bob.call("msg/add_contact", handle="alice"))["contact"] == "alice"
+        clock.ahead = 3_601
+        assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
 
 
-@pytest.mark.requirement("rate.missed-handles")
-def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path) -> None:
-    async def main() -> None:
-        rates = {"refused_handles_per_hour": 3}
-        async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
-            await there.hub.accounts.register("alice")
-            for handle, said in (
-                ("alice", "Handle already taken."),
-                ("admin", "This handle needs an invite that was made for it."),
-                ("@ALICE", "Handle already taken."),
-            ):
-                assert await use(there, "msg_register", {"handle": handle}, "127.0.0.66") == said
-            for handle in ("alice", "free_one"):
-                told = await use(there, "msg_register", {"handle": handle}, "127.0.0.66")
-                assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
-            assert await use(there, "msg_register", {"handle": "free_one"}, "127.0.0.1") == ""
-
-    run(main())
+async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path) -> None:
+    rates = {"refused_handles_per_hour": 3}
+    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
+        await there.hub.accounts.register("alice")
+        for handle, said in (
+            ("alice", "Handle already taken."),
+            ("admin", "This handle needs an invite that was made for it."),
+            ("@ALICE", "Handle already taken."),
+        ):
+            assert await use(there, "msg_register", {"handle": handle}, "127.0.0.66") == said
+        for handle in ("alice", "free_one"):
+            told = await use(there, "msg_register", {"handle": handle}, "127.0.0.66")
+            assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
+        assert await use(there, "msg_register", {"handle": "free_one"}, "127.0.0.1") == ""

@@ -275,7 +275,6 @@ def test_every_limit_is_provoked() -> None:
     assert all(path in FIELDS for path in WITHOUT_ERROR)
 
 
-@pytest.mark.requirement("hub.limits-named")
 @pytest.mark.parametrize(
     "path",
     [

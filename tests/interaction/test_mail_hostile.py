@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.mcp_harness import (
     INITIALIZE,
     META,
@@ -32,22 +32,21 @@ ERA_HEADERS: dict[str, dict[str, str]] = {
 
 
 @one_era
-def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice = await there.person("alice")
-            large = json.dumps(rpc("tools/call", {"name": "msg_send", "x": "x" * 10_000_000}))
-            answer = await there.post(
-                large.encode(), query=f"?token={alice.token}", headers=ERA_HEADERS[era]
-            )
-            assert answer.status == 413
-            assert (await alice.call("msg/whoami"))["handle"] == "alice"
-
-    run(main())
+async def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(
+    era: str, tmp_path: Path
+) -> None:
+    async with meeting(tmp_path, era) as there:
+        alice = await there.person("alice")
+        large = json.dumps(rpc("tools/call", {"name": "msg_send", "x": "x" * 10_000_000}))
+        answer = await there.post(
+            large.encode(), query=f"?token={alice.token}", headers=ERA_HEADERS[era]
+        )
+        assert answer.status == 413
+        assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
 
 @one_era
-def test_a_body_of_ten_megabytes_that_does_not_say_so_is_refused_all_the_same(
+async def test_a_body_of_ten_megabytes_that_does_not_say_so_is_refused_all_the_same(
     era: str, tmp_path: Path
 ) -> None:
     async def pieces() -> AsyncIterator[bytes]:
@@ -56,18 +55,15 @@ def test_a_body_of_ten_megabytes_that_does_not_say_so_is_refused_all_the_same(
             yield b"x" * 65_536
         yield b'"}}'
 
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice = await there.person("alice")
-            named = {"content-type": "application/json", **ERA_HEADERS[era]}
-            async with httpx2.AsyncClient(verify=False) as http:
-                answer = await http.post(
-                    f"{there.url}?token={alice.token}", headers=named, content=pieces()
-                )
-            assert answer.status_code == 413
-            assert (await alice.call("msg/whoami"))["handle"] == "alice"
-
-    run(main())
+    async with meeting(tmp_path, era) as there:
+        alice = await there.person("alice")
+        named = {"content-type": "application/json", **ERA_HEADERS[era]}
+        async with httpx2.AsyncClient(verify=False) as http:
+            answer = await http.post(
+                f"{there.url}?token={alice.token}", headers=named, content=pieces()
+            )
+        assert answer.status_code == 413
+        assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
 
 BAD_BODIES = {
@@ -89,137 +85,117 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("name", BAD_BODIES)
 @both_eras
-def test_what_is_not_a_message_is_a_bad_request(era: str, name: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            answer = await there.post(BAD_BODIES[name], headers=ERA_HEADERS[era])
-            assert answer.status == 400, answer
-            assert answer.json()["error"]["code"] < 0
-            assert "Traceback" not in answer.text
-            health = await ask(there.port, "/health")
-            assert health.status == 200
-
-    run(main())
+async def test_what_is_not_a_message_is_a_bad_request(era: str, name: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path, era) as there:
+        answer = await there.post(BAD_BODIES[name], headers=ERA_HEADERS[era])
+        assert answer.status == 400, answer
+        assert answer.json()["error"]["code"] < 0
+        assert "Traceback" not in answer.text
+        health = await ask(there.port, "/health")
+        assert health.status == 200
 
 
 @pytest.mark.requirement("mcp.host-origin")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-def test_a_foreign_host_or_origin_is_refused(method: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, http={"allowed_hosts": ["hub.example"]}) as there:
-            alice = await there.person("alice")
-            query = f"?token={alice.token}"
-            body = json.dumps(INITIALIZE).encode() if method == "POST" else b""
-            answers = [
-                await there.ask(method, query=query, headers={"host": host}, body=body)
-                for host in ("evil.example", "127.0.0.1.evil.example", "hub.example.evil")
-            ]
-            assert {answer.status for answer in answers} == {421}
-            for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
-                headers = {"origin": origin}
-                answer = await there.ask(method, query=query, headers=headers, body=body)
-                assert answer.status == 403
-                assert "access-control-allow-origin" not in answer.headers
-            for fine in ({"host": "hub.example"}, {"origin": there.hub.base_url}):
-                answer = await there.ask(method, query=query, headers=fine, body=body)
-                assert answer.status in {200, 400}
-
-    run(main())
+async def test_a_foreign_host_or_origin_is_refused(method: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path, http={"allowed_hosts": ["hub.example"]}) as there:
+        alice = await there.person("alice")
+        query = f"?token={alice.token}"
+        body = json.dumps(INITIALIZE).encode() if method == "POST" else b""
+        answers = [
+            await there.ask(method, query=query, headers={"host": host}, body=body)
+            for host in ("evil.example", "127.0.0.1.evil.example", "hub.example.evil")
+        ]
+        assert {answer.status for answer in answers} == {421}
+        for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
+            headers = {"origin": origin}
+            answer = await there.ask(method, query=query, headers=headers, body=body)
+            assert answer.status == 403
+            assert "access-control-allow-origin" not in answer.headers
+        for fine in ({"host": "hub.example"}, {"origin": there.hub.base_url}):
+            answer = await there.ask(method, query=query, headers=fine, body=body)
+            assert answer.status in {200, 400}
 
 
 @pytest.mark.requirement("mcp.host-origin")
-def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path: Path) -> None:
-    async def main() -> None:
-        origin = "https://app.example"
-        async with meeting(tmp_path, http={"allowed_origins": [origin]}) as there:
-            asked = {
-                "origin": origin,
-                "access-control-request-method": "POST",
-                "access-control-request-headers": "mcp-session-id",
-            }
-            preflight = await there.ask("OPTIONS", headers=asked)
-            assert preflight.status == 200
-            assert preflight.headers["access-control-allow-origin"] == origin
-            answer = await there.post(INITIALIZE, headers={"origin": origin})
-            assert answer.status == 200
-            assert answer.headers["access-control-allow-origin"] == origin
-            assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
-            foreign = await there.post(INITIALIZE, headers={"origin": "https://other.example"})
-            assert foreign.status == 403
-
-    run(main())
+async def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path: Path) -> None:
+    origin = "https://app.example"
+    async with meeting(tmp_path, http={"allowed_origins": [origin]}) as there:
+        asked = {
+            "origin": origin,
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "mcp-session-id",
+        }
+        preflight = await there.ask("OPTIONS", headers=asked)
+        assert preflight.status == 200
+        assert preflight.headers["access-control-allow-origin"] == origin
+        answer = await there.post(INITIALIZE, headers={"origin": origin})
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == origin
+        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+        foreign = await there.post(INITIALIZE, headers={"origin": "https://other.example"})
+        assert foreign.status == 403
 
 
 @both_eras
-def test_text_that_is_no_text_is_named_and_kept_out(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice = await there.person("alice")
-            for arguments in (
-                {"to": "bob", "body": "half \ud800 of a pair"},
-                {"to": "bob", "body": "x", "\udfff": "x"},
-                {"to": "bob", "encrypted_payload": {"ciphertext": "\ud800"}},
-            ):
-                params = {"name": "msg_send", "arguments": arguments}
-                message: Any = rpc("tools/call", params)
-                headers = {}
-                if era == "stateless":
-                    message, headers = modern("tools/call", **params)
-                else:
-                    opened = await there.post(INITIALIZE, query=f"?token={alice.token}")
-                    headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-                answer = await there.post(message, query=f"?token={alice.token}", headers=headers)
-                assert answer.status in {200, 400}
-                if answer.status == 200:
-                    told = answer.json() if era == "stateless" else sse_json(answer)
-                    assert told["result"]["isError"] is True
-
-    run(main())
+async def test_text_that_is_no_text_is_named_and_kept_out(era: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path, era) as there:
+        alice = await there.person("alice")
+        for arguments in (
+            {"to": "bob", "body": "half \ud800 of a pair"},
+            {"to": "bob", "body": "x", "\udfff": "x"},
+            {"to": "bob", "encrypted_payload": {"ciphertext": "\ud800"}},
+        ):
+            params = {"name": "msg_send", "arguments": arguments}
+            message: Any = rpc("tools/call", params)
+            headers = {}
+            if era == "stateless":
+                message, headers = modern("tools/call", **params)
+            else:
+                opened = await there.post(INITIALIZE, query=f"?token={alice.token}")
+                headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
+            answer = await there.post(message, query=f"?token={alice.token}", headers=headers)
+            assert answer.status in {200, 400}
+            if answer.status == 200:
+                told = answer.json() if era == "stateless" else sse_json(answer)
+                assert told["result"]["isError"] is True
 
 
 @pytest.mark.requirement("crypto.body-is-utf8")
 @one_era
-def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice, bob = await there.people("alice", "bob")
-            body = "\x00\x01\x7f\u2028\ufeff\uffff" + "".join(
-                chr((plane << 16) + 0x41) for plane in range(17)
-            )
-            await alice.call("msg/send", to="bob", body=body)
-            (message,) = (await bob.call("msg/inbox"))["messages"]
-            assert message["body"] == body
-            sentence = await alice.refused("msg/send", to="bob", body="x" * 1_000_000)
-            assert sentence.startswith(
-                "body has 1,000,000 characters; at most 100,000 are allowed."
-            )
-            assert await alice.refused("msg/send", to="bob", body="") == "body must not be empty."
-
-    run(main())
+async def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path, era) as there:
+        alice, bob = await there.people("alice", "bob")
+        body = "\x00\x01\x7f\u2028\ufeff\uffff" + "".join(
+            chr((plane << 16) + 0x41) for plane in range(17)
+        )
+        await alice.call("msg/send", to="bob", body=body)
+        (message,) = (await bob.call("msg/inbox"))["messages"]
+        assert message["body"] == body
+        sentence = await alice.refused("msg/send", to="bob", body="x" * 1_000_000)
+        assert sentence.startswith("body has 1,000,000 characters; at most 100,000 are allowed.")
+        assert await alice.refused("msg/send", to="bob", body="") == "body must not be empty."
 
 
 @one_era
-def test_two_who_register_one_handle_at_the_same_moment_get_it_once(
+async def test_two_who_register_one_handle_at_the_same_moment_get_it_once(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            strangers = [await there.stranger() for _ in range(4)]
-            results = await asyncio.gather(
-                *(each.result("msg/register", {"handle": "alice"}) for each in strangers)
-            )
-            assert sorted(is_error for _, is_error in results) == [False, True, True, True]
-            assert {p["error"] for p, is_error in results if is_error} == {"Handle already taken."}
-
-    run(main())
+    async with meeting(tmp_path, era) as there:
+        strangers = [await there.stranger() for _ in range(4)]
+        results = await asyncio.gather(
+            *(each.result("msg/register", {"handle": "alice"}) for each in strangers)
+        )
+        assert sorted(is_error for _, is_error in results) == [False, True, True, True]
+        assert {p["error"] for p, is_error in results if is_error} == {"Handle already taken."}
 
 
 @pytest.mark.requirement("auth.token-never-logged")
 @both_eras
-def test_no_token_code_or_session_is_in_any_log_error_or_metric(
+async def test_no_token_code_or_session_is_in_any_log_error_or_metric(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> list[str]:
+    with caplog.at_level(logging.DEBUG):
         secrets: list[str] = []
         async with meeting(tmp_path, era) as there:
             stranger = await there.stranger()
@@ -252,10 +228,6 @@ def test_no_token_code_or_session_is_in_any_log_error_or_metric(
             assert not [text for text in told for secret in secrets if secret in text]
             unknown = await alice.refused("msg/send", **{made["token"]: 1, "to": "x"})
             assert made["token"] not in unknown
-        return secrets
-
-    with caplog.at_level(logging.DEBUG):
-        secrets = run(main())
     ours = [r for r in caplog.records if not r.name.startswith(("client", "mcp.client", "httpx"))]
     ours = [r for r in ours if r.name.partition(".")[0] not in {"httpx2", "httpcore2", "asyncio"}]
     assert ours
@@ -266,21 +238,18 @@ def test_no_token_code_or_session_is_in_any_log_error_or_metric(
 
 @pytest.mark.one_node("breaks one")
 @both_eras
-def test_a_failure_of_the_hub_is_told_without_details(
+async def test_a_failure_of_the_hub_is_told_without_details(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice = await there.person("alice")
-            await alice.call("msg/whoami")
-            await there.hub.store.close()
-            sentence = await alice.refused("msg/send", to="bob", body="x")
-            assert sentence == "The store is closing or closed."
-            there.hub.mail.__dict__.clear()
-            sentence = await alice.refused("msg/digest")
-            assert sentence.startswith(
-                "The hub failed to answer. Its log has the details under the id "
-            )
-
-    run(main())
+    async with meeting(tmp_path, era) as there:
+        alice = await there.person("alice")
+        await alice.call("msg/whoami")
+        await there.hub.store.close()
+        sentence = await alice.refused("msg/send", to="bob", body="x")
+        assert sentence == "The store is closing or closed."
+        there.hub.mail.__dict__.clear()
+        sentence = await alice.refused("msg/digest")
+        assert sentence.startswith(
+            "The hub failed to answer. Its log has the details under the id "
+        )
     assert "a tool failed" in caplog.text

@@ -11,7 +11,6 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.mail import PRIORITIES
-from tests.harness import run
 from tests.interaction.test_invalid_tokens import streaming
 from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern, until
 
@@ -41,21 +40,18 @@ async def digest(person: Person) -> Any:
 
 @pytest.mark.requirement("notice.inbox-resource")
 @both_eras
-def test_the_inbox_is_a_resource_with_the_digest(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            alice, bob = await there.people("alice", "bob")
-            await alice.call("msg/send", to="bob", body="Hello")
-            assert await digest(bob) == await bob.call("msg/digest")
-            assert (await digest(bob))["recent_senders"] == ["alice"]
-            stranger = await there.stranger()
-            with pytest.raises(MCPError, match="Authentication required"):
-                await stranger.client.read_resource(INBOX)
-            for uri in ("mmp://mailboxes/alice", "ui://other", "file:///etc/passwd"):
-                with pytest.raises(MCPError, match="Resource not found"):
-                    await bob.client.read_resource(uri)
-
-    run(main())
+async def test_the_inbox_is_a_resource_with_the_digest(era: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path, era) as there:
+        alice, bob = await there.people("alice", "bob")
+        await alice.call("msg/send", to="bob", body="Hello")
+        assert await digest(bob) == await bob.call("msg/digest")
+        assert (await digest(bob))["recent_senders"] == ["alice"]
+        stranger = await there.stranger()
+        with pytest.raises(MCPError, match="Authentication required"):
+            await stranger.client.read_resource(INBOX)
+        for uri in ("mmp://mailboxes/alice", "ui://other", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="Resource not found"):
+                await bob.client.read_resource(uri)
 
 
 async def streams(there: Meeting, people: int) -> bool:
@@ -66,98 +62,89 @@ async def streams(there: Meeting, people: int) -> bool:
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.both-eras", "notice.own-only", "thread.muted-no-notice")
-def test_the_handshake_era_subscribes_to_its_own_inbox(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice = await there.person("alice")
-            made = [await there.hub.accounts.register(handle) for handle in ("bob", "carol")]
-            notes = [Notes(), Notes()]
-            bob, carol = [
-                await there.returning(account.token, message_handler=note)
-                for account, note in zip(made, notes, strict=True)
-            ]
-            await until(lambda: streams(there, 3))
-            for person in (bob, carol):
-                await person.client.subscribe_resource(INBOX)
-            sent = await alice.call("msg/send", to="bob", body="One")
-            assert await notes[0].uris.get() == INBOX
-            await alice.call("msg/send", to="carol", body="Two")
-            assert await notes[1].uris.get() == INBOX
-            await bob.call("msg/mute", thread_id=sent["thread_id"])
-            assert await notes[0].uris.get() == INBOX
-            await alice.call("msg/send", to="bob", body="Unheard", priority="urgent")
-            await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
-            assert await notes[0].uris.get() == INBOX
-            await bob.client.unsubscribe_resource(INBOX)
-            await alice.call("msg/send", to="bob", body="Unheard too")
-            await alice.call("msg/send", to="carol", body="Heard")
-            assert await notes[1].uris.get() == INBOX
-            assert notes[0].uris.empty()
-            assert notes[1].uris.empty()
-            with pytest.raises(MCPError, match="Resource not found"):
-                await bob.client.subscribe_resource("ui://mmp-inbox")
-            stranger = await there.stranger()
-            with pytest.raises(MCPError, match="Authentication required"):
-                await stranger.client.subscribe_resource(INBOX)
-
-    run(main())
+async def test_the_handshake_era_subscribes_to_its_own_inbox(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice = await there.person("alice")
+        made = [await there.hub.accounts.register(handle) for handle in ("bob", "carol")]
+        notes = [Notes(), Notes()]
+        bob, carol = [
+            await there.returning(account.token, message_handler=note)
+            for account, note in zip(made, notes, strict=True)
+        ]
+        await until(lambda: streams(there, 3))
+        for person in (bob, carol):
+            await person.client.subscribe_resource(INBOX)
+        sent = await alice.call("msg/send", to="bob", body="One")
+        assert await notes[0].uris.get() == INBOX
+        await alice.call("msg/send", to="carol", body="Two")
+        assert await notes[1].uris.get() == INBOX
+        await bob.call("msg/mute", thread_id=sent["thread_id"])
+        assert await notes[0].uris.get() == INBOX
+        await alice.call("msg/send", to="bob", body="Unheard", priority="urgent")
+        await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
+        assert await notes[0].uris.get() == INBOX
+        await bob.client.unsubscribe_resource(INBOX)
+        await alice.call("msg/send", to="bob", body="Unheard too")
+        await alice.call("msg/send", to="carol", body="Heard")
+        assert await notes[1].uris.get() == INBOX
+        assert notes[0].uris.empty()
+        assert notes[1].uris.empty()
+        with pytest.raises(MCPError, match="Resource not found"):
+            await bob.client.subscribe_resource("ui://mmp-inbox")
+        stranger = await there.stranger()
+        with pytest.raises(MCPError, match="Authentication required"):
+            await stranger.client.subscribe_resource(INBOX)
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("auth.old-token-stops")
-def test_a_subscription_ends_with_its_token(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice = await there.person("alice")
-            made = await there.hub.accounts.register("bob")
-            note = Notes()
-            bob = await there.returning(made.token, message_handler=note)
-            await until(lambda: streams(there, 2))
-            await bob.client.subscribe_resource(INBOX)
-            await there.hub.accounts.recover("bob", made.recovery_code)
-            await alice.call("msg/send", to="bob", body="Not for the old token")
+async def test_a_subscription_ends_with_its_token(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice = await there.person("alice")
+        made = await there.hub.accounts.register("bob")
+        note = Notes()
+        bob = await there.returning(made.token, message_handler=note)
+        await until(lambda: streams(there, 2))
+        await bob.client.subscribe_resource(INBOX)
+        await there.hub.accounts.recover("bob", made.recovery_code)
+        await alice.call("msg/send", to="bob", body="Not for the old token")
 
-            async def ended() -> bool:
-                return there.hub.bus.subscriptions == 0
+        async def ended() -> bool:
+            return there.hub.bus.subscriptions == 0
 
-            await until(ended)
-            assert note.uris.empty()
-
-    run(main())
+        await until(ended)
+        assert note.uris.empty()
 
 
 @pytest.mark.requirement("mcp.listen", "notice.both-eras", "notice.own-only")
-def test_the_stateless_era_listens_to_its_own_inbox(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, "stateless") as there:
-            alice, bob, carol = await there.people("alice", "bob", "carol")
-            heard: list[str] = []
+async def test_the_stateless_era_listens_to_its_own_inbox(tmp_path: Path) -> None:
+    async with meeting(tmp_path, "stateless") as there:
+        alice, bob, carol = await there.people("alice", "bob", "carol")
+        heard: list[str] = []
 
-            async def listen(person: Person, name: str, times: int) -> None:
-                async with person.client.listen(resource_subscriptions=[INBOX]) as events:
-                    ready.release()
-                    async for event in events:
-                        heard.append(f"{name} {event.uri}")
-                        times -= 1
-                        if not times:
-                            return
+        async def listen(person: Person, name: str, times: int) -> None:
+            async with person.client.listen(resource_subscriptions=[INBOX]) as events:
+                ready.release()
+                async for event in events:
+                    heard.append(f"{name} {event.uri}")
+                    times -= 1
+                    if not times:
+                        return
 
-            ready = asyncio.Semaphore(0)
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(listen(bob, "bob", 1))
-                tasks.create_task(listen(carol, "carol", 1))
-                await ready.acquire()
-                await ready.acquire()
-                await alice.call("msg/send", to="bob", body="One")
-                await until(lambda: has(heard, 1))
-                await alice.call("msg/send", to="carol", body="Two")
-            assert heard == [f"bob {INBOX}", f"carol {INBOX}"]
-            stranger = await there.stranger()
-            with pytest.raises(MCPError, match="Authentication required"):
-                async with stranger.client.listen(resource_subscriptions=[INBOX]):
-                    pass
-
-    run(main())
+        ready = asyncio.Semaphore(0)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(listen(bob, "bob", 1))
+            tasks.create_task(listen(carol, "carol", 1))
+            await ready.acquire()
+            await ready.acquire()
+            await alice.call("msg/send", to="bob", body="One")
+            await until(lambda: has(heard, 1))
+            await alice.call("msg/send", to="carol", body="Two")
+        assert heard == [f"bob {INBOX}", f"carol {INBOX}"]
+        stranger = await there.stranger()
+        with pytest.raises(MCPError, match="Authentication required"):
+            async with stranger.client.listen(resource_subscriptions=[INBOX]):
+                pass
 
 
 async def has(items: list[str], count: int) -> bool:
@@ -165,21 +152,18 @@ async def has(items: list[str], count: int) -> bool:
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
-            alice, bob, carol = await there.people("alice", "bob", "carol")
-            async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
-                await there.hub.accounts.recover("bob", bob.recovery_code)
-                await alice.call("msg/send", to="bob", body="Not for the old token")
-                assert [event async for event in events] == []
-            async with carol.client.listen(
-                resource_subscriptions=[INBOX], tools_list_changed=True
-            ) as events:
-                there.hub.stop()
-                assert [event async for event in events] == []
-
-    run(main())
+async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path) -> None:
+    async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
+        alice, bob, carol = await there.people("alice", "bob", "carol")
+        async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
+            await there.hub.accounts.recover("bob", bob.recovery_code)
+            await alice.call("msg/send", to="bob", body="Not for the old token")
+            assert [event async for event in events] == []
+        async with carol.client.listen(
+            resource_subscriptions=[INBOX], tools_list_changed=True
+        ) as events:
+            there.hub.stop()
+            assert [event async for event in events] == []
 
 
 async def make_changes(alice: Person, device: Person, heard: asyncio.Queue[str]) -> None:
@@ -206,66 +190,57 @@ async def make_changes(alice: Person, device: Person, heard: asyncio.Queue[str])
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.changes", "notice.both-eras")
-def test_a_session_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice, phone = await there.people("alice", "bob")
-            note = Notes()
-            laptop = await there.returning(phone.token, message_handler=note)
-            await until(lambda: streams(there, 3))
-            await laptop.client.subscribe_resource(INBOX)
-            await make_changes(alice, phone, note.uris)
-
-    run(main())
+async def test_a_session_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice, phone = await there.people("alice", "bob")
+        note = Notes()
+        laptop = await there.returning(phone.token, message_handler=note)
+        await until(lambda: streams(there, 3))
+        await laptop.client.subscribe_resource(INBOX)
+        await make_changes(alice, phone, note.uris)
 
 
 @pytest.mark.requirement("notice.changes", "notice.both-eras")
-def test_a_stream_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, "stateless") as there:
-            alice, phone = await there.people("alice", "bob")
-            laptop = await there.returning(phone.token)
-            heard: asyncio.Queue[str] = asyncio.Queue()
-            async with laptop.client.listen(resource_subscriptions=[INBOX]) as events:
+async def test_a_stream_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
+    async with meeting(tmp_path, "stateless") as there:
+        alice, phone = await there.people("alice", "bob")
+        laptop = await there.returning(phone.token)
+        heard: asyncio.Queue[str] = asyncio.Queue()
+        async with laptop.client.listen(resource_subscriptions=[INBOX]) as events:
 
-                async def listen() -> None:
-                    async for event in events:
-                        heard.put_nowait(event.uri)
+            async def listen() -> None:
+                async for event in events:
+                    heard.put_nowait(event.uri)
 
-                listening = asyncio.create_task(listen())
-                await make_changes(alice, phone, heard)
-                listening.cancel()
-
-    run(main())
+            listening = asyncio.create_task(listen())
+            await make_changes(alice, phone, heard)
+            listening.cancel()
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.urgent", "notice.both-eras")
-def test_the_notice_of_urgent_mail_says_so_in_both_eras(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice = await there.person("alice")
-            made, note = await there.hub.accounts.register("bob"), Notes()
-            bob = await there.returning(made.token, message_handler=note)
-            await until(lambda: streams(there, 2))
-            await bob.client.subscribe_resource(INBOX)
-            message, headers = modern("subscriptions/listen")
-            message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
-            query = f"?token={made.token}"
-            async with streaming(there, "POST", query, headers, message) as lines:
-                metas = []
+async def test_the_notice_of_urgent_mail_says_so_in_both_eras(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice = await there.person("alice")
+        made, note = await there.hub.accounts.register("bob"), Notes()
+        bob = await there.returning(made.token, message_handler=note)
+        await until(lambda: streams(there, 2))
+        await bob.client.subscribe_resource(INBOX)
+        message, headers = modern("subscriptions/listen")
+        message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
+        query = f"?token={made.token}"
+        async with streaming(there, "POST", query, headers, message) as lines:
+            metas = []
+            async for line in lines:
+                if "acknowledged" in line:
+                    break
+            for priority in PRIORITIES:
+                await alice.call("msg/send", to="bob", body="Look!", priority=priority)
+                assert await note.uris.get() == INBOX
                 async for line in lines:
-                    if "acknowledged" in line:
+                    if "resources/updated" in line:
+                        metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
                         break
-                for priority in PRIORITIES:
-                    await alice.call("msg/send", to="bob", body="Look!", priority=priority)
-                    assert await note.uris.get() == INBOX
-                    async for line in lines:
-                        if "resources/updated" in line:
-                            metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
-                            break
-            urgent = [priority == "urgent" for priority in PRIORITIES]
-            assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
-            assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent
-
-    run(main())
+        urgent = [priority == "urgent" for priority in PRIORITIES]
+        assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
+        assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent

@@ -14,7 +14,7 @@ import pytest
 from folkmoot.keys import format_key, read_key
 from folkmoot.operations import CATALOGUE
 from tests.faults.letters import line
-from tests.harness import Answer, ask, run
+from tests.harness import Answer, ask
 from tests.mail.support import spellings
 from tests.mcp_harness import INITIALIZE, modern, rpc
 from tests.process import Process
@@ -220,37 +220,33 @@ def files(folder: Path) -> bytes:
     "auth.token-never-logged", "rest.no-body-in-audit", "rest.no-plaintext", "auth.token-hashed"
 )
 @pytest.mark.parametrize("log_format", ["json", "text"])
-def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
+@pytest.mark.timeout(250)
+async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
     log_format: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     collector = Collector()
-
-    async def main() -> tuple[Secrets, list[bytes], str]:
-        async with collector.listening():
-            hub = await asyncio.to_thread(
-                Process,
-                folder,
-                FOLKMOOT_LOG_LEVEL="debug",
-                FOLKMOOT_LOG_REQUESTS="all",
-                FOLKMOOT_LOG_FORMAT=log_format,
-                FOLKMOOT_RATE_LIMITS="off",
-                FOLKMOOT_TELEMETRY_OTLP_ENDPOINT=collector.url,
-            )
-            with hub:
-                secrets = await use(hub.port)
-                for request in bad_requests(secrets):
-                    answer = await refused(hub.port, request)
-                    assert not secrets.found_in(answer.text), (request, answer)
-                for path in ("/metrics", "/health", "/health/ready", "/", f"/invite/{'A' * 22}"):
-                    answer = await ask(hub.port, path)
-                    assert not secrets.found_in(answer.text), path
-                held = [await asyncio.to_thread(files, folder)]
-                said = await asyncio.to_thread(hub.stop)
-                held.append(await asyncio.to_thread(files, folder))
-        return secrets, held, said
-
-    secrets, held, said = run(main(), 250)
+    async with collector.listening():
+        hub = await asyncio.to_thread(
+            Process,
+            folder,
+            FOLKMOOT_LOG_LEVEL="debug",
+            FOLKMOOT_LOG_REQUESTS="all",
+            FOLKMOOT_LOG_FORMAT=log_format,
+            FOLKMOOT_RATE_LIMITS="off",
+            FOLKMOOT_TELEMETRY_OTLP_ENDPOINT=collector.url,
+        )
+        with hub:
+            secrets = await use(hub.port)
+            for request in bad_requests(secrets):
+                answer = await refused(hub.port, request)
+                assert not secrets.found_in(answer.text), (request, answer)
+            for path in ("/metrics", "/health", "/health/ready", "/", f"/invite/{'A' * 22}"):
+                answer = await ask(hub.port, path)
+                assert not secrets.found_in(answer.text), path
+            held = [await asyncio.to_thread(files, folder)]
+            said = await asyncio.to_thread(hub.stop)
+            held.append(await asyncio.to_thread(files, folder))
     assert "msg/send" in said
     assert not secrets.found_in(said)
     assert SPOKEN not in said

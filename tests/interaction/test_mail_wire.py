@@ -337,92 +337,81 @@ def dressed(era: str, message: Any) -> Any:
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-def test_every_usual_request_has_a_result_in_the_form_of_its_era(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with wire(tmp_path, era) as line:
-            version = "2026-07-28" if era == "stateless" else "2025-11-25"
-            for message in PLAIN:
-                answer = await line.send(Sent(encoded(dressed(era, message))))
-                told = message_of(answer)
-                assert (answer.status, told["id"]) == (200, message["id"]), message
-                validate_server_result(message["method"], version, told["result"])
-
-    run(main())
+async def test_every_usual_request_has_a_result_in_the_form_of_its_era(
+    era: str, tmp_path: Path
+) -> None:
+    async with wire(tmp_path, era) as line:
+        version = "2026-07-28" if era == "stateless" else "2025-11-25"
+        for message in PLAIN:
+            answer = await line.send(Sent(encoded(dressed(era, message))))
+            told = message_of(answer)
+            assert (answer.status, told["id"]) == (200, message["id"]), message
+            validate_server_result(message["method"], version, told["result"])
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with wire(tmp_path, era) as line:
-            meta = b',"_meta":' + encoded(META) + b"}}"
-            sent = [Sent(encoded(dressed(era, message))) for message in ODD]
-            sent += [
-                Sent(raw.replace(b"}}", meta, 1) if era == "stateless" else raw) for raw in RAW
-            ]
-            usual = encoded(dressed(era, call("msg_whoami")))
-            sent += [Sent(usual, headers) for headers in HEADERS]
-            for each in sent:
-                answer = await line.send(each)
-                assert answer.status < 500, each
-                if answer.status >= 400:
-                    assert message_of(answer)["error"], each
-            assert (await line.send(Sent(usual))).status == 200
-
-    run(main())
+async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(
+    era: str, tmp_path: Path
+) -> None:
+    async with wire(tmp_path, era) as line:
+        meta = b',"_meta":' + encoded(META) + b"}}"
+        sent = [Sent(encoded(dressed(era, message))) for message in ODD]
+        sent += [Sent(raw.replace(b"}}", meta, 1) if era == "stateless" else raw) for raw in RAW]
+        usual = encoded(dressed(era, call("msg_whoami")))
+        sent += [Sent(usual, headers) for headers in HEADERS]
+        for each in sent:
+            answer = await line.send(each)
+            assert answer.status < 500, each
+            if answer.status >= 400:
+                assert message_of(answer)["error"], each
+        assert (await line.send(Sent(usual))).status == 200
 
 
-def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with wire(tmp_path, "stateless") as line:
-            for meta in METAS:
-                for message in (listing(), call("msg_whoami")):
-                    answer = await line.send(Sent(encoded(with_meta(message, meta))))
-                    assert answer.status == 400, meta
-                    assert message_of(answer)["error"]["code"] in {-32602, -32020}, meta
-            for meta in ({**META, CAPABILITIES: APPS}, {**META, INFO: None}, {**META, "x/y": 1}):
-                answer = await line.send(Sent(encoded(with_meta(listing(), meta))))
-                assert answer.status == 200, meta
-
-    run(main())
+async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path: Path) -> None:
+    async with wire(tmp_path, "stateless") as line:
+        for meta in METAS:
+            for message in (listing(), call("msg_whoami")):
+                answer = await line.send(Sent(encoded(with_meta(message, meta))))
+                assert answer.status == 400, meta
+                assert message_of(answer)["error"]["code"] in {-32602, -32020}, meta
+        for meta in ({**META, CAPABILITIES: APPS}, {**META, INFO: None}, {**META, "x/y": 1}):
+            answer = await line.send(Sent(encoded(with_meta(listing(), meta))))
+            assert answer.status == 200, meta
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_every_version_of_the_handshake_era_gets_its_own_form(version: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with wire(tmp_path, "handshake") as line:
-            for capabilities in ({}, APPS):
-                line.session = await opened(line, version, **capabilities)
-                for message in (call("msg_whoami"), listing()):
-                    for header in (None, version, "2025-06-18"):
-                        sent = Sent(encoded(message), {"mcp-protocol-version": header})
-                        result = message_of(await line.send(sent))["result"]
-                        validate_server_result(message["method"], version, result)
-                        assert not result.keys() & {"resultType", "ttlMs", "cacheScope"}
-
-    run(main())
+async def test_every_version_of_the_handshake_era_gets_its_own_form(
+    version: str, tmp_path: Path
+) -> None:
+    async with wire(tmp_path, "handshake") as line:
+        for capabilities in ({}, APPS):
+            line.session = await opened(line, version, **capabilities)
+            for message in (call("msg_whoami"), listing()):
+                for header in (None, version, "2025-06-18"):
+                    sent = Sent(encoded(message), {"mcp-protocol-version": header})
+                    result = message_of(await line.send(sent))["result"]
+                    validate_server_result(message["method"], version, result)
+                    assert not result.keys() & {"resultType", "ttlMs", "cacheScope"}
 
 
 @pytest.mark.long
-def test_a_session_that_is_used_stays_open(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with (
-            meeting(tmp_path, mcp={"session_idle_seconds": 5}) as there,
-            httpx2.AsyncClient(verify=False, timeout=60) as http,
-        ):
-            ann = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
-            line = Wire(there, http, ann.token, "")
-            line.session = await opened(line)
-            loop = asyncio.get_running_loop()
-            sent, until = Sent(encoded(call("msg_whoami"))), loop.time() + 12
-            while loop.time() < until:
-                assert (await line.send(sent)).status == 200
-                assert there.hub.mcp.open_sessions == 1
-                await asyncio.sleep(0.1)
-            while there.hub.mcp.open_sessions:  # noqa: ASYNC110 - it ends with the test's own time
-                await asyncio.sleep(0.1)
-            assert (await line.send(sent)).status == 404
-
-    run(main())
+async def test_a_session_that_is_used_stays_open(tmp_path: Path) -> None:
+    async with (
+        meeting(tmp_path, mcp={"session_idle_seconds": 5}) as there,
+        httpx2.AsyncClient(verify=False, timeout=60) as http,
+    ):
+        ann = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
+        line = Wire(there, http, ann.token, "")
+        line.session = await opened(line)
+        loop = asyncio.get_running_loop()
+        sent, until = Sent(encoded(call("msg_whoami"))), loop.time() + 12
+        while loop.time() < until:
+            assert (await line.send(sent)).status == 200
+            assert there.hub.mcp.open_sessions == 1
+            await asyncio.sleep(0.1)
+        while there.hub.mcp.open_sessions:  # noqa: ASYNC110 - it ends with the test's own time
+            await asyncio.sleep(0.1)
+        assert (await line.send(sent)).status == 404
 
 
 texts = st.text(max_size=8) | st.sampled_from(["msg_whoami", "msg/inbox", "tools/call", "2.0"])

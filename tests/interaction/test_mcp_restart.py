@@ -15,7 +15,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import short_hash
-from tests.harness import Answer, reached, run
+from tests.harness import Answer, reached
 from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 from tests.nodes import running
@@ -47,51 +47,43 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
+async def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice = await there.person("alice")
+        mine = f"?token={alice.token}"
+        session_id = await open_session(there, mine)
+    for _ in range(2):
         async with meeting(tmp_path) as there:
-            alice = await there.person("alice")
-            mine = f"?token={alice.token}"
-            session_id = await open_session(there, mine)
-        for _ in range(2):
-            async with meeting(tmp_path) as there:
-                assert told(await call(there, session_id, mine))["handle"] == "alice"
-                listed = await call(there, session_id, mine, rpc("tools/list", {}, 3))
-                assert listed.status == 200
-
-    run(main())
+            assert told(await call(there, session_id, mine))["handle"] == "alice"
+            listed = await call(there, session_id, mine, rpc("tools/list", {}, 3))
+            assert listed.status == 200
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_a_session_in_which_someone_registered_goes_on_after_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-        async with meeting(tmp_path) as there:
-            session_id = await open_session(there)
-            told(await call(there, session_id, message=register))
-        async with meeting(tmp_path) as there:
-            assert told(await call(there, session_id))["handle"] == "alice"
-
-    run(main())
+async def test_a_session_in_which_someone_registered_goes_on_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+    async with meeting(tmp_path) as there:
+        session_id = await open_session(there)
+        told(await call(there, session_id, message=register))
+    async with meeting(tmp_path) as there:
+        assert told(await call(there, session_id))["handle"] == "alice"
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        port = free_port()
-        async with meeting(tmp_path, port=port) as there:
-            made = await there.hub.accounts.register("alice")
-            alice = await there.returning(made.token)
-            there._people.clear()
+async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    async with meeting(tmp_path, port=port) as there:
+        made = await there.hub.accounts.register("alice")
+        alice = await there.returning(made.token)
+        there._people.clear()
+        assert (await alice.call("msg_whoami"))["handle"] == "alice"
+    async with meeting(tmp_path, port=port):
+        try:
             assert (await alice.call("msg_whoami"))["handle"] == "alice"
-        async with meeting(tmp_path, port=port):
-            try:
-                assert (await alice.call("msg_whoami"))["handle"] == "alice"
-            finally:
-                await alice.leave()
-
-    run(main())
+        finally:
+            await alice.leave()
 
 
 def forged(session_id: str) -> Iterator[str]:
@@ -111,19 +103,16 @@ def forged(session_id: str) -> Iterator[str]:
 
 @pytest.mark.requirement("mcp.unknown-session")
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_forged_id_opens_nothing(restarted: bool, tmp_path: Path) -> None:
-    async def main() -> None:
+async def test_a_forged_id_opens_nothing(restarted: bool, tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+        if not restarted:
+            await forged_open_nothing(there, session_id, mine)
+    if restarted:
         async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-            if not restarted:
-                await forged_open_nothing(there, session_id, mine)
-        if restarted:
-            async with meeting(tmp_path) as there:
-                await forged_open_nothing(there, session_id, mine)
-
-    run(main())
+            await forged_open_nothing(there, session_id, mine)
 
 
 async def forged_open_nothing(there: Meeting, session_id: str, mine: str) -> None:
@@ -134,257 +123,223 @@ async def forged_open_nothing(there: Meeting, session_id: str, mine: str) -> Non
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-id-alone")
-def test_after_a_restart_another_cannot_take_a_session(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            alice = await there.hub.accounts.register("alice")
-            bob = await there.hub.accounts.register("bob")
-            session_id = await open_session(there, f"?token={alice.token}")
-        async with meeting(tmp_path) as there:
-            for query in (f"?token={bob.token}", "", "?token=nonsense", f"?token=sk_{'0' * 64}"):
-                assert all(map(not_found, await everywhere(there, session_id, query))), query
-
-    run(main())
+async def test_after_a_restart_another_cannot_take_a_session(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        alice = await there.hub.accounts.register("alice")
+        bob = await there.hub.accounts.register("bob")
+        session_id = await open_session(there, f"?token={alice.token}")
+    async with meeting(tmp_path) as there:
+        for query in (f"?token={bob.token}", "", "?token=nonsense", f"?token=sk_{'0' * 64}"):
+            assert all(map(not_found, await everywhere(there, session_id, query))), query
 
 
 @pytest.mark.requirement("mcp.unknown-session")
-def test_a_session_of_another_hub_opens_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path / "other") as there:
-            other = await there.hub.accounts.register("alice")
-            with_token = await open_session(there, f"?token={other.token}")
-            without = await open_session(there)
-        async with meeting(tmp_path / "hub") as there:
-            made = await there.hub.accounts.register("alice")
-            for session_id in (with_token, without):
-                for query in (f"?token={made.token}", ""):
-                    assert all(map(not_found, await everywhere(there, session_id, query)))
-
-    run(main())
+async def test_a_session_of_another_hub_opens_nothing(tmp_path: Path) -> None:
+    async with meeting(tmp_path / "other") as there:
+        other = await there.hub.accounts.register("alice")
+        with_token = await open_session(there, f"?token={other.token}")
+        without = await open_session(there)
+    async with meeting(tmp_path / "hub") as there:
+        made = await there.hub.accounts.register("alice")
+        for session_id in (with_token, without):
+            for query in (f"?token={made.token}", ""):
+                assert all(map(not_found, await everywhere(there, session_id, query)))
 
 
 @pytest.mark.requirement("mcp.unknown-session", "mcp.delete")
-def test_a_session_that_was_closed_is_not_revived_by_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-            closed = await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-            assert closed.status == 200
-            assert not_found(await call(there, session_id, mine))
-        async with meeting(tmp_path) as there:
-            assert all(map(not_found, await everywhere(there, session_id, mine)))
-
-    run(main())
+async def test_a_session_that_was_closed_is_not_revived_by_a_restart(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+        closed = await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
+        assert closed.status == 200
+        assert not_found(await call(there, session_id, mine))
+    async with meeting(tmp_path) as there:
+        assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.old-token-stops")
-def test_a_session_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            session_id = await open_session(there, f"?token={made.token}")
-            again = await there.hub.accounts.recover("alice", made.recovery_code)
-        async with meeting(tmp_path) as there:
-            for token in (made.token, again.token):
-                answers = await everywhere(there, session_id, f"?token={token}")
-                assert all(map(not_found, answers)), answers
-
-    run(main())
+async def test_a_session_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        session_id = await open_session(there, f"?token={made.token}")
+        again = await there.hub.accounts.recover("alice", made.recovery_code)
+    async with meeting(tmp_path) as there:
+        for token in (made.token, again.token):
+            answers = await everywhere(there, session_id, f"?token={token}")
+            assert all(map(not_found, answers)), answers
 
 
 @pytest.mark.requirement("mcp.unknown-session")
-def test_a_session_is_not_revived_long_after_it_was_used(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-        async with meeting(tmp_path, clock=Later()) as there:
-            assert all(map(not_found, await everywhere(there, session_id, mine)))
-
-    run(main())
+async def test_a_session_is_not_revived_long_after_it_was_used(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+    async with meeting(tmp_path, clock=Later()) as there:
+        assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-        async with meeting(tmp_path) as there:
-            calls = [{**WHOAMI, "id": number} for number in range(8)]
-            answers = await asyncio.gather(*(call(there, session_id, mine, m) for m in calls))
-            assert [told(answer)["handle"] for answer in answers] == ["alice"] * 8
-            assert there.hub.mcp.open_sessions == 1
-            assert all(map(not_found, await everywhere(there, session_id)))
-            headers = {"mcp-session-id": session_id}
-            closing = there.ask("DELETE", query=mine, headers=headers)
-            calls = [{**WHOAMI, "id": number} for number in range(8)]
-            closed, *_ = await asyncio.gather(
-                closing, *(call(there, session_id, mine, m) for m in calls)
-            )
-            assert closed.status == 200
-            assert there.hub.mcp.open_sessions == 0
-            assert all(map(not_found, await everywhere(there, session_id, mine)))
-        async with meeting(tmp_path) as there:
-            assert all(map(not_found, await everywhere(there, session_id, mine)))
-
-    run(main())
+async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+    async with meeting(tmp_path) as there:
+        calls = [{**WHOAMI, "id": number} for number in range(8)]
+        answers = await asyncio.gather(*(call(there, session_id, mine, m) for m in calls))
+        assert [told(answer)["handle"] for answer in answers] == ["alice"] * 8
+        assert there.hub.mcp.open_sessions == 1
+        assert all(map(not_found, await everywhere(there, session_id)))
+        headers = {"mcp-session-id": session_id}
+        closing = there.ask("DELETE", query=mine, headers=headers)
+        calls = [{**WHOAMI, "id": number} for number in range(8)]
+        closed, *_ = await asyncio.gather(
+            closing, *(call(there, session_id, mine, m) for m in calls)
+        )
+        assert closed.status == 200
+        assert there.hub.mcp.open_sessions == 0
+        assert all(map(not_found, await everywhere(there, session_id, mine)))
+    async with meeting(tmp_path) as there:
+        assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
 @pytest.mark.long
-@pytest.mark.requirement("mcp.session-outlives-restart", "mcp.unknown-session")
-def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-        async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
-            assert told(await call(there, session_id, mine))["handle"] == "alice"
+@pytest.mark.requirement("mcp.unknown-session")
+async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(
+    tmp_path: Path,
+) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+    async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
+        assert told(await call(there, session_id, mine))["handle"] == "alice"
 
-            async def idle() -> bool:
-                return there.hub.mcp.open_sessions == 0
+        async def idle() -> bool:
+            return there.hub.mcp.open_sessions == 0
 
-            await until(idle)
-            assert all(map(not_found, await everywhere(there, session_id, mine)))
-
-    run(main())
+        await until(idle)
+        assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-@pytest.mark.requirement("mcp.session-outlives-restart", "edge.sessions-total")
-def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            nobodys = [await open_session(there) for _ in range(3)]
-            alices = [await open_session(there, mine) for _ in range(3)]
-        bounds = {"max_anonymous_sessions": 2}
-        quota = {"sessions_per_account": 2}
-        async with meeting(tmp_path, mcp=bounds, quotas=quota) as there:
-            statuses = [(await call(there, each)).status for each in nobodys]
-            assert statuses == [200, 200, 429]
-            for each in alices:
-                assert told(await call(there, each, mine))["handle"] == "alice"
-            assert there.hub.mcp.open_sessions == 4
-            # Her longest unused made room, and stays closed.
-            assert not_found(await call(there, alices[0], mine))
-        async with meeting(tmp_path, mcp={"max_sessions": 1}) as there:
-            assert told(await call(there, alices[1], mine))["handle"] == "alice"
-            assert (await call(there, alices[2], mine)).status == 503
-            # What was refused for want of room is still there.
-            headers = {"mcp-session-id": alices[1]}
-            assert (await there.ask("DELETE", query=mine, headers=headers)).status == 200
-            assert told(await call(there, alices[2], mine))["handle"] == "alice"
-
-    run(main())
+async def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        nobodys = [await open_session(there) for _ in range(3)]
+        alices = [await open_session(there, mine) for _ in range(3)]
+    bounds = {"max_anonymous_sessions": 2}
+    quota = {"sessions_per_account": 2}
+    async with meeting(tmp_path, mcp=bounds, quotas=quota) as there:
+        statuses = [(await call(there, each)).status for each in nobodys]
+        assert statuses == [200, 200, 429]
+        for each in alices:
+            assert told(await call(there, each, mine))["handle"] == "alice"
+        assert there.hub.mcp.open_sessions == 4
+        # Her longest unused made room, and stays closed.
+        assert not_found(await call(there, alices[0], mine))
+    async with meeting(tmp_path, mcp={"max_sessions": 1}) as there:
+        assert told(await call(there, alices[1], mine))["handle"] == "alice"
+        assert (await call(there, alices[2], mine)).status == 503
+        # What was refused for want of room is still there.
+        headers = {"mcp-session-id": alices[1]}
+        assert (await there.ask("DELETE", query=mine, headers=headers)).status == 200
+        assert told(await call(there, alices[2], mine))["handle"] == "alice"
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-bound-while-valid")
-def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
+async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-        async with meeting(tmp_path) as there:
-            session_id = await open_session(there)
-            made = told(await call(there, session_id, message=register))
-            bob = await there.hub.accounts.register("bob")
-        async with meeting(tmp_path) as there:
-            for query in (f"?token={bob.token}", "?token=nonsense"):
-                assert all(map(not_found, await everywhere(there, session_id, query)))
-            by_token = await call(there, session_id, f"?token={made['token']}")
-            assert told(by_token)["handle"] == "alice"
-            again = await there.hub.accounts.recover("alice", made["recovery_code"])
-        async with meeting(tmp_path) as there:
-            for query in ("", f"?token={made['token']}"):
-                assert all(map(not_found, await everywhere(there, session_id, query)))
-            await there.hub.accounts.delete(again.account)
-            rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-            assert rows == []
-
-    run(main())
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+    async with meeting(tmp_path) as there:
+        session_id = await open_session(there)
+        made = told(await call(there, session_id, message=register))
+        bob = await there.hub.accounts.register("bob")
+    async with meeting(tmp_path) as there:
+        for query in (f"?token={bob.token}", "?token=nonsense"):
+            assert all(map(not_found, await everywhere(there, session_id, query)))
+        by_token = await call(there, session_id, f"?token={made['token']}")
+        assert told(by_token)["handle"] == "alice"
+        again = await there.hub.accounts.recover("alice", made["recovery_code"])
+    async with meeting(tmp_path) as there:
+        for query in ("", f"?token={made['token']}"):
+            assert all(map(not_found, await everywhere(there, session_id, query)))
+        await there.hub.accounts.delete(again.account)
+        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
+        assert rows == []
 
 
 @pytest.mark.one_node("looks into the session")
-def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            session_id = await open_session(there, f"?token={made.token}")
-            session = there.hub.mcp._sessions._sessions[session_id]
-            stored = there.hub.mcp._stored
-            held = stored._rows._store = OneHeld(there.hub.store)
-            session.log_level = "debug"
-            first = asyncio.ensure_future(stored.keep(session))
-            await reached(lambda: held.begun == 1)
-            first.cancel()
-            session.log_level = "error"
-            second = asyncio.ensure_future(stored.keep(session))
-            await asyncio.sleep(0.01)
-            assert held.begun == 1
-            held.go_on.set()
-            await second
-            state, _ = await stored._rows.read(session_id)
-            assert state is not None
-            assert state.log_level == "error"
-            assert not stored._keeping
-
-    run(main())
+async def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        session_id = await open_session(there, f"?token={made.token}")
+        session = there.hub.mcp._sessions._sessions[session_id]
+        stored = there.hub.mcp._stored
+        held = stored._rows._store = OneHeld(there.hub.store)
+        session.log_level = "debug"
+        first = asyncio.ensure_future(stored.keep(session))
+        await reached(lambda: held.begun == 1)
+        first.cancel()
+        session.log_level = "error"
+        second = asyncio.ensure_future(stored.keep(session))
+        await asyncio.sleep(0.01)
+        assert held.begun == 1
+        held.go_on.set()
+        await second
+        state, _ = await stored._rows.read(session_id)
+        assert state is not None
+        assert state.log_level == "error"
+        assert not stored._keeping
 
 
 @pytest.mark.one_node("looks into the session")
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-        params = {**INITIALIZE["params"], "capabilities": declared}
-        set_level = rpc("logging/setLevel", {"level": "error"}, 3)
-        subscribe = rpc("resources/subscribe", {"uri": INBOX}, 4)
+async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
+    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
+    params = {**INITIALIZE["params"], "capabilities": declared}
+    set_level = rpc("logging/setLevel", {"level": "error"}, 3)
+    subscribe = rpc("resources/subscribe", {"uri": INBOX}, 4)
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        opened = await there.post({**INITIALIZE, "params": params}, query=mine)
+        long_id = opened.headers["mcp-session-id"]
+        assert len(long_id) < 256
+        session_id = await open_session(there, mine)
+        for message in (set_level, subscribe):
+            assert (await call(there, session_id, mine, message)).json()["result"] == {}
+        later = {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}
+        again = rpc("initialize", later, 5)
+        assert (await call(there, session_id, mine, again)).status == 200
+    for _ in range(2):
         async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            opened = await there.post({**INITIALIZE, "params": params}, query=mine)
-            long_id = opened.headers["mcp-session-id"]
-            assert len(long_id) < 256
-            session_id = await open_session(there, mine)
-            for message in (set_level, subscribe):
-                assert (await call(there, session_id, mine, message)).json()["result"] == {}
-            later = {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}
-            again = rpc("initialize", later, 5)
-            assert (await call(there, session_id, mine, again)).status == 200
-        for _ in range(2):
-            async with meeting(tmp_path) as there:
-                for each in (long_id, session_id):
-                    assert told(await call(there, each, mine))["handle"] == "alice"
-                sessions = there.hub.mcp._sessions._sessions
-                assert sessions[long_id].capabilities == declared
-                assert sessions[session_id].version == "2025-06-18"
-                assert sessions[session_id].log_level == "error"
-                assert there.hub.mcp._parts.subscribed(sessions[session_id]) == (INBOX,)
-        async with meeting(tmp_path) as there:
-            headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
-            bob = await there.person("bob")
-            async with (
-                httpx2.AsyncClient(verify=False) as http,
-                http.stream("GET", f"{there.url}{mine}", headers=headers) as stream,
-            ):
-                assert stream.status_code == 200
-                await bob.call("msg/send", to="alice", body="Hello")
-                async for line in stream.aiter_lines():
-                    if line.startswith("data: {"):
-                        assert json.loads(line[6:])["params"]["uri"] == INBOX
-                        break
-
-    run(main())
+            for each in (long_id, session_id):
+                assert told(await call(there, each, mine))["handle"] == "alice"
+            sessions = there.hub.mcp._sessions._sessions
+            assert sessions[long_id].capabilities == declared
+            assert sessions[session_id].version == "2025-06-18"
+            assert sessions[session_id].log_level == "error"
+            assert there.hub.mcp._parts.subscribed(sessions[session_id]) == (INBOX,)
+    async with meeting(tmp_path) as there:
+        headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
+        bob = await there.person("bob")
+        async with (
+            httpx2.AsyncClient(verify=False) as http,
+            http.stream("GET", f"{there.url}{mine}", headers=headers) as stream,
+        ):
+            assert stream.status_code == 200
+            await bob.call("msg/send", to="alice", body="Hello")
+            async for line in stream.aiter_lines():
+                if line.startswith("data: {"):
+                    assert json.loads(line[6:])["params"]["uri"] == INBOX
+                    break
 
 
-def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
+async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Seen:
@@ -406,43 +361,38 @@ def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         return any(text.encode() in path.read_bytes() for path in files)
 
-    async def main() -> None:
-        seen = Seen()
-        recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
-        caplog.set_level("DEBUG")
-        async with running(recording, interceptors=[seen]) as hub:
-            there = Meeting(hub, "handshake")
-            made = await hub.accounts.register("alice")
-            mine = f"?token={made.token}"
-            session_id = await open_session(there, mine)
-            await call(there, session_id, mine, rpc("logging/setLevel", {"level": "error"}, 3))
-            assert told(await call(there, session_id, mine))["handle"] == "alice"
-            await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-        assert short_hash(session_id) in seen.shown
-        assert session_id not in "".join(seen.shown)
-        logged = [each for each in caplog.records if each.name.startswith("folkmoot")]
-        assert logged
-        assert not any(session_id in str(vars(each)) for each in logged)
-        assert not in_files(session_id)
-
-    run(main())
+    seen = Seen()
+    recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
+    caplog.set_level("DEBUG")
+    async with running(recording, interceptors=[seen]) as hub:
+        there = Meeting(hub, "handshake")
+        made = await hub.accounts.register("alice")
+        mine = f"?token={made.token}"
+        session_id = await open_session(there, mine)
+        await call(there, session_id, mine, rpc("logging/setLevel", {"level": "error"}, 3))
+        assert told(await call(there, session_id, mine))["handle"] == "alice"
+        await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
+    assert short_hash(session_id) in seen.shown
+    assert session_id not in "".join(seen.shown)
+    logged = [each for each in caplog.records if each.name.startswith("folkmoot")]
+    assert logged
+    assert not any(session_id in str(vars(each)) for each in logged)
+    assert not in_files(session_id)
 
 
-def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path: Path) -> None:
+async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(
+    tmp_path: Path,
+) -> None:
     """Anyone can open sessions, so a write for each would be anyone's to cause."""
-
-    async def main() -> None:
-        declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-        long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
-        async with meeting(tmp_path) as there:
-            opened = await there.post(long)
-            session_id = opened.headers["mcp-session-id"]
-            set_level = rpc("logging/setLevel", {"level": "error"}, 3)
-            assert (await call(there, session_id, "", set_level)).status == 200
-            closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
-            assert closed.status == 200
-            assert not_found(await call(there, session_id))
-            rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-            assert rows == []
-
-    run(main())
+    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
+    long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
+    async with meeting(tmp_path) as there:
+        opened = await there.post(long)
+        session_id = opened.headers["mcp-session-id"]
+        set_level = rpc("logging/setLevel", {"level": "error"}, 3)
+        assert (await call(there, session_id, "", set_level)).status == 200
+        closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
+        assert closed.status == 200
+        assert not_found(await call(there, session_id))
+        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
+        assert rows == []

@@ -19,7 +19,7 @@ import pytest
 
 from folkmoot.client import Context, Room, ToolFailed
 from folkmoot.settings.backends import BackendSpec, GatewaySpec
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.interaction.room_client import (
     ROOM,
     Message,
@@ -133,49 +133,43 @@ async def echoing(seat: Seat) -> None:
             await seat.send(chat(f"Echo: {text_of(told)}", correlation_id=[told["id"]]))
 
 
-def test_an_echo_agent_answers_single_rapid_and_large_messages(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "echo") as there:
-            assert (await ask(there.port, "/health")).status == 200
-            await there.room("ada")
-            async with there.seat("ada") as ada, there.seat("echo") as echo, at_work(echoing(echo)):
-                await ada.send(chat("Hello, echo!"))
-                await heard(ada, "Echo: Hello, echo!")
-                await ada.send(chat("Test with ID", id="msg-123"))
-                assert (await heard(ada, "Echo: Test with ID"))["correlation_id"] == ["msg-123"]
-                large = "A" * 1000
-                for text in (*(f"Rapid {n}" for n in range(25)), large):
-                    await ada.send(chat(text))
-                await heard(ada, f"Echo: {large}")
-                echoed = [text_of(one) for one in ada.heard if one["from"] == "echo"]
-                assert [text for text in echoed if "Rapid" in text] == [
-                    f"Echo: Rapid {n}" for n in range(25)
-                ]
-
-    run(main())
+async def test_an_echo_agent_answers_single_rapid_and_large_messages(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "echo") as there:
+        assert (await ask(there.port, "/health")).status == 200
+        await there.room("ada")
+        async with there.seat("ada") as ada, there.seat("echo") as echo, at_work(echoing(echo)):
+            await ada.send(chat("Hello, echo!"))
+            await heard(ada, "Echo: Hello, echo!")
+            await ada.send(chat("Test with ID", id="msg-123"))
+            assert (await heard(ada, "Echo: Test with ID"))["correlation_id"] == ["msg-123"]
+            large = "A" * 1000
+            for text in (*(f"Rapid {n}" for n in range(25)), large):
+                await ada.send(chat(text))
+            await heard(ada, f"Echo: {large}")
+            echoed = [text_of(one) for one in ada.heard if one["from"] == "echo"]
+            assert [text for text in echoed if "Rapid" in text] == [
+                f"Echo: Rapid {n}" for n in range(25)
+            ]
 
 
-def test_tools_of_an_agent_are_listed_and_called_and_fail_in_words(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "calculator", people=("bob",)) as there:
-            await there.room("ada", grants={"bob": [TOOLS]})
-            async with calculator(there), there.seat("bob") as bob:
-                listed = (await asked(bob, listing("calculator")))["payload"]["result"]["tools"]
-                assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
-                for tool, arguments, wanted in (
-                    ("add", {"a": 5, "b": 3}, "8"),
-                    ("multiply", {"a": 7, "b": 9}, "63"),
-                    ("evaluate", {"expression": "20 / 4"}, "5.0"),
-                ):
-                    told = await asked(bob, call("calculator", tool, arguments))
-                    assert float(result(told)) == float(wanted)
-                divided = await asked(bob, call("calculator", "evaluate", {"expression": "10 / 0"}))
-                assert divided["payload"]["result"]["isError"]
-                assert "Division by zero" in result(divided)
-                unknown = await asked(bob, call("calculator", "invalid"))
-                assert "error" in unknown["payload"] or unknown["payload"]["result"]["isError"]
-
-    run(main())
+async def test_tools_of_an_agent_are_listed_and_called_and_fail_in_words(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "calculator", people=("bob",)) as there:
+        await there.room("ada", grants={"bob": [TOOLS]})
+        async with calculator(there), there.seat("bob") as bob:
+            listed = (await asked(bob, listing("calculator")))["payload"]["result"]["tools"]
+            assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
+            for tool, arguments, wanted in (
+                ("add", {"a": 5, "b": 3}, "8"),
+                ("multiply", {"a": 7, "b": 9}, "63"),
+                ("evaluate", {"expression": "20 / 4"}, "5.0"),
+            ):
+                told = await asked(bob, call("calculator", tool, arguments))
+                assert float(result(told)) == float(wanted)
+            divided = await asked(bob, call("calculator", "evaluate", {"expression": "10 / 0"}))
+            assert divided["payload"]["result"]["isError"]
+            assert "Division by zero" in result(divided)
+            unknown = await asked(bob, call("calculator", "invalid"))
+            assert "error" in unknown["payload"] or unknown["payload"]["result"]["isError"]
 
 
 async def fulfilling(seat: Seat, target: str) -> None:
@@ -190,128 +184,114 @@ async def fulfilling(seat: Seat, target: str) -> None:
             await seat.send(chat(said, correlation_id=[told["id"]]))
 
 
-def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "calculator", "fulfiller", "proposer") as there:
-            # The proposer has no right of its own but to propose.
-            await there.room(
-                "ada",
-                capabilities=["mcp.proposal.*"],
-                grants={"fulfiller": [CALC, "chat.*"]},
-            )
-            async with (
-                calculator(there),
-                there.seat("fulfiller") as fulfiller,
-                there.seat("proposer") as proposer,
-                at_work(fulfilling(fulfiller, "calculator")),
+async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "calculator", "fulfiller", "proposer") as there:
+        # The proposer has no right of its own but to propose.
+        await there.room(
+            "ada",
+            capabilities=["mcp.proposal.*"],
+            grants={"fulfiller": [CALC, "chat.*"]},
+        )
+        async with (
+            calculator(there),
+            there.seat("fulfiller") as fulfiller,
+            there.seat("proposer") as proposer,
+            at_work(fulfilling(fulfiller, "calculator")),
+        ):
+            refusal = await proposer.refused(call("calculator", "add", {"a": 10, "b": 5}))
+            assert refusal["error"] == "proposal_required"
+            for tool, arguments, wanted in (
+                ("add", {"a": 10, "b": 5}, 15),
+                ("multiply", {"a": 7, "b": 8}, 56),
             ):
-                refusal = await proposer.refused(call("calculator", "add", {"a": 10, "b": 5}))
-                assert refusal["error"] == "proposal_required"
-                for tool, arguments, wanted in (
-                    ("add", {"a": 10, "b": 5}, 15),
-                    ("multiply", {"a": 7, "b": 8}, 56),
-                ):
-                    proposed = await proposer.said(proposal(tool, arguments))
-                    told = await proposer.kind("chat.message")
-                    assert told["correlation_id"] == [proposed["id"]]
-                    assert float(text_of(told)) == wanted
-                await proposer.said(proposal("not_a_tool"))
-                await heard(proposer, "Error fulfilling proposal")
-
-    run(main())
+                proposed = await proposer.said(proposal(tool, arguments))
+                told = await proposer.kind("chat.message")
+                assert told["correlation_id"] == [proposed["id"]]
+                assert float(text_of(told)) == wanted
+            await proposer.said(proposal("not_a_tool"))
+            await heard(proposer, "Error fulfilling proposal")
 
 
 @pytest.mark.requirement("capability.change-at-next-message")
-def test_rights_are_granted_used_and_revoked_and_the_gateways_kinds_are_its_own(
+async def test_rights_are_granted_used_and_revoked_and_the_gateways_kinds_are_its_own(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "calculator", "limited", people=("boss",)) as there:
-            rights = ["capability.*", TOOLS]
-            await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
-            async with (
-                calculator(there),
-                there.seat("boss") as boss,
-                there.seat("limited") as agent,
-            ):
-                register = message("system.register", {"capabilities": []})
-                posted = await there.rest("limited", "POST", f"/{ROOM}/messages", register)
-                assert posted.status == 403
-                assert posted.json()["error"]["code"] == "kind_reserved"
-                assert (await agent.refused(register))["error"] == "kind_reserved"
-                assert (await agent.refused(listing("calculator")))["error"] == "capability_denied"
-                await boss.said(grant("limited", TOOLS))
-                await agent.kind("system.welcome")
-                assert "tools" in (await asked(agent, listing("calculator")))["payload"]["result"]
-                added = await asked(agent, call("calculator", "add", {"a": 5, "b": 3}))
-                assert float(result(added)) == 8
-                back = {"recipient": "limited", "capabilities": [TOOLS]}
-                await boss.said(message("capability.revoke", back))
-                assert (await agent.kind("capability.revoke"))["from"] == "boss"
-                late = await agent.refused(call("calculator", "add", {"a": 5, "b": 3}))
-                assert late["error"] == "capability_denied"
-
-    run(main())
+    async with hub_with(tmp_path, "calculator", "limited", people=("boss",)) as there:
+        rights = ["capability.*", TOOLS]
+        await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
+        async with (
+            calculator(there),
+            there.seat("boss") as boss,
+            there.seat("limited") as agent,
+        ):
+            register = message("system.register", {"capabilities": []})
+            posted = await there.rest("limited", "POST", f"/{ROOM}/messages", register)
+            assert posted.status == 403
+            assert posted.json()["error"]["code"] == "kind_reserved"
+            assert (await agent.refused(register))["error"] == "kind_reserved"
+            assert (await agent.refused(listing("calculator")))["error"] == "capability_denied"
+            await boss.said(grant("limited", TOOLS))
+            await agent.kind("system.welcome")
+            assert "tools" in (await asked(agent, listing("calculator")))["payload"]["result"]
+            added = await asked(agent, call("calculator", "add", {"a": 5, "b": 3}))
+            assert float(result(added)) == 8
+            back = {"recipient": "limited", "capabilities": [TOOLS]}
+            await boss.said(message("capability.revoke", back))
+            assert (await agent.kind("capability.revoke"))["from"] == "boss"
+            late = await agent.refused(call("calculator", "add", {"a": 5, "b": 3}))
+            assert late["error"] == "capability_denied"
 
 
 @pytest.mark.requirement("room.reasoning-kinds")
-def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "calculator", "research") as there:
-            await there.room("ada", grants={"research": [TOOLS]})
-            async with calculator(there), there.seat("ada") as ada, there.seat("research") as agent:
-                wish = await ada.said(chat("What do 5 items at $12 cost, with 8% tax?"))
-                start = message("reasoning.start", {"message": "With tax"})
-                await agent.said({**start, "correlation_id": [wish["id"]]})
-                inside = {"context": start["id"]}
-                for thought, tool, a, b, wanted in (
-                    ("First the base: 5 × 12", "multiply", 5, 12, 60),
-                    ("Base is $60, now 8% tax", "multiply", 60, 0.08, 4.8),
-                    ("Tax is $4.80, now the total", "add", 60, 4.8, 64.8),
-                ):
-                    await agent.said(message("reasoning.thought", {"message": thought}, **inside))
-                    told = await asked(agent, call("calculator", tool, {"a": a, "b": b}, **inside))
-                    assert float(result(told)) == wanted
-                end = message("reasoning.conclusion", {"message": "$64.80"}, **inside)
-                await agent.said(end)
-                await agent.said(chat("The total is $64.80", correlation_id=[wish["id"]]))
-                await heard(ada, "The total is $64.80")
-                within = [one["kind"] for one in ada.heard if one.get("context") == start["id"]]
-                step = ["reasoning.thought", "mcp.request.tools/call"]
-                assert within == [*step * 3, "reasoning.conclusion"]
-
-    run(main())
+async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "calculator", "research") as there:
+        await there.room("ada", grants={"research": [TOOLS]})
+        async with calculator(there), there.seat("ada") as ada, there.seat("research") as agent:
+            wish = await ada.said(chat("What do 5 items at $12 cost, with 8% tax?"))
+            start = message("reasoning.start", {"message": "With tax"})
+            await agent.said({**start, "correlation_id": [wish["id"]]})
+            inside = {"context": start["id"]}
+            for thought, tool, a, b, wanted in (
+                ("First the base: 5 × 12", "multiply", 5, 12, 60),
+                ("Base is $60, now 8% tax", "multiply", 60, 0.08, 4.8),
+                ("Tax is $4.80, now the total", "add", 60, 4.8, 64.8),
+            ):
+                await agent.said(message("reasoning.thought", {"message": thought}, **inside))
+                told = await asked(agent, call("calculator", tool, {"a": a, "b": b}, **inside))
+                assert float(result(told)) == wanted
+            end = message("reasoning.conclusion", {"message": "$64.80"}, **inside)
+            await agent.said(end)
+            await agent.said(chat("The total is $64.80", correlation_id=[wish["id"]]))
+            await heard(ada, "The total is $64.80")
+            within = [one["kind"] for one in ada.heard if one.get("context") == start["id"]]
+            step = ["reasoning.thought", "mcp.request.tools/call"]
+            assert within == [*step * 3, "reasoning.conclusion"]
 
 
-def test_a_hub_survives_what_is_wrong_and_takes_what_is_merely_much(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, people=("bob",)) as there:
-            await there.room("ada")
-            headers = {
-                "authorization": f"Bearer {there.tokens['bob']}",
-                "content-type": "application/json",
-            }
-            path = f"/v1/rooms/{ROOM}/messages"
+async def test_a_hub_survives_what_is_wrong_and_takes_what_is_merely_much(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, people=("bob",)) as there:
+        await there.room("ada")
+        headers = {
+            "authorization": f"Bearer {there.tokens['bob']}",
+            "content-type": "application/json",
+        }
+        path = f"/v1/rooms/{ROOM}/messages"
 
-            async def post(body: bytes) -> int:
-                return (
-                    await ask(there.port, path, method="POST", headers=headers, body=body)
-                ).status
+        async def post(body: bytes) -> int:
+            return (await ask(there.port, path, method="POST", headers=headers, body=body)).status
 
-            no_kind = json.dumps({"protocol": "mcpx/v1", "payload": {"text": "x"}}).encode()
-            wrong = (b"This is not valid JSON", no_kind, b"{}", b'{"kind":"chat.message"', b"")
-            assert [await post(body) for body in wrong] == [400] * 5
-            ghost = json.dumps({**chat("boo"), "from": "ghost"}).encode()
-            assert await post(ghost) == 403
-            nobody = await there.rest("bob", "POST", "/no-such-room/messages", chat())
-            assert nobody.status == 404
-            async with there.seat("ada") as ada:
-                for text in ("A" * 10_000, "Symbols: © ™ 漢字 😊", *map(str, range(20))):
-                    assert await post(json.dumps(chat(text)).encode()) == 201
-                    await heard(ada, text)
-            assert (await ask(there.port, "/health")).status == 200
-
-    run(main())
+        no_kind = json.dumps({"protocol": "mcpx/v1", "payload": {"text": "x"}}).encode()
+        wrong = (b"This is not valid JSON", no_kind, b"{}", b'{"kind":"chat.message"', b"")
+        assert [await post(body) for body in wrong] == [400] * 5
+        ghost = json.dumps({**chat("boo"), "from": "ghost"}).encode()
+        assert await post(ghost) == 403
+        nobody = await there.rest("bob", "POST", "/no-such-room/messages", chat())
+        assert nobody.status == 404
+        async with there.seat("ada") as ada:
+            for text in ("A" * 10_000, "Symbols: © ™ 漢字 😊", *map(str, range(20))):
+                assert await post(json.dumps(chat(text)).encode()) == 201
+                await heard(ada, text)
+        assert (await ask(there.port, "/health")).status == 200
 
 
 FILES = r"""
@@ -346,41 +326,37 @@ for line in sys.stdin:
 """
 
 
-def test_a_server_of_files_takes_part_and_is_asked_like_anyone(tmp_path: Path) -> None:
+async def test_a_server_of_files_takes_part_and_is_asked_like_anyone(tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     (folder / "test.txt").write_text("Test content")
     (folder / "hello.txt").write_text("Hello")
     command = (sys.executable, "-I", "-S", "-c", FILES, str(folder))
     backend = BackendSpec(name="files", namespace="files", command=command, everyone=True)
-
-    async def main() -> None:
-        spec = GatewaySpec(backends={"files": backend})
-        given = settings(tmp_path / "hub", rate_limits="on")
-        async with running(given, gateway=spec) as hub:
-            there = Square(hub)
-            await there.people("ada", "bob")
-            for node in nodes_of(hub):
-                await reaches(node, "files")
-            await there.room(
-                "ada", backends=["files"], grants={"bob": [{"kind": TOOLS, "to": "files"}]}
-            )
-            async with there.seat("bob") as bob:
-                listed = (await asked(bob, listing("files")))["payload"]["result"]["tools"]
-                assert [tool["name"] for tool in listed] == [
-                    "files:list_directory",
-                    "files:read_file",
-                ]
-                read = await asked(bob, call("files", "files:read_file", {"path": "test.txt"}))
-                assert result(read) == "Test content"
-                shown = await asked(bob, call("files", "files:list_directory", {"path": "."}))
-                assert result(shown).split() == ["hello.txt", "test.txt"]
-
-    run(main())
+    spec = GatewaySpec(backends={"files": backend})
+    given = settings(tmp_path / "hub", rate_limits="on")
+    async with running(given, gateway=spec) as hub:
+        there = Square(hub)
+        await there.people("ada", "bob")
+        for node in nodes_of(hub):
+            await reaches(node, "files")
+        await there.room(
+            "ada", backends=["files"], grants={"bob": [{"kind": TOOLS, "to": "files"}]}
+        )
+        async with there.seat("bob") as bob:
+            listed = (await asked(bob, listing("files")))["payload"]["result"]["tools"]
+            assert [tool["name"] for tool in listed] == [
+                "files:list_directory",
+                "files:read_file",
+            ]
+            read = await asked(bob, call("files", "files:read_file", {"path": "test.txt"}))
+            assert result(read) == "Test content"
+            shown = await asked(bob, call("files", "files:list_directory", {"path": "."}))
+            assert result(shown).split() == ["hello.txt", "test.txt"]
 
 
 @pytest.mark.requirement("capability.target")
-def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_asks_itself(
+async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_asks_itself(
     tmp_path: Path,
 ) -> None:
     written: dict[str, str] = {}
@@ -394,75 +370,67 @@ def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_asks_its
     def writing(path: str, text: str) -> dict[str, str]:
         return {"path": path, "content": text}
 
-    async def main() -> None:
-        async with hub_with(tmp_path, "agent", "fileserver", "calculator") as there:
-            await there.room("ada")
-            async with AsyncExitStack() as stack:
-                ada, agent, files, calc = await seats(
-                    there, stack, "ada", "agent", "fileserver", "calculator"
-                )
-                await stack.enter_async_context(at_work(serving(files)))
-                await agent.send(
-                    proposal("write_file", writing("foo.txt", "foo"), to=["fileserver"])
-                )
-                proposed = await ada.kind("mcp.proposal.tools/call")
-                constraint = {"method": "tools/call", "params": {"name": "write_file"}}
-                right = {"kind": "mcp.request.*", "to": ["fileserver"], "payload": constraint}
-                given = await ada.said(grant("agent", right))
-                await ada.said(fulfilment(proposed, "fileserver"))
-                ack = await agent.kind("capability.grant-ack")
-                assert (ack["from"], ack["correlation_id"]) == ("gateway", [given["id"]])
-                bar = writing("bar.txt", "bar")
-                await asked(agent, call("fileserver", "write_file", bar))
-                assert written == {"foo.txt": "foo", "bar.txt": "bar"}
-                # The right is for one tool of one participant.
-                for to, tool in (("fileserver", "delete_file"), (calc.name, "write_file")):
-                    refusal = await agent.refused(call(to, tool, bar))
-                    assert refusal["error"] == "proposal_required"
-
-    run(main())
+    async with hub_with(tmp_path, "agent", "fileserver", "calculator") as there:
+        await there.room("ada")
+        async with AsyncExitStack() as stack:
+            ada, agent, files, calc = await seats(
+                there, stack, "ada", "agent", "fileserver", "calculator"
+            )
+            await stack.enter_async_context(at_work(serving(files)))
+            await agent.send(proposal("write_file", writing("foo.txt", "foo"), to=["fileserver"]))
+            proposed = await ada.kind("mcp.proposal.tools/call")
+            constraint = {"method": "tools/call", "params": {"name": "write_file"}}
+            right = {"kind": "mcp.request.*", "to": ["fileserver"], "payload": constraint}
+            given = await ada.said(grant("agent", right))
+            await ada.said(fulfilment(proposed, "fileserver"))
+            ack = await agent.kind("capability.grant-ack")
+            assert (ack["from"], ack["correlation_id"]) == ("gateway", [given["id"]])
+            bar = writing("bar.txt", "bar")
+            await asked(agent, call("fileserver", "write_file", bar))
+            assert written == {"foo.txt": "foo", "bar.txt": "bar"}
+            # The right is for one tool of one participant.
+            for to, tool in (("fileserver", "delete_file"), (calc.name, "write_file")):
+                refusal = await agent.refused(call(to, tool, bar))
+                assert refusal["error"] == "proposal_required"
 
 
-def test_an_agent_with_tools_lists_calls_chats_and_thinks_aloud(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-            await there.room("ada", grants={"bob": [TOOLS]})
-            room = Room(f"http://127.0.0.1:{there.port}", room=ROOM, token=there.tokens["agent"])
+async def test_an_agent_with_tools_lists_calls_chats_and_thinks_aloud(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
+        await there.room("ada", grants={"bob": [TOOLS]})
+        room = Room(f"http://127.0.0.1:{there.port}", room=ROOM, token=there.tokens["agent"])
 
-            @room.tool()
-            async def calculate(operation: str, a: int, b: int, ctx: Context) -> str:
-                """Add or multiply."""
-                made = a + b if operation == "add" else a * b
-                return f"{a} {operation} {b} = {made}"
+        @room.tool()
+        async def calculate(operation: str, a: int, b: int, ctx: Context) -> str:
+            """Add or multiply."""
+            made = a + b if operation == "add" else a * b
+            return f"{a} {operation} {b} = {made}"
 
-            @room.tool()
-            async def echo(message: str) -> str:
-                """Say it again."""
-                return f"Echo: {message}"
+        @room.tool()
+        async def echo(message: str) -> str:
+            """Say it again."""
+            return f"Echo: {message}"
 
-            async def responding() -> None:
-                async for told in room:
-                    if told.kind == "chat.message" and told.sender == "bob":
-                        await room.send("reasoning.start", {"message": "…"}, correlation_id=told.id)
-                        await room.send("chat.message", {"text": "Yes!"}, correlation_id=told.id)
+        async def responding() -> None:
+            async for told in room:
+                if told.kind == "chat.message" and told.sender == "bob":
+                    await room.send("reasoning.start", {"message": "…"}, correlation_id=told.id)
+                    await room.send("chat.message", {"text": "Yes!"}, correlation_id=told.id)
 
-            async with there.seat("bob") as bob, room, at_work(responding()):
-                listed = (await asked(bob, listing("agent")))["payload"]["result"]["tools"]
-                assert {tool["name"] for tool in listed} == {"calculate", "echo"}
-                for operation, a, b, wanted in (("add", 5, 3, 8), ("multiply", 7, 6, 42)):
-                    arguments = {"operation": operation, "a": a, "b": b}
-                    told = await asked(bob, call("agent", "calculate", arguments))
-                    assert result(told) == f"{a} {operation} {b} = {wanted}"
-                said = await asked(bob, call("agent", "echo", {"message": "Hello!"}))
-                assert result(said) == "Echo: Hello!"
-                await bob.said(chat("Can you help me?", to=["agent"]))
-                await heard(bob, "Yes!")
-                assert any(one["kind"] == "reasoning.start" for one in bob.heard)
-
-    run(main())
+        async with there.seat("bob") as bob, room, at_work(responding()):
+            listed = (await asked(bob, listing("agent")))["payload"]["result"]["tools"]
+            assert {tool["name"] for tool in listed} == {"calculate", "echo"}
+            for operation, a, b, wanted in (("add", 5, 3, 8), ("multiply", 7, 6, 42)):
+                arguments = {"operation": operation, "a": a, "b": b}
+                told = await asked(bob, call("agent", "calculate", arguments))
+                assert result(told) == f"{a} {operation} {b} = {wanted}"
+            said = await asked(bob, call("agent", "echo", {"message": "Hello!"}))
+            assert result(said) == "Echo: Hello!"
+            await bob.said(chat("Can you help me?", to=["agent"]))
+            await heard(bob, "Yes!")
+            assert any(one["kind"] == "reasoning.start" for one in bob.heard)
 
 
-def test_a_wish_in_chat_becomes_a_proposal_that_a_person_has_done(tmp_path: Path) -> None:
+async def test_a_wish_in_chat_becomes_a_proposal_that_a_person_has_done(tmp_path: Path) -> None:
     async def proposing(seat: Seat) -> None:
         while True:
             told = await seat.hear()
@@ -474,26 +442,23 @@ def test_a_wish_in_chat_becomes_a_proposal_that_a_person_has_done(tmp_path: Path
                 listed = {"jsonrpc": "2.0", "id": told["payload"]["id"], "result": {"tools": []}}
                 await seat.send(answer(told, payload=listed))
 
-    async def main() -> None:
-        async with hub_with(tmp_path, "calculator", "agent", people=("bob",)) as there:
-            own = ["chat.*", "mcp.proposal.*", "mcp.request.*", "!mcp.request.tools/call"]
-            await there.room("ada", grants={"bob": [TOOLS], "agent": own})
-            async with AsyncExitStack() as stack:
-                bob, agent = await seats(there, stack, "bob", "agent")
-                await stack.enter_async_context(calculator(there))
-                await stack.enter_async_context(at_work(proposing(agent)))
-                await bob.said(chat("Can you add 7 and 9 for me?", to=["agent"]))
-                proposed = await bob.kind("mcp.proposal.tools/call")
-                assert proposed["payload"]["params"]["name"] == "add"
-                done = await asked(bob, fulfilment(proposed, "calculator"))
-                assert done["to"] == ["bob", "agent"]
-                assert float(result(done)) == 16
-                assert (await asked(bob, listing("agent")))["payload"]["result"] == {"tools": []}
-
-    run(main())
+    async with hub_with(tmp_path, "calculator", "agent", people=("bob",)) as there:
+        own = ["chat.*", "mcp.proposal.*", "mcp.request.*", "!mcp.request.tools/call"]
+        await there.room("ada", grants={"bob": [TOOLS], "agent": own})
+        async with AsyncExitStack() as stack:
+            bob, agent = await seats(there, stack, "bob", "agent")
+            await stack.enter_async_context(calculator(there))
+            await stack.enter_async_context(at_work(proposing(agent)))
+            await bob.said(chat("Can you add 7 and 9 for me?", to=["agent"]))
+            proposed = await bob.kind("mcp.proposal.tools/call")
+            assert proposed["payload"]["params"]["name"] == "add"
+            done = await asked(bob, fulfilment(proposed, "calculator"))
+            assert done["to"] == ["bob", "agent"]
+            assert float(result(done)) == 16
+            assert (await asked(bob, listing("agent")))["payload"]["result"] == {"tools": []}
 
 
-def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: Path) -> None:
+async def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: Path) -> None:
     async def coordinating(seat: Seat) -> None:
         while True:
             told = await seat.until(lambda told: "Please add" in text_of(told))
@@ -512,31 +477,26 @@ def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: 
             back = {**done["payload"], "id": told["payload"]["id"]}
             await seat.send(answer(told, payload=back))
 
-    async def main() -> None:
-        async with hub_with(
-            tmp_path, "coordinator", "worker", "calculator", people=("bob",)
-        ) as there:
-            grants = {
-                "coordinator": [{"kind": TOOLS, "to": "worker"}],
-                "worker": [CALC],
-                "bob": [{"kind": TOOLS, "to": "worker"}],
-            }
-            await there.room("ada", grants=grants)
-            async with AsyncExitStack() as stack:
-                bob, boss, worker = await seats(there, stack, "bob", "coordinator", "worker")
-                await stack.enter_async_context(calculator(there))
-                await stack.enter_async_context(at_work(coordinating(boss), working(worker)))
-                await bob.said(chat("Please add 4 and 6", to=["coordinator"]))
-                told = await bob.until(lambda told: "4 + 6 = " in text_of(told))
-                assert float(text_of(told).rpartition(" ")[2]) == 10
-                listed = (await asked(bob, listing("worker")))["payload"]["result"]["tools"]
-                assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
-
-    run(main())
+    async with hub_with(tmp_path, "coordinator", "worker", "calculator", people=("bob",)) as there:
+        grants = {
+            "coordinator": [{"kind": TOOLS, "to": "worker"}],
+            "worker": [CALC],
+            "bob": [{"kind": TOOLS, "to": "worker"}],
+        }
+        await there.room("ada", grants=grants)
+        async with AsyncExitStack() as stack:
+            bob, boss, worker = await seats(there, stack, "bob", "coordinator", "worker")
+            await stack.enter_async_context(calculator(there))
+            await stack.enter_async_context(at_work(coordinating(boss), working(worker)))
+            await bob.said(chat("Please add 4 and 6", to=["coordinator"]))
+            told = await bob.until(lambda told: "4 + 6 = " in text_of(told))
+            assert float(text_of(told).rpartition(" ")[2]) == 10
+            listed = (await asked(bob, listing("worker")))["payload"]["result"]["tools"]
+            assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
-def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) -> None:
+async def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) -> None:
     async def controlled(seat: Seat) -> None:
         reasoning = ""
         while True:
@@ -555,28 +515,25 @@ def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) 
                     end = message("reasoning.cancel", {"reason": "asked"}, context=reasoning)
                     await seat.send({**end, "correlation_id": [told["id"]]})
 
-    async def main() -> None:
-        async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-            await there.room("ada")
-            async with AsyncExitStack() as stack:
-                bob, agent = await seats(there, stack, "bob", "agent")
-                await stack.enter_async_context(at_work(controlled(agent)))
-                for text, kind, about in (
-                    ("ack", "chat.acknowledge", "ack"),
-                    ("cancel ack", "chat.cancel", "seen"),
-                    ("start_reasoning", "reasoning.start", "start_reasoning"),
-                    ("cancel_reasoning", "reasoning.cancel", "cancel_reasoning"),
-                ):
-                    await bob.said(chat(text, to=["agent"], id=f"id-{text.replace(' ', '-')}"))
-                    told = await bob.kind(kind)
-                    assert told["correlation_id"] == [f"id-{about}"]
-                    assert told.get("context") == ("reasoning-1" if "reasoning" in kind else None)
-
-    run(main())
+    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
+        await there.room("ada")
+        async with AsyncExitStack() as stack:
+            bob, agent = await seats(there, stack, "bob", "agent")
+            await stack.enter_async_context(at_work(controlled(agent)))
+            for text, kind, about in (
+                ("ack", "chat.acknowledge", "ack"),
+                ("cancel ack", "chat.cancel", "seen"),
+                ("start_reasoning", "reasoning.start", "start_reasoning"),
+                ("cancel_reasoning", "reasoning.cancel", "cancel_reasoning"),
+            ):
+                await bob.said(chat(text, to=["agent"], id=f"id-{text.replace(' ', '-')}"))
+                told = await bob.kind(kind)
+                assert told["correlation_id"] == [f"id-{about}"]
+                assert told.get("context") == ("reasoning-1" if "reasoning" in kind else None)
 
 
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")
-def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: Path) -> None:
+async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: Path) -> None:
     async def controlled(seat: Seat) -> None:
         def status(told: Message, word: str) -> Message:
             reason = (told.get("payload") or {}).get("reason")
@@ -605,100 +562,93 @@ def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: 
                         await seat.send(message("participant.compact-done", done, **about))
                     await seat.send(status(told, word))
 
-    async def main() -> None:
-        async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-            await there.room("ada", grants={"bob": ["participant.*"], "agent": ["participant.*"]})
-            async with AsyncExitStack() as stack:
-                bob, agent = await seats(there, stack, "bob", "agent")
-                # A device of the agent's account that has not noticed that it is paused.
-                (rogue,) = await seats(there, stack, "agent")
-                await stack.enter_async_context(at_work(controlled(agent)))
+    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
+        await there.room("ada", grants={"bob": ["participant.*"], "agent": ["participant.*"]})
+        async with AsyncExitStack() as stack:
+            bob, agent = await seats(there, stack, "bob", "agent")
+            # A device of the agent's account that has not noticed that it is paused.
+            (rogue,) = await seats(there, stack, "agent")
+            await stack.enter_async_context(at_work(controlled(agent)))
 
-                async def orders(operation: str, *wanted: str, **payload: Any) -> None:
-                    order = message(f"participant.{operation}", payload, to=["agent"])
-                    await bob.said(order)
-                    for said in wanted:
-                        told = await bob.kind("participant.status")
-                        assert told["payload"]["status"] == said
-                        assert told["correlation_id"] == [order["id"]]
+            async def orders(operation: str, *wanted: str, **payload: Any) -> None:
+                order = message(f"participant.{operation}", payload, to=["agent"])
+                await bob.said(order)
+                for said in wanted:
+                    told = await bob.kind("participant.status")
+                    assert told["payload"]["status"] == said
+                    assert told["correlation_id"] == [order["id"]]
 
-                await orders("clear", "cleared:test", reason="test")
-                await orders("restart", "restarted")
-                await orders("compact", "compacting:x", "compacted:x", reason="x")
-                assert any(one["kind"] == "participant.compact-done" for one in bob.heard)
-                await orders("pause", "paused:test", reason="test", timeout_seconds=3600)
-                refusal = await rogue.refused(chat("still here"))
-                assert (refusal["error"], refusal["by"]) == ("participant_paused", "bob")
-                await orders("pause", "paused:soon", reason="soon", timeout_seconds=0.2)
-                over = await bob.kind("system.participant.resumed")
-                assert over["payload"] == {"participant": "agent", "by": "gateway"}
-                assert (await bob.kind("participant.status"))["payload"] == {"status": "active"}
-                await rogue.said(chat("here again"))
-                await orders("shutdown", "shutting_down:bye", reason="bye")
-
-    run(main())
+            await orders("clear", "cleared:test", reason="test")
+            await orders("restart", "restarted")
+            await orders("compact", "compacting:x", "compacted:x", reason="x")
+            assert any(one["kind"] == "participant.compact-done" for one in bob.heard)
+            await orders("pause", "paused:test", reason="test", timeout_seconds=3600)
+            refusal = await rogue.refused(chat("still here"))
+            assert (refusal["error"], refusal["by"]) == ("participant_paused", "bob")
+            await orders("pause", "paused:soon", reason="soon", timeout_seconds=0.2)
+            over = await bob.kind("system.participant.resumed")
+            assert over["payload"] == {"participant": "agent", "by": "gateway"}
+            assert (await bob.kind("participant.status"))["payload"] == {"status": "active"}
+            await rogue.said(chat("here again"))
+            await orders("shutdown", "shutting_down:bye", reason="bye")
 
 
-@pytest.mark.requirement("room.guest-rights", "room.invite-kinds")
-def test_a_guest_is_invited_with_rights_and_nobody_else_sees_the_token(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, people=("boss", "observer")) as there:
-            rights = ["room.invite", "mcp.proposal.*"]
-            await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
-            invites = f"/{ROOM}/invites"
-            async with there.seat("boss") as boss, there.seat("observer") as observer:
-                promised = {"guest": "new-agent", "capabilities": ["mcp.proposal.*"]}
-                invite = message("room.invite", promised)
-                await boss.said(invite)
-                ack = await boss.kind("room.invite-ack")
-                assert ack["payload"]["status"] == "invited"
-                token = ack["payload"]["token"]
-                assert (await observer.kind("room.invite"))["payload"] == promised
-                more = {"guest": "other", "capabilities": ["mcp.request.*"]}
-                assert (await there.rest("boss", "POST", invites, more)).status == 403
-                assert (await there.rest("observer", "POST", invites, promised)).status == 403
-                async with joined(there.port, token) as guest:
-                    assert "mcp.proposal.*" in guest.welcome["you"]["capabilities"]
-                    await guest.said(chat("Hello from the newly invited agent!"))
-                    await guest.said(proposal("test_tool", to=["boss"]))
-                    refusal = await guest.refused(call("boss", "test_tool"))
-                    assert refusal["error"] == "proposal_required"
-                await observer.kind("mcp.proposal.tools/call")
-                assert token not in json.dumps(observer.heard)
-                assert not any(one["kind"] == "room.invite-ack" for one in observer.heard)
-                for name in ("new-agent", "observer", "../../../etc/passwd", "foo/bar"):
-                    refused = await there.rest("boss", "POST", invites, {"guest": name})
-                    assert refused.status in (400, 403)
-                    assert refused.json()["error"]["code"] == "name_refused"
-                assert (await there.rest("boss", "POST", invites, {})).status == 400
-                assert (await boss.refused(message("room.invite")))["error"] == "payload_invalid"
-
-    run(main())
+@pytest.mark.requirement("room.invite-kinds")
+async def test_a_guest_is_invited_with_rights_and_nobody_else_sees_the_token(
+    tmp_path: Path,
+) -> None:
+    async with hub_with(tmp_path, people=("boss", "observer")) as there:
+        rights = ["room.invite", "mcp.proposal.*"]
+        await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
+        invites = f"/{ROOM}/invites"
+        async with there.seat("boss") as boss, there.seat("observer") as observer:
+            promised = {"guest": "new-agent", "capabilities": ["mcp.proposal.*"]}
+            invite = message("room.invite", promised)
+            await boss.said(invite)
+            ack = await boss.kind("room.invite-ack")
+            assert ack["payload"]["status"] == "invited"
+            token = ack["payload"]["token"]
+            assert (await observer.kind("room.invite"))["payload"] == promised
+            more = {"guest": "other", "capabilities": ["mcp.request.*"]}
+            assert (await there.rest("boss", "POST", invites, more)).status == 403
+            assert (await there.rest("observer", "POST", invites, promised)).status == 403
+            async with joined(there.port, token) as guest:
+                assert "mcp.proposal.*" in guest.welcome["you"]["capabilities"]
+                await guest.said(chat("Hello from the newly invited agent!"))
+                await guest.said(proposal("test_tool", to=["boss"]))
+                refusal = await guest.refused(call("boss", "test_tool"))
+                assert refusal["error"] == "proposal_required"
+            await observer.kind("mcp.proposal.tools/call")
+            assert token not in json.dumps(observer.heard)
+            assert not any(one["kind"] == "room.invite-ack" for one in observer.heard)
+            for name in ("new-agent", "observer", "../../../etc/passwd", "foo/bar"):
+                refused = await there.rest("boss", "POST", invites, {"guest": name})
+                assert refused.status in (400, 403)
+                assert refused.json()["error"]["code"] == "name_refused"
+            assert (await there.rest("boss", "POST", invites, {})).status == 400
+            assert (await boss.refused(message("room.invite")))["error"] == "payload_invalid"
 
 
 @pytest.mark.requirement("room.loop-guard", "chat.rate-limit")
-def test_two_echoes_are_held_and_a_person_sets_them_free(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with hub_with(tmp_path, "ping", "pong") as there:
-            await there.room("ada", policy={"loop_guard": 6})
+async def test_two_echoes_are_held_and_a_person_sets_them_free(tmp_path: Path) -> None:
+    async with hub_with(tmp_path, "ping", "pong") as there:
+        await there.room("ada", policy={"loop_guard": 6})
 
-            async def answering(seat: Seat) -> None:
-                while True:
-                    told = await seat.kind("chat.message")
-                    if told["from"] != seat.name and told["from"] != "ada":
-                        await seat.send(chat(f"{text_of(told)}!"))
+        async def answering(seat: Seat) -> None:
+            while True:
+                told = await seat.kind("chat.message")
+                if told["from"] != seat.name and told["from"] != "ada":
+                    await seat.send(chat(f"{text_of(told)}!"))
 
-            async with AsyncExitStack() as stack:
-                ada, ping, pong = await seats(there, stack, "ada", "ping", "pong")
-                await stack.enter_async_context(at_work(answering(ping), answering(pong)))
-                await ping.send(chat("hi"))
-                held = [await ada.kind("system.participant.paused") for _ in range(2)]
-                assert {one["payload"]["participant"] for one in held} == {"ping", "pong"}
-                assert "answered each other 6 times" in held[0]["payload"]["reason"]
-                said = [one for one in ada.heard if one["kind"] == "chat.message"]
-                assert len(said) == 7
-                await ada.said(chat("That is enough, thank you."))
-                free = [await ada.kind("system.participant.resumed") for _ in range(2)]
-                assert {one["payload"]["by"] for one in free} == {"ada"}
-
-    run(main())
+        async with AsyncExitStack() as stack:
+            ada, ping, pong = await seats(there, stack, "ada", "ping", "pong")
+            await stack.enter_async_context(at_work(answering(ping), answering(pong)))
+            await ping.send(chat("hi"))
+            held = [await ada.kind("system.participant.paused") for _ in range(2)]
+            assert {one["payload"]["participant"] for one in held} == {"ping", "pong"}
+            assert "answered each other 6 times" in held[0]["payload"]["reason"]
+            said = [one for one in ada.heard if one["kind"] == "chat.message"]
+            assert len(said) == 7
+            await ada.said(chat("That is enough, thank you."))
+            free = [await ada.kind("system.participant.resumed") for _ in range(2)]
+            assert {one["payload"]["by"] for one in free} == {"ada"}

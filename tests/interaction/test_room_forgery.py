@@ -180,141 +180,128 @@ def test_a_request_has_one_recipient_who_is_someone_else_and_here(tmp_path: Path
 
 @pytest.mark.requirement("capability.effective-kind", "capability.deny-wins")
 @both_ways
-def test_a_context_that_is_left_out_does_not_escape_a_deny(tmp_path: Path, way: str) -> None:
+async def test_a_context_that_is_left_out_does_not_escape_a_deny(tmp_path: Path, way: str) -> None:
     rights = ["*", "!mcp.request.tools/call:rm", "!mcp.*.resources/*:secret://*"]
-
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "mallory")
-            await there.room("ann", capabilities=rights)
-            async with there.seat("bob") as bob, there.seat("mallory") as mallory:
-                by = mouth(there, mallory, way)
-                secret = read_of("secret://plans")
-                await bob.news()
-                for kind in ("mcp.request.tools/call", "mcp.request.tools/call:rm"):
-                    # What is denied may still be proposed.
-                    refusal = await by.refused({**call("bob", "rm"), "kind": kind})
-                    assert refusal["error"] == "proposal_required", kind
-                for kind in (
-                    "mcp.request.resources/read",
-                    "mcp.request.resources/read:secret://plans",
-                    "mcp.proposal.resources/read",
-                ):
-                    refusal = await by.refused(asked(kind, secret))
-                    assert refusal["error"] == "capability_denied", kind
-                assert await bob.news() == []
-                for tool in ("rm2", "Rm", "rm/", "r"):
-                    await by.said(call("bob", tool))
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "mallory")
+        await there.room("ann", capabilities=rights)
+        async with there.seat("bob") as bob, there.seat("mallory") as mallory:
+            by = mouth(there, mallory, way)
+            secret = read_of("secret://plans")
+            await bob.news()
+            for kind in ("mcp.request.tools/call", "mcp.request.tools/call:rm"):
+                # What is denied may still be proposed.
+                refusal = await by.refused({**call("bob", "rm"), "kind": kind})
+                assert refusal["error"] == "proposal_required", kind
+            for kind in (
+                "mcp.request.resources/read",
+                "mcp.request.resources/read:secret://plans",
+                "mcp.proposal.resources/read",
+            ):
+                refusal = await by.refused(asked(kind, secret))
+                assert refusal["error"] == "capability_denied", kind
+            assert await bob.news() == []
+            for tool in ("rm2", "Rm", "rm/", "r"):
+                await by.said(call("bob", tool))
 
 
 @pytest.mark.requirement("wire.id-used-before", "wire.id-retry-safe")
 @both_ways
-def test_an_id_is_used_once_and_only_its_sender_is_told_where(tmp_path: Path, way: str) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                ours, theirs = mouth(there, ann, way), mouth(there, bob, way)
-                first = await ours.said(chat(id="one"))
-                again = await ours.refused(chat("something else", id="one"))
-                assert (again["error"], again["seq"]) == ("id_used", first["seq"])
-                other = await theirs.refused(chat(id="one"))
-                assert other["error"] == "id_used"
-                assert "seq" not in other
-                # The gateway's own ids are taken as well.
-                presence = (await there.history("ann"))[0]
-                taken = await theirs.refused(chat(id=presence["id"]))
-                assert taken["error"] == "id_used"
-                assert "seq" not in taken
-
-    run(main())
+async def test_an_id_is_used_once_and_only_its_sender_is_told_where(
+    tmp_path: Path, way: str
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            ours, theirs = mouth(there, ann, way), mouth(there, bob, way)
+            first = await ours.said(chat(id="one"))
+            again = await ours.refused(chat("something else", id="one"))
+            assert (again["error"], again["seq"]) == ("id_used", first["seq"])
+            other = await theirs.refused(chat(id="one"))
+            assert other["error"] == "id_used"
+            assert "seq" not in other
+            # The gateway's own ids are taken as well.
+            presence = (await there.history("ann"))[0]
+            taken = await theirs.refused(chat(id=presence["id"]))
+            assert taken["error"] == "id_used"
+            assert "seq" not in taken
 
 
 @pytest.mark.requirement("wire.id-used-before")
-def test_of_several_who_use_an_id_at_once_one_is_heard(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                for number in range(10):
-                    sent = [chat(f"{name}", id=f"id-{number}") for name in ("ann", "bob")]
-                    told = await asyncio.gather(
-                        *(ann.send(sent[0]), bob.send(sent[1])),
-                        *(ann.outcome(f"id-{number}"), bob.outcome(f"id-{number}")),
-                    )
-                    kinds = sorted(one["kind"] for one in told[2:])
-                    assert kinds == ["chat.message", "system.error"]
-                heard = [one["id"] for one in await there.history("ann")]
-                assert len(heard) == len(set(heard)) == 12
-
-    run(main())
+async def test_of_several_who_use_an_id_at_once_one_is_heard(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            for number in range(10):
+                sent = [chat(f"{name}", id=f"id-{number}") for name in ("ann", "bob")]
+                told = await asyncio.gather(
+                    *(ann.send(sent[0]), bob.send(sent[1])),
+                    *(ann.outcome(f"id-{number}"), bob.outcome(f"id-{number}")),
+                )
+                kinds = sorted(one["kind"] for one in told[2:])
+                assert kinds == ["chat.message", "system.error"]
+            heard = [one["id"] for one in await there.history("ann")]
+            assert len(heard) == len(set(heard)) == 12
 
 
 @pytest.mark.requirement("capability.grant-at-most-own", "capability.grant-kinds")
 @both_ways
-def test_nobody_gives_themselves_or_others_what_they_do_not_hold(tmp_path: Path, way: str) -> None:
+async def test_nobody_gives_themselves_or_others_what_they_do_not_hold(
+    tmp_path: Path, way: str
+) -> None:
     held = ["chat.*", "capability.grant", "mcp.request.tools/call:mow"]
-
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "mallory")
-            await there.room("ann", capabilities=held)
-            async with there.seat("bob") as bob, there.seat("mallory") as mallory:
-                by = mouth(there, mallory, way)
-                await bob.news()
-                for more in (
-                    "*",
-                    "mcp.*",
-                    "mcp.request.tools/call",
-                    "mcp.request.tools/call:m*",
-                    "capability.*",
-                    "room.kick",
-                    "!chat.message",
-                ):
-                    refusal = await by.refused(grant("bob", "chat.message", more))
-                    assert refusal["error"] == "grant_exceeds_rights", more
-                reserved = await by.refused(grant("bob", "system.*"))
-                assert reserved["error"] == "capability_reserved"
-                own = await by.refused(grant("mallory", "chat.message"))
-                assert own["error"] == "recipient_invalid"
-                ack = {"recipient": "mallory", "capabilities": ["*"], "own": [True]}
-                forged = message("capability.grant-ack", ack, correlation_id=["n-0"])
-                assert (await by.refused(forged))["error"] == "kind_reserved"
-                assert await bob.news() == []
-                assert (await bob.refused(call("mallory", "rm")))["error"] == "capability_denied"
-                less = {"kind": held[2], "payload": {"params": {"name": "mow"}}}
-                await by.said(grant("bob", less))
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "mallory")
+        await there.room("ann", capabilities=held)
+        async with there.seat("bob") as bob, there.seat("mallory") as mallory:
+            by = mouth(there, mallory, way)
+            await bob.news()
+            for more in (
+                "*",
+                "mcp.*",
+                "mcp.request.tools/call",
+                "mcp.request.tools/call:m*",
+                "capability.*",
+                "room.kick",
+                "!chat.message",
+            ):
+                refusal = await by.refused(grant("bob", "chat.message", more))
+                assert refusal["error"] == "grant_exceeds_rights", more
+            reserved = await by.refused(grant("bob", "system.*"))
+            assert reserved["error"] == "capability_reserved"
+            own = await by.refused(grant("mallory", "chat.message"))
+            assert own["error"] == "recipient_invalid"
+            ack = {"recipient": "mallory", "capabilities": ["*"], "own": [True]}
+            forged = message("capability.grant-ack", ack, correlation_id=["n-0"])
+            assert (await by.refused(forged))["error"] == "kind_reserved"
+            assert await bob.news() == []
+            assert (await bob.refused(call("mallory", "rm")))["error"] == "capability_denied"
+            less = {"kind": held[2], "payload": {"params": {"name": "mow"}}}
+            await by.said(grant("bob", less))
 
 
 @pytest.mark.requirement("room.guest-once", "room.close-not-authenticated")
-def test_nobody_comes_in_under_a_name_that_could_be_anothers(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann", access="private")
-            async with there.seat("ann") as ann:
-                for name in MISTAKABLE:
-                    sent = message("room.invite", {"guest": name})
-                    assert (await ann.refused(sent))["error"] == "name_refused", name
-                await ann.send(sent := message("room.invite", {"guest": "kim"}))
-                ack = await ann.kind("room.invite-ack")
-                assert ack["correlation_id"] == [sent["id"]]
-                token = ack["payload"]["token"]
-                assert await turned_away(there.port, token, "another") == 4401
-                codes = await asyncio.gather(
-                    *(_enter(there.port, token) for _ in range(5)),
-                )
-                assert sorted(codes) == [0, 4401, 4401, 4401, 4401]
-                assert token not in str(await there.history("ann"))
-            assert await turned_away(there.port, there.tokens["bob"]) == 4404
-
-    run(main())
+async def test_nobody_comes_in_under_a_name_that_could_be_anothers(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann", access="private")
+        async with there.seat("ann") as ann:
+            for name in MISTAKABLE:
+                sent = message("room.invite", {"guest": name})
+                assert (await ann.refused(sent))["error"] == "name_refused", name
+            await ann.send(sent := message("room.invite", {"guest": "kim"}))
+            ack = await ann.kind("room.invite-ack")
+            assert ack["correlation_id"] == [sent["id"]]
+            token = ack["payload"]["token"]
+            assert await turned_away(there.port, token, "another") == 4401
+            codes = await asyncio.gather(
+                *(_enter(there.port, token) for _ in range(5)),
+            )
+            assert sorted(codes) == [0, 4401, 4401, 4401, 4401]
+            assert token not in str(await there.history("ann"))
+        assert await turned_away(there.port, there.tokens["bob"]) == 4404
 
 
 async def _enter(port: int, token: str) -> int:

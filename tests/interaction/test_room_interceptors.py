@@ -17,7 +17,6 @@ from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.rooms.ports import Said
-from tests.harness import run
 from tests.interaction.room_client import Message, Posting, call, chat, message, square
 from tests.interaction.room_ways import both_ways, mouth
 
@@ -72,55 +71,48 @@ def another_kind(shown: McpxMessage) -> McpxMessage:
 
 
 @pytest.mark.requirement("proxy.websocket-frames")
-def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path) -> None:
+async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path) -> None:
     notes = Notes()
-
-    async def main() -> None:
-        async with square(tmp_path, [notes]) as there:
-            await there.people("ann")
-            await there.room("ann")
-            async with there.seat("ann") as ann:
-                notes.seen.clear()
-                told = await ann.said(chat("whole"))
-                called, shown = notes.seen
-                assert called.message.params["name"] == "room/say"
-                assert shown.message.id == told["id"]
-                for each in (called, shown):
-                    assert each.context.transport.metadata == WebSocketMetadata(
-                        FrameType.TEXT, is_final=True, compression=False
-                    )
-
-    run(main())
+    async with square(tmp_path, [notes]) as there:
+        await there.people("ann")
+        await there.room("ann")
+        async with there.seat("ann") as ann:
+            notes.seen.clear()
+            told = await ann.said(chat("whole"))
+            called, shown = notes.seen
+            assert called.message.params["name"] == "room/say"
+            assert shown.message.id == told["id"]
+            for each in (called, shown):
+                assert each.context.transport.metadata == WebSocketMetadata(
+                    FrameType.TEXT, is_final=True, compression=False
+                )
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 @pytest.mark.parametrize("change", [in_place, deep_in_place, another, another_kind])
 @both_ways
-def test_an_interceptor_that_rewrites_a_message_stops_it(
+async def test_an_interceptor_that_rewrites_a_message_stops_it(
     tmp_path: Path, way: str, change: Callable[[McpxMessage], McpxMessage]
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path, [Rewrites(change)]) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("bob") as bob:
-                sent = chat("as I said")
-                sent["payload"]["deep"] = {"list": [1]}
-                if way == "websocket":
-                    refusal = await bob.refused(sent)
-                    assert refusal["error"] == "rewrite_refused"
-                else:
-                    answer = await there.rest("bob", "POST", "/plaza/messages", sent)
-                    assert answer.json()["error"]["code"] == "rewrite_refused"
-                kinds = {one["kind"] for one in await there.history("ann")}
-                assert kinds == {"system.presence.join"}
-
-    run(main())
+    async with square(tmp_path, [Rewrites(change)]) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("bob") as bob:
+            sent = chat("as I said")
+            sent["payload"]["deep"] = {"list": [1]}
+            if way == "websocket":
+                refusal = await bob.refused(sent)
+                assert refusal["error"] == "rewrite_refused"
+            else:
+                answer = await there.rest("bob", "POST", "/plaza/messages", sent)
+                assert answer.json()["error"]["code"] == "rewrite_refused"
+            kinds = {one["kind"] for one in await there.history("ann")}
+            assert kinds == {"system.presence.join"}
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 @both_ways
-def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
+async def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
     tmp_path: Path, way: str
 ) -> None:
     held, go_on = asyncio.Event(), asyncio.Event()
@@ -140,32 +132,29 @@ def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
                 await go_on.wait()
             return CONTINUE
 
-    async def main() -> None:
-        async with square(tmp_path, [Holds()]) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                by = mouth(there, bob, way)
-                assert (await by.refused(chat("stop")))["error"] == "blocked"
-                waiting = asyncio.ensure_future(by.said(chat("wait")))
-                await held.wait()
-                if way == "websocket":
-                    for number in range(5):
-                        await bob.send(chat(f"{number}"))
-                # Who waits holds up nobody else.
-                await ann.said(chat("meanwhile"))
-                go_on.set()
-                await waiting
-                await bob.news()
-                texts = [one["payload"].get("text") for one in await there.history("ann")]
-                behind = [f"{number}" for number in range(5)] if way == "websocket" else []
-                assert texts == [None, None, "meanwhile", "wait", *behind, "mark"]
-
-    run(main())
+    async with square(tmp_path, [Holds()]) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            by = mouth(there, bob, way)
+            assert (await by.refused(chat("stop")))["error"] == "blocked"
+            waiting = asyncio.ensure_future(by.said(chat("wait")))
+            await held.wait()
+            if way == "websocket":
+                for number in range(5):
+                    await bob.send(chat(f"{number}"))
+            # Who waits holds up nobody else.
+            await ann.said(chat("meanwhile"))
+            go_on.set()
+            await waiting
+            await bob.news()
+            texts = [one["payload"].get("text") for one in await there.history("ann")]
+            behind = [f"{number}" for number in range(5)] if way == "websocket" else []
+            assert texts == [None, None, "meanwhile", "wait", *behind, "mark"]
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
-def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
+async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
     tmp_path: Path,
 ) -> None:
     """Also where nobody compares it afterwards."""
@@ -177,24 +166,21 @@ def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verd
         payload.setdefault("params", {})["name"] = "harmless"
         return await said.accept()
 
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            there.hub.rooms.pipeline = meddle
-            await there.people("ann", "bob")
-            await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                for by in (bob, Posting(there, "bob")):
-                    told = await by.said(chat("as I said"))
-                    assert told["payload"] == {"text": "as I said"}
-                    assert await ann.kind("chat.message") == told
-                    denied = await by.refused(call("ann", "rm"))
-                    assert denied["error"] == "capability_denied"
-
-    run(main())
+    async with square(tmp_path) as there:
+        there.hub.rooms.pipeline = meddle
+        await there.people("ann", "bob")
+        await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            for by in (bob, Posting(there, "bob")):
+                told = await by.said(chat("as I said"))
+                assert told["payload"] == {"text": "as I said"}
+                assert await ann.kind("chat.message") == told
+                denied = await by.refused(call("ann", "rm"))
+                assert denied["error"] == "capability_denied"
 
 
 @both_ways
-def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_interceptors(
+async def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_interceptors(
     tmp_path: Path, way: str
 ) -> None:
     wrong = [
@@ -210,8 +196,5 @@ def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_
             async with there.seat("ann") as ann:
                 return [await mouth(there, ann, way).refused(each) for each in wrong]
 
-    async def main() -> None:
-        plain = await told(tmp_path / "plain")
-        assert await told(tmp_path / "shown", Notes()) == plain
-
-    run(main())
+    plain = await told(tmp_path / "plain")
+    assert await told(tmp_path / "shown", Notes()) == plain

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Answer, run
+from tests.harness import Answer
 from tests.interaction.room_client import (
     ROOM,
     Closed,
@@ -54,138 +54,134 @@ def revocation(recipient: str) -> dict[str, object]:
     "capability.grant-at-most-own",
 )
 @both_ways
-def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(tmp_path: Path, way: str) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "cat", "dan")
-            await there.room("ann", capabilities=MEMBER)
-            async with (
-                there.seat("ann") as ann,
-                there.seat("bob") as bob,
-                there.seat("cat") as cat,
-                there.seat("dan") as dan,
-            ):
-                chain = [ann, bob, cat, dan]
-                for giver, taker in pairwise(chain):
-                    by = mouth(there, giver, way)
-                    if giver is not ann:
-                        more = await by.refused(grant(taker.name, "mcp.request.tools/call"))
-                        assert more["error"] == "grant_exceeds_rights"
-                    await by.said(grant(taker.name, MOW))
-                    welcome = await taker.kind("system.welcome")
-                    assert MOW in welcome["payload"]["you"]["capabilities"]
-                    await mouth(there, taker, way).said(call("ann"))
-                # Given back to one's own source, it holds nothing up.
-                await mouth(there, dan, way).said(grant("bob", MOW))
-                await mouth(there, ann, way).said(revocation("bob"))
-                for lost in (bob, cat, dan):
-                    by = mouth(there, lost, way)
-                    assert (await by.refused(call("ann")))["error"] == "capability_denied"
-                    assert (await by.refused(grant("ann", MOW)))["error"] == "grant_exceeds_rights"
+async def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(
+    tmp_path: Path, way: str
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "cat", "dan")
+        await there.room("ann", capabilities=MEMBER)
+        async with (
+            there.seat("ann") as ann,
+            there.seat("bob") as bob,
+            there.seat("cat") as cat,
+            there.seat("dan") as dan,
+        ):
+            chain = [ann, bob, cat, dan]
+            for giver, taker in pairwise(chain):
+                by = mouth(there, giver, way)
+                if giver is not ann:
+                    more = await by.refused(grant(taker.name, "mcp.request.tools/call"))
+                    assert more["error"] == "grant_exceeds_rights"
+                await by.said(grant(taker.name, MOW))
+                welcome = await taker.kind("system.welcome")
+                assert MOW in welcome["payload"]["you"]["capabilities"]
+                await mouth(there, taker, way).said(call("ann"))
+            # Given back to one's own source, it holds nothing up.
+            await mouth(there, dan, way).said(grant("bob", MOW))
+            await mouth(there, ann, way).said(revocation("bob"))
+            for lost in (bob, cat, dan):
+                by = mouth(there, lost, way)
+                assert (await by.refused(call("ann")))["error"] == "capability_denied"
+                assert (await by.refused(grant("ann", MOW)))["error"] == "grant_exceeds_rights"
 
-    run(main())
 
-
-@pytest.mark.requirement("capability.of-the-absent")
 @pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
-def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path: Path, how: str) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "cat", "dan")
-            await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
-            accounts = there.hub.accounts
-            bobs = await accounts.named("bob")
-            async with (
-                there.seat("ann") as ann,
-                there.seat("bob") as bob,
-                there.seat("cat") as cat,
-                there.seat("dan") as dan,
-            ):
-                await ann.said(grant("bob", MOW))
-                await bob.kind("system.welcome")
-                await bob.said(grant("cat", MOW))
-                await cat.kind("system.welcome")
-                await cat.said(grant("dan", MOW))
-                await dan.kind("system.welcome")
-                await dan.said(call("ann"))
-                proposed = await bob.said(proposal())
-                assert await waiting(there, "ann") == [proposed["id"]]
-                if how == "suspended":
-                    await accounts.suspend(bobs, suspended=True)
-                elif how == "deleted":
-                    leaving = Asker(there.port, there.tokens["bob"])
-                    done(await leaving.ask("DELETE", "/v1/me?confirm=bob"), 200)
-                else:
-                    await ann.said(message("room.kick", {"participant": "bob"}))
-                told = await ann.kind("system.proposal.withdrawn")
-                assert told["payload"] == {
-                    "proposal": proposed["id"],
-                    "state": "withdrawn",
-                    "reason": how,
-                }
-                assert await waiting(there, "ann") == []
-                for lost in (cat, dan):
-                    welcome = await lost.kind("system.welcome")
-                    assert MOW not in welcome["payload"]["you"]["capabilities"]
-                    assert (await lost.refused(call("ann")))["error"] == "proposal_required"
-                assert await granted_in(there) == ([] if how == "deleted" else ["bob"])
-                tokens = there.tokens
-        async with square(tmp_path) as there:
-            there.tokens = tokens
-            # Nor does it come back when the room is loaded again.
-            async with there.seat("cat") as cat, there.seat("dan") as dan:
-                for lost in (cat, dan):
-                    assert (await lost.refused(call("ann")))["error"] == "proposal_required"
-                if how == "suspended":
-                    await there.hub.accounts.suspend(bobs, suspended=False)
-                    for back in (cat, dan):
-                        welcome = await back.kind("system.welcome")
-                        assert MOW in welcome["payload"]["you"]["capabilities"]
-                        refusal = await back.refused(call("ann"))
-                        assert refusal["error"] == "recipient_unknown"
-                    assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
-                assert await waiting(there, "ann") == []
-
-    run(main())
+async def test_what_someone_proposed_and_granted_ends_with_their_place(
+    tmp_path: Path, how: str
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "cat", "dan")
+        await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
+        accounts = there.hub.accounts
+        bobs = await accounts.named("bob")
+        async with (
+            there.seat("ann") as ann,
+            there.seat("bob") as bob,
+            there.seat("cat") as cat,
+            there.seat("dan") as dan,
+        ):
+            await ann.said(grant("bob", MOW))
+            await bob.kind("system.welcome")
+            await bob.said(grant("cat", MOW))
+            await cat.kind("system.welcome")
+            await cat.said(grant("dan", MOW))
+            await dan.kind("system.welcome")
+            await dan.said(call("ann"))
+            proposed = await bob.said(proposal())
+            assert await waiting(there, "ann") == [proposed["id"]]
+            if how == "suspended":
+                await accounts.suspend(bobs, suspended=True)
+            elif how == "deleted":
+                leaving = Asker(there.port, there.tokens["bob"])
+                done(await leaving.ask("DELETE", "/v1/me?confirm=bob"), 200)
+            else:
+                await ann.said(message("room.kick", {"participant": "bob"}))
+            told = await ann.kind("system.proposal.withdrawn")
+            assert told["payload"] == {
+                "proposal": proposed["id"],
+                "state": "withdrawn",
+                "reason": how,
+            }
+            assert await waiting(there, "ann") == []
+            for lost in (cat, dan):
+                welcome = await lost.kind("system.welcome")
+                assert MOW not in welcome["payload"]["you"]["capabilities"]
+                assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+            assert await granted_in(there) == ([] if how == "deleted" else ["bob"])
+            tokens = there.tokens
+    async with square(tmp_path) as there:
+        there.tokens = tokens
+        # Nor does it come back when the room is loaded again.
+        async with there.seat("cat") as cat, there.seat("dan") as dan:
+            for lost in (cat, dan):
+                assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+            if how == "suspended":
+                await there.hub.accounts.suspend(bobs, suspended=False)
+                for back in (cat, dan):
+                    welcome = await back.kind("system.welcome")
+                    assert MOW in welcome["payload"]["you"]["capabilities"]
+                    refusal = await back.refused(call("ann"))
+                    assert refusal["error"] == "recipient_unknown"
+                assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
+            assert await waiting(there, "ann") == []
 
 
 @pytest.mark.requirement("capability.change-at-next-message")
-def test_nothing_is_done_by_a_right_after_the_message_that_took_it_away(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann", capabilities=["chat.*"])
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                await ann.said(grant("bob", "mcp.request.ping"))
-                used: list[str] = []
+async def test_nothing_is_done_by_a_right_after_the_message_that_took_it_away(
+    tmp_path: Path,
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann", capabilities=["chat.*"])
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            await ann.said(grant("bob", "mcp.request.ping"))
+            used: list[str] = []
 
-                async def use(times: int) -> None:
-                    for _ in range(times):
-                        ping = {"jsonrpc": "2.0", "id": len(used), "method": "ping"}
-                        sent = message("mcp.request.ping", ping, to=["gateway"])
-                        used.append(sent["id"])
-                        await bob.send(sent)
+            async def use(times: int) -> None:
+                for _ in range(times):
+                    ping = {"jsonrpc": "2.0", "id": len(used), "method": "ping"}
+                    sent = message("mcp.request.ping", ping, to=["gateway"])
+                    used.append(sent["id"])
+                    await bob.send(sent)
 
-                async def take_away() -> int:
-                    await ann.until(lambda told: told["id"] == used[10])
-                    seq: int = (await ann.said(revocation("bob")))["seq"]
-                    return seq
+            async def take_away() -> int:
+                await ann.until(lambda told: told["id"] == used[10])
+                seq: int = (await ann.said(revocation("bob")))["seq"]
+                return seq
 
-                await use(11)
-                taken = asyncio.ensure_future(take_away())
-                while not taken.done():
-                    await use(3)
-                    await asyncio.sleep(0)
+            await use(11)
+            taken = asyncio.ensure_future(take_away())
+            while not taken.done():
                 await use(3)
-                ends = [await bob.outcome(id_) for id_ in used]
-                done = [told["seq"] for told in ends if told["kind"] == "mcp.request.ping"]
-                assert max(done) < await taken
-                # Once it is gone it does not come back.
-                refused = ends[len(done) :]
-                assert len(refused) >= 3
-                assert {told["payload"].get("error") for told in refused} == {"capability_denied"}
-
-    run(main())
+                await asyncio.sleep(0)
+            await use(3)
+            ends = [await bob.outcome(id_) for id_ in used]
+            done = [told["seq"] for told in ends if told["kind"] == "mcp.request.ping"]
+            assert max(done) < await taken
+            # Once it is gone it does not come back.
+            refused = ends[len(done) :]
+            assert len(refused) >= 3
+            assert {told["payload"].get("error") for told in refused} == {"capability_denied"}
 
 
 @pytest.mark.requirement("chat.deny-both")
@@ -199,159 +195,143 @@ def test_nothing_is_done_by_a_right_after_the_message_that_took_it_away(tmp_path
         "!mcp.notification.*",
     ],
 )
-def test_a_deny_on_one_spelling_of_chat_leaves_no_other_way_to_say_it(
+async def test_a_deny_on_one_spelling_of_chat_leaves_no_other_way_to_say_it(
     tmp_path: Path, deny: str
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann", grants={"bob": ["*", deny]})
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                await ann.news()
-                for way in ("websocket", "rest"):
-                    by = mouth(there, bob, way)
-                    for sent in (
-                        chat(),
-                        notice(),
-                        say(),
-                        {**chat(), "kind": "chat.message.plain"},
-                    ):
-                        if deny == "!chat.message.text" and "plain" in sent["kind"]:
-                            continue
-                        refusal = await by.refused(sent)
-                        assert refusal["error"] in ("capability_denied", "proposal_required"), sent
-                assert await ann.news() == []
-                await bob.said(call("ann"))
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann", grants={"bob": ["*", deny]})
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            await ann.news()
+            for way in ("websocket", "rest"):
+                by = mouth(there, bob, way)
+                for sent in (
+                    chat(),
+                    notice(),
+                    say(),
+                    {**chat(), "kind": "chat.message.plain"},
+                ):
+                    if deny == "!chat.message.text" and "plain" in sent["kind"]:
+                        continue
+                    refusal = await by.refused(sent)
+                    assert refusal["error"] in ("capability_denied", "proposal_required"), sent
+            assert await ann.news() == []
+            await bob.said(call("ann"))
 
 
 @pytest.mark.requirement("capability.default-guest", "room.guest-once")
-def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                await ann.send(message("room.invite", {"guest": "kim"}))
-                token = (await ann.kind("room.invite-ack"))["payload"]["token"]
-                there.tokens["guest"] = token
-                async with there.seat("guest") as kim:
-                    there.tokens["kim"] = kim.welcome["credential"]
-                    assert (await kim.refused(call("ann")))["error"] == "capability_denied"
-                    for name, seat in (("bob", bob), ("kim", kim)):
-                        await ann.said(message("room.kick", {"participant": name}))
-                        with pytest.raises(Closed) as out:
-                            await seat.said(chat("still here"))
-                        assert out.value.code == 4403
-                for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
-                    assert await turned_away(there.port, there.tokens[name]) == code
-                    posted = await there.rest(name, "POST", "/plaza/messages", chat())
-                    assert posted.status == status
-                    read = await there.rest(name, "GET", "/plaza/messages")
-                    assert read.status == status
-                assert "still here" not in str(await there.history("ann"))
-
-    run(main())
-
-
-@pytest.mark.requirement("room.owners")
-def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "cat", "dan")
-            await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
-
-            async def owners(who: str, *handles: str) -> Answer:
-                return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
-
-            invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
-            assert invited.status == 201
-            for stranger in ("bob", "dan", "nobody"):
-                # Also one who was invited must have come in first.
-                refused = await owners("ann", "ann", stranger)
-                assert refused.status == 400
-                assert "must join it first" in refused.json()["error"]["message"]
-            async with there.seat("ann") as ann, there.seat("bob") as bob, there.seat("cat") as cat:
-                assert (await owners("bob", "bob")).status == 403
-                both = await owners("ann", "ann", "bob")
-                assert (both.status, both.json()["owners"]) == (200, ["ann", "bob"])
-                told = await bob.kind("system.welcome")
-                assert told["payload"]["you"]["role"] == "owner"
-                await bob.said(message("weather.report"))
-                kicked = await cat.refused(message("room.kick", {"participant": "bob"}))
-                assert kicked["error"] == "capability_denied"
-                handed = await owners("bob", "bob")
-                assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
-                told = await ann.kind("system.welcome")
-                assert told["payload"]["you"]["role"] == "member"
-                late = await ann.refused(message("weather.report"))
-                assert late["error"] == "capability_denied"
-                assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
-                assert (await owners("ann", "ann")).status == 403
-                await cat.said(message("room.kick", {"participant": "ann"}))
-                assert await ann.closed() == 4403
-            assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
-
-    run(main())
+async def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(
+    tmp_path: Path,
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            await ann.send(message("room.invite", {"guest": "kim"}))
+            token = (await ann.kind("room.invite-ack"))["payload"]["token"]
+            there.tokens["guest"] = token
+            async with there.seat("guest") as kim:
+                there.tokens["kim"] = kim.welcome["credential"]
+                assert (await kim.refused(call("ann")))["error"] == "capability_denied"
+                for name, seat in (("bob", bob), ("kim", kim)):
+                    await ann.said(message("room.kick", {"participant": name}))
+                    with pytest.raises(Closed) as out:
+                        await seat.said(chat("still here"))
+                    assert out.value.code == 4403
+            for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
+                assert await turned_away(there.port, there.tokens[name]) == code
+                posted = await there.rest(name, "POST", "/plaza/messages", chat())
+                assert posted.status == status
+                read = await there.rest(name, "GET", "/plaza/messages")
+                assert read.status == status
+            assert "still here" not in str(await there.history("ann"))
 
 
-@pytest.mark.requirement("room.owners")
-def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
-            await there.people("ann", "bob", "cat")
-            await there.room("ann")
-            await there.room("cat", "other")
+async def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "cat", "dan")
+        await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
 
-            async def counts_for() -> str:
-                row = await there.hub.store.read(
-                    lambda tx: tx.fetch_one(
-                        "SELECT u.handle FROM rooms r CROSS JOIN users u "
-                        "WHERE u.id = r.created_by AND r.name = ?",
-                        (ROOM,),
-                    )
+        async def owners(who: str, *handles: str) -> Answer:
+            return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
+
+        invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
+        assert invited.status == 201
+        for stranger in ("bob", "dan", "nobody"):
+            # Also one who was invited must have come in first.
+            refused = await owners("ann", "ann", stranger)
+            assert refused.status == 400
+            assert "must join it first" in refused.json()["error"]["message"]
+        async with there.seat("ann") as ann, there.seat("bob") as bob, there.seat("cat") as cat:
+            assert (await owners("bob", "bob")).status == 403
+            both = await owners("ann", "ann", "bob")
+            assert (both.status, both.json()["owners"]) == (200, ["ann", "bob"])
+            told = await bob.kind("system.welcome")
+            assert told["payload"]["you"]["role"] == "owner"
+            await bob.said(message("weather.report"))
+            kicked = await cat.refused(message("room.kick", {"participant": "bob"}))
+            assert kicked["error"] == "capability_denied"
+            handed = await owners("bob", "bob")
+            assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
+            told = await ann.kind("system.welcome")
+            assert told["payload"]["you"]["role"] == "member"
+            late = await ann.refused(message("weather.report"))
+            assert late["error"] == "capability_denied"
+            assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
+            assert (await owners("ann", "ann")).status == 403
+            await cat.said(message("room.kick", {"participant": "ann"}))
+            assert await ann.closed() == 4403
+        assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
+
+
+async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
+    async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
+        await there.people("ann", "bob", "cat")
+        await there.room("ann")
+        await there.room("cat", "other")
+
+        async def counts_for() -> str:
+            row = await there.hub.store.read(
+                lambda tx: tx.fetch_one(
+                    "SELECT u.handle FROM rooms r CROSS JOIN users u "
+                    "WHERE u.id = r.created_by AND r.name = ?",
+                    (ROOM,),
                 )
-                return str(row[0]) if row else ""
+            )
+            return str(row[0]) if row else ""
 
-            async with there.seat("bob"), there.seat("cat"):
-                full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
-                assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
-                for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
-                    done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
-                    assert done.status == 200
-                    assert await counts_for() == payer
-            await there.room("ann", "another")
-            back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
-            assert back.status == 429
-
-    run(main())
+        async with there.seat("bob"), there.seat("cat"):
+            full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
+            assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
+            for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
+                done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
+                assert done.status == 200
+                assert await counts_for() == payer
+        await there.room("ann", "another")
+        back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
+        assert back.status == 429
 
 
-@pytest.mark.requirement("room.patch-grants")
-def test_the_grants_of_a_change_take_the_place_of_those_until_now(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "cat", "dan")
-            grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
-            await there.room("ann", grants=grants)
+async def test_the_grants_of_a_change_take_the_place_of_those_until_now(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "cat", "dan")
+        grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
+        await there.room("ann", grants=grants)
 
-            async def patch(wanted: Any) -> Answer:
-                return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})
+        async def patch(wanted: Any) -> Answer:
+            return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})
 
-            async with there.seat("bob") as bob:
-                # Someone nobody else may find keeps what they hold.
-                await there.hub.store.write(
-                    lambda tx: tx.execute("UPDATE users SET privacy = 'private'")
-                )
-                kept = await patch({"bob": ["mcp.request.*"]})
-                assert (kept.status, kept.json()["grants"]) == (200, {"bob": ["mcp.request.*"]})
-                null = await patch({"bob": None})
-                assert (null.status, null.json()["error"]["code"]) == (400, "argument_invalid")
-                assert (await patch({"dan": ["chat.*"]})).status == 404
-                assert (await bob.refused(call("cat")))["error"] == "recipient_unknown"
-                none = await patch({})
-                assert (none.status, none.json()["grants"]) == (200, {})
-                assert (await bob.refused(call("cat")))["error"] == "proposal_required"
-
-    run(main())
+        async with there.seat("bob") as bob:
+            # Someone nobody else may find keeps what they hold.
+            await there.hub.store.write(
+                lambda tx: tx.execute("UPDATE users SET privacy = 'private'")
+            )
+            kept = await patch({"bob": ["mcp.request.*"]})
+            assert (kept.status, kept.json()["grants"]) == (200, {"bob": ["mcp.request.*"]})
+            null = await patch({"bob": None})
+            assert (null.status, null.json()["error"]["code"]) == (400, "argument_invalid")
+            assert (await patch({"dan": ["chat.*"]})).status == 404
+            assert (await bob.refused(call("cat")))["error"] == "recipient_unknown"
+            none = await patch({})
+            assert (none.status, none.json()["grants"]) == (200, {})
+            assert (await bob.refused(call("cat")))["error"] == "proposal_required"

@@ -10,7 +10,6 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.harness import run
 from tests.interaction.room_client import (
     Message,
     Posting,
@@ -45,57 +44,53 @@ def everything_said(to: str) -> list[Message]:
 @pytest.mark.requirement(
     "wire.everyone-sees", "wire.own-message-back", "room.several-connections", "wire.broadcast"
 )
-def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob", "cat")
-            await there.room("ann", capabilities=["*"])
-            async with (
-                there.seat("ann") as ann,
-                there.seat("bob") as phone,
-                there.seat("bob") as desk,
-                there.seat("cat") as cat,
-            ):
-                for sent in everything_said("bob"):
-                    await ann.said(sent)
-                last = (await ann.said(chat("last")))["id"]
-                for seat in (phone, desk, cat):
-                    await seat.until(lambda told: told["id"] == last)
-                everything = await there.history("cat")
-                assert ann.heard == everything
-                # Each has all from its own coming on; a second connection is no coming.
-                for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
-                    assert seat.heard == everything[missed:], seat.name
-                here = [one["payload"]["participant"]["id"] for one in everything[:3]]
-                assert here == ["ann", "bob", "cat"]
-
-    run(main())
+async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(
+    tmp_path: Path,
+) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob", "cat")
+        await there.room("ann", capabilities=["*"])
+        async with (
+            there.seat("ann") as ann,
+            there.seat("bob") as phone,
+            there.seat("bob") as desk,
+            there.seat("cat") as cat,
+        ):
+            for sent in everything_said("bob"):
+                await ann.said(sent)
+            last = (await ann.said(chat("last")))["id"]
+            for seat in (phone, desk, cat):
+                await seat.until(lambda told: told["id"] == last)
+            everything = await there.history("cat")
+            assert ann.heard == everything
+            # Each has all from its own coming on; a second connection is no coming.
+            for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
+                assert seat.heard == everything[missed:], seat.name
+            here = [one["payload"]["participant"]["id"] for one in everything[:3]]
+            assert here == ["ann", "bob", "cat"]
 
 
 @pytest.mark.requirement("room.several-connections", "room.presence")
-def test_whoever_closes_one_of_two_connections_is_still_here(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann:
-                async with there.seat("bob") as desk:
-                    async with there.seat("bob") as phone:
-                        await phone.said(chat("from the street"))
-                    assert (await desk.said(chat("from home")))["from"] == "bob"
-                    told = await ann.until(lambda told: told["payload"].get("text") == "from home")
-                    assert [one["kind"] for one in ann.heard if one["seq"] < told["seq"]] == [
-                        "system.presence.join",
-                        "system.presence.join",
-                        "chat.message",
-                    ]
-                assert (await ann.kind("system.presence.leave"))["seq"] == told["seq"] + 1
-
-    run(main())
+async def test_whoever_closes_one_of_two_connections_is_still_here(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann:
+            async with there.seat("bob") as desk:
+                async with there.seat("bob") as phone:
+                    await phone.said(chat("from the street"))
+                assert (await desk.said(chat("from home")))["from"] == "bob"
+                told = await ann.until(lambda told: told["payload"].get("text") == "from home")
+                assert [one["kind"] for one in ann.heard if one["seq"] < told["seq"]] == [
+                    "system.presence.join",
+                    "system.presence.join",
+                    "chat.message",
+                ]
+            assert (await ann.kind("system.presence.leave"))["seq"] == told["seq"] + 1
 
 
 @pytest.mark.requirement("chat.replay", "room.resume")
-def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Path) -> None:
+async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Path) -> None:
     def talk(heard: list[Message]) -> list[tuple[str, str]]:
         return [
             (one["from"], one["payload"].get("text") or one["payload"]["params"]["text"])
@@ -103,52 +98,46 @@ def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Pat
             if one["kind"] in ("chat.message", "mcp.notification.notifications/chat/message")
         ]
 
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            tokens = there.tokens
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                for number in range(20):
-                    await ann.said(chat(f"short {number}"))
-                    await bob.said(notice(f"long {number}"))
-                await ann.said(say("by the tool"))
-                await ann.kind("mcp.notification.notifications/chat/message")
-                seen = talk(ann.heard)
-                everything = await there.history("bob")
-        assert len(seen) == 41
-        async with square(tmp_path) as there:
-            there.tokens = tokens
-            kept = await there.history("bob")
-            assert kept[: len(everything)] == everything
-            epoch = ann.welcome["epoch"]
-            async with there.seat("bob", after=0, epoch=epoch) as bob:
-                assert bob.welcome["resume"]["complete"] is True
-                await bob.until(lambda told: told["seq"] == kept[-1]["seq"])
-            assert talk(bob.heard) == talk(kept) == seen
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        tokens = there.tokens
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            for number in range(20):
+                await ann.said(chat(f"short {number}"))
+                await bob.said(notice(f"long {number}"))
+            await ann.said(say("by the tool"))
+            await ann.kind("mcp.notification.notifications/chat/message")
+            seen = talk(ann.heard)
+            everything = await there.history("bob")
+    assert len(seen) == 41
+    async with square(tmp_path) as there:
+        there.tokens = tokens
+        kept = await there.history("bob")
+        assert kept[: len(everything)] == everything
+        epoch = ann.welcome["epoch"]
+        async with there.seat("bob", after=0, epoch=epoch) as bob:
+            assert bob.welcome["resume"]["complete"] is True
+            await bob.until(lambda told: told["seq"] == kept[-1]["seq"])
+        assert talk(bob.heard) == talk(kept) == seen
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.durable")
-def test_whatever_anyone_hears_is_on_the_disk_already(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            database = str(tmp_path / "folkmoot.db")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                with closing(apsw.Connection(database, apsw.SQLITE_OPEN_READONLY)) as disk:
-                    for number in range(50):
-                        await ann.send(chat(f"{number}"))
-                    for _ in range(50):
-                        told = await bob.kind("chat.message")
-                        assert list(disk.execute(KEPT, (told["seq"], told["id"])))
-                    stored = await Posting(there, "bob").said(chat())
-                    assert list(disk.execute(KEPT, (stored["seq"], stored["id"])))
-
-    run(main())
+async def test_whatever_anyone_hears_is_on_the_disk_already(tmp_path: Path) -> None:
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        database = str(tmp_path / "folkmoot.db")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            with closing(apsw.Connection(database, apsw.SQLITE_OPEN_READONLY)) as disk:
+                for number in range(50):
+                    await ann.send(chat(f"{number}"))
+                for _ in range(50):
+                    told = await bob.kind("chat.message")
+                    assert list(disk.execute(KEPT, (told["seq"], told["id"])))
+                stored = await Posting(there, "bob").said(chat())
+                assert list(disk.execute(KEPT, (stored["seq"], stored["id"])))
 
 
 def on_disk(folder: Path) -> bytes:
@@ -158,48 +147,41 @@ def on_disk(folder: Path) -> bytes:
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.memory-only", "room.resume-epoch")
-def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(
+async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(
     tmp_path: Path,
 ) -> None:
     secret = "words that are not to be kept"
-
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            tokens = there.tokens
-            await there.room("ann", durable=False)
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                await ann.said(chat(secret))
-                await bob.kind("chat.message")
-                assert secret in str(await there.history("bob"))
-            with closing(apsw.Connection(str(tmp_path / "folkmoot.db"))) as disk:
-                assert [disk.execute(sql).get for sql in ALL_SAID] == [0, 0]
-            assert secret.encode() not in on_disk(tmp_path)
-        async with square(tmp_path) as there:
-            there.tokens = tokens
-            last, epoch = ann.heard[-1]["seq"], ann.welcome["epoch"]
-            async with there.seat("ann", after=last, epoch=epoch) as again:
-                assert again.welcome["epoch"] != epoch
-                assert again.welcome["resume"]["reason"] == "epoch_changed"
-                assert again.welcome["resume"]["complete"] is False
-            assert secret not in str(await there.history("ann"))
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        tokens = there.tokens
+        await there.room("ann", durable=False)
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            await ann.said(chat(secret))
+            await bob.kind("chat.message")
+            assert secret in str(await there.history("bob"))
+        with closing(apsw.Connection(str(tmp_path / "folkmoot.db"))) as disk:
+            assert [disk.execute(sql).get for sql in ALL_SAID] == [0, 0]
+        assert secret.encode() not in on_disk(tmp_path)
+    async with square(tmp_path) as there:
+        there.tokens = tokens
+        last, epoch = ann.heard[-1]["seq"], ann.welcome["epoch"]
+        async with there.seat("ann", after=last, epoch=epoch) as again:
+            assert again.welcome["epoch"] != epoch
+            assert again.welcome["resume"]["reason"] == "epoch_changed"
+            assert again.welcome["resume"]["complete"] is False
+        assert secret not in str(await there.history("ann"))
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.operator-can-read")
-def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(
+async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann")
-            await there.room("ann", access="private")
-            async with there.seat("ann") as ann:
-                await ann.said(chat("words that anyone with the database can read"))
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann")
+        await there.room("ann", access="private")
+        async with there.seat("ann") as ann:
+            await ann.said(chat("words that anyone with the database can read"))
     assert b"words that anyone with the database can read" in on_disk(tmp_path)
     page = (DOCS / "operations/rooms.md").read_text(encoding="utf-8")
     assert "**Room messages are stored unencrypted.**" in page
@@ -207,52 +189,45 @@ def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_
 
 @pytest.mark.requirement("migrate.setting-off-by-default")
 @pytest.mark.parametrize("accepted", [None, False, True])
-def test_old_kinds_are_read_only_where_the_setting_says_so(
+async def test_old_kinds_are_read_only_where_the_setting_says_so(
     tmp_path: Path, accepted: bool | None
 ) -> None:
     values: Any = {} if accepted is None else {"kinds": {"accept_old_spellings": accepted}}
-
-    async def main() -> None:
-        async with square(tmp_path, **values) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                for by in (ann, Posting(there, "ann")):
-                    old = {**call("bob"), "kind": "mcp/request:tools/call"}
-                    if not accepted:
-                        assert (await by.refused(old))["error"] == "kind_syntax"
-                        continue
-                    told = await by.said(old)
-                    # Everyone hears the new kind alone, so nobody need know the old ones.
-                    assert told["kind"] == "mcp.request.tools/call"
-                    assert (await bob.kind(told["kind"])) == told
-
-    run(main())
+    async with square(tmp_path, **values) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            for by in (ann, Posting(there, "ann")):
+                old = {**call("bob"), "kind": "mcp/request:tools/call"}
+                if not accepted:
+                    assert (await by.refused(old))["error"] == "kind_syntax"
+                    continue
+                told = await by.said(old)
+                # Everyone hears the new kind alone, so nobody need know the old ones.
+                assert told["kind"] == "mcp.request.tools/call"
+                assert (await bob.kind(told["kind"])) == told
 
 
 @pytest.mark.requirement("room.close-no-room")
-def test_a_room_that_is_removed_amid_a_burst_is_gone_with_all_that_was_said(
+async def test_a_room_that_is_removed_amid_a_burst_is_gone_with_all_that_was_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with square(tmp_path) as there:
-            await there.people("ann", "bob")
-            await there.room("ann")
-            async with there.seat("ann") as ann, there.seat("bob") as bob:
-                for number in range(100):
-                    await bob.send(chat(f"{number}"))
-                gone = await there.rest("ann", "DELETE", "/plaza")
-                assert gone.status == 204
-                assert await ann.closed() == await bob.closed() == 4404
-            assert (await there.rest("ann", "GET", "/plaza/messages")).status == 404
-            await there.room("bob")
-            async with there.seat("ann") as ann:
-                assert ann.welcome["you"]["role"] == "member"
-                assert ann.welcome["epoch"] != bob.welcome["epoch"]
-                assert (await ann.said(chat("anew")))["seq"] == 2
-                kept = [one["kind"] for one in await there.history("bob")]
-                assert kept == ["system.presence.join", "chat.message"]
-        # That it was removed is no failure of the room.
-        assert not [line for line in caplog.records if line.levelno >= logging.WARNING]
-
-    run(main())
+    async with square(tmp_path) as there:
+        await there.people("ann", "bob")
+        await there.room("ann")
+        async with there.seat("ann") as ann, there.seat("bob") as bob:
+            for number in range(100):
+                await bob.send(chat(f"{number}"))
+            gone = await there.rest("ann", "DELETE", "/plaza")
+            assert gone.status == 204
+            assert await ann.closed() == await bob.closed() == 4404
+        assert (await there.rest("ann", "GET", "/plaza/messages")).status == 404
+        await there.room("bob")
+        async with there.seat("ann") as ann:
+            assert ann.welcome["you"]["role"] == "member"
+            assert ann.welcome["epoch"] != bob.welcome["epoch"]
+            assert (await ann.said(chat("anew")))["seq"] == 2
+            kept = [one["kind"] for one in await there.history("bob")]
+            assert kept == ["system.presence.join", "chat.message"]
+    # That it was removed is no failure of the room.
+    assert not [line for line in caplog.records if line.levelno >= logging.WARNING]

@@ -23,7 +23,7 @@ from folkmoot.core.message import Request, replace
 from folkmoot.core.ports import Interceptor
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.settings import GatewaySpec
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.interaction.room_client import (
     ROOM,
     Message,
@@ -34,7 +34,15 @@ from tests.interaction.room_client import (
     square,
     turned_away,
 )
-from tests.interaction.test_denied_everywhere import TOOL, Visit, Way, routes, said, tools
+from tests.interaction.test_denied_everywhere import (
+    TOOL,
+    Visit,
+    Way,
+    refusals_left,
+    routes,
+    said,
+    tools,
+)
 from tests.mcp_harness import settings
 from tests.nodes import heard_everywhere, nodes_of, running
 
@@ -105,7 +113,6 @@ def tool_of(way: Way) -> str:
     return next((name for name in own if name != "room/post"), own[0])
 
 
-@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
 @pytest.mark.parametrize(
     "rule",
     [
@@ -113,7 +120,7 @@ def tool_of(way: Way) -> str:
         for rule in RULES
     ],
 )
-def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
+async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
     rule: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     when, pattern = RULES[rule]
@@ -123,80 +130,69 @@ def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
         kept = [vars(record) for record in caplog.records if record.name == "folkmoot.audit"]
         return [(it["about"], it["outcome"], it["by"]) for it in kept if it["msg"] == "hub.call"]
 
-    async def main() -> None:
-        wrong: list[str] = []
-        async with ruled(tmp_path, when) as there:
-            in_it = {"room/create", "room/list"} if not pattern else set()
+    wrong: list[str] = []
+    async with ruled(tmp_path, when) as there:
+        in_it = {"room/create", "room/list"} if not pattern else set()
 
-            def stops(way: Way) -> bool:
-                tool = tool_of(way)
-                if pattern:
-                    return fnmatchcase(tool, pattern)
-                # Only what names the room in its arguments: the calls of tools here name nothing.
-                named = tool.startswith("room/") and tool not in in_it
-                return named and not way.name.startswith("tool ")
+        def stops(way: Way) -> bool:
+            tool = tool_of(way)
+            if pattern:
+                return fnmatchcase(tool, pattern)
+            # Only what names the room in its arguments: the calls of tools here name nothing.
+            named = tool.startswith("room/") and tool not in in_it
+            return named and not way.name.startswith("tool ")
 
-            async def try_all() -> None:
-                for way in WAYS:
-                    if way.connected and there.seat is None:
-                        continue
-                    caplog.clear()
-                    expected = stops(way)
-                    if await way.is_denied(there) is not expected:
-                        wrong.append(f"{way.name}: {'passed' if expected else 'was stopped'}")
-                    noted = [(f"{TOOL}:{tool_of(way)}", BLOCKED, "bob")] if expected else []
-                    if lines() != noted:
-                        wrong.append(f"{way.name}: noted {lines()}")
+        async def try_all() -> None:
+            for way in WAYS:
+                if way.connected and there.seat is None:
+                    continue
+                caplog.clear()
+                expected = stops(way)
+                if await way.is_denied(there) is not expected:
+                    wrong.append(f"{way.name}: {'passed' if expected else 'was stopped'}")
+                noted = [(f"{TOOL}:{tool_of(way)}", BLOCKED, "bob")] if expected else []
+                if lines() != noted:
+                    wrong.append(f"{way.name}: noted {lines()}")
 
-            if not pattern or any(fnmatchcase(it, pattern) for it in ("room/join", "room/read")):
-                assert await turned_away(there.port, there.token) == NOT_ALLOWED
-                await try_all()
-            else:
-                async with joined(there.port, there.token) as there.seat:
-                    await try_all()
-            async with joined(there.port, there.ann) as ann:
-                await ann.said(chat())
-        assert not wrong
-
-    run(main())
-
-
-@pytest.mark.requirement("rules.everywhere")
-def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> None:
-    action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
-
-    async def main() -> None:
-        async with ruled(tmp_path, 'tool = "room/*", caller = "bob"', action) as there:
-            answer = await there.mcp("tools/call", name="room_list", arguments={})
-            assert answer["result"]["content"][0]["text"] == "mine"
-            listed = await rest(there.port, there.token, "GET", "")
-            assert listed.status == 403
-            told = listed.json()["error"]
-            assert told["message"] == "the rule answers in the hub's place, which it may not."
+        if not pattern or any(fnmatchcase(it, pattern) for it in ("room/join", "room/read")):
             assert await turned_away(there.port, there.token) == NOT_ALLOWED
+            await try_all()
+        else:
+            async with joined(there.port, there.token) as there.seat:
+                await try_all()
+        async with joined(there.port, there.ann) as ann:
+            await ann.said(chat())
+        assert not refusals_left()
+    assert not wrong
 
-    run(main())
+
+async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> None:
+    action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
+    async with ruled(tmp_path, 'tool = "room/*", caller = "bob"', action) as there:
+        answer = await there.mcp("tools/call", name="room_list", arguments={})
+        assert answer["result"]["content"][0]["text"] == "mine"
+        listed = await rest(there.port, there.token, "GET", "")
+        assert listed.status == 403
+        told = listed.json()["error"]
+        assert told["message"] == "the rule answers in the hub's place, which it may not."
+        assert await turned_away(there.port, there.token) == NOT_ALLOWED
 
 
-@pytest.mark.requirement("rules.callers")
-def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
-            invites = f"/{ROOM}/invites"
-            made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
-            token = made.json()["token"]
-            exchanged = await rest(there.port, "", "POST", f"/{ROOM}/guests", {"token": token})
-            assert exchanged.json()["error"]["code"] == BLOCKED
-            assert await turned_away(there.port, token) == NOT_ALLOWED
-            # Neither used the invitation up.
-            for node in nodes_of(there.hub):
-                rules = node._passing._rules
-                assert rules is not None
-                rules.ruleset.swap(())
-            async with joined(there.port, token) as seat:
-                assert seat.name == "grace"
-
-    run(main())
+async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path) -> None:
+    async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
+        invites = f"/{ROOM}/invites"
+        made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
+        token = made.json()["token"]
+        exchanged = await rest(there.port, "", "POST", f"/{ROOM}/guests", {"token": token})
+        assert exchanged.json()["error"]["code"] == BLOCKED
+        assert await turned_away(there.port, token) == NOT_ALLOWED
+        # Neither used the invitation up.
+        for node in nodes_of(there.hub):
+            rules = node._passing._rules
+            assert rules is not None
+            rules.ruleset.swap(())
+        async with joined(there.port, token) as seat:
+            assert seat.name == "grace"
 
 
 class Rewrites:
@@ -256,88 +252,73 @@ async def denied(there: Square, capability: Any) -> None:
     await there.hub.behind.granting.grant("ann", [capability])
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors", "rules.everywhere")
 @pytest.mark.parametrize(
     "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
 )
-def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
+async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
     change: Callable[[Request], Verdict], tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
-            answer = await there.rest("ann", "GET", f"/{ROOM}")
-            assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
-            assert (await there.rest("ann", "GET", "")).status == 200
-
-    run(main())
+    async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
+        answer = await there.rest("ann", "GET", f"/{ROOM}")
+        assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
+        assert (await there.rest("ann", "GET", "")).status == 200
 
 
-@pytest.mark.requirement("pipeline.policy-after-interceptors")
 @pytest.mark.parametrize(
     ("change", "deny"), [(other_tool, "room/list"), (no_arguments, "room/show")]
 )
-def test_policy_judges_the_rest_call_that_an_interceptor_made(
+async def test_policy_judges_the_rest_call_that_an_interceptor_made(
     change: Callable[[Request], Verdict], deny: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
-            await denied(there, f"!{TOOL}:{deny}")
-            answer = await there.rest("ann", "GET", f"/{ROOM}")
-            assert answer.json()["error"]["code"] == "capability_denied"
-
-    run(main())
+    async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
+        await denied(there, f"!{TOOL}:{deny}")
+        answer = await there.rest("ann", "GET", f"/{ROOM}")
+        assert answer.json()["error"]["code"] == "capability_denied"
 
 
-@pytest.mark.requirement("rules.everywhere")
-def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
-    async def main() -> None:
-        def at_most(number: int) -> Callable[[Request], Verdict]:
-            def change(request: Request) -> Verdict:
-                params = as_dict(request.params)
-                given = {**params["arguments"], "limit": number}
-                return Modify(replace(request, params={**params, "arguments": given}))
-
-            return change
-
-        def renamed(request: Request) -> Verdict:
+async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
+    def at_most(number: int) -> Callable[[Request], Verdict]:
+        def change(request: Request) -> Verdict:
             params = as_dict(request.params)
-            given = {**params["arguments"], "access": "private"}
+            given = {**params["arguments"], "limit": number}
             return Modify(replace(request, params={**params, "arguments": given}))
 
-        async with rewriting(tmp_path / "1", Rewrites("room/list", at_most(1))) as there:
-            assert len((await there.rest("ann", "GET", "")).json()["rooms"]) == 1
-        async with rewriting(tmp_path / "2", Rewrites("room/list", at_most(10**9))) as there:
-            answer = await there.rest("ann", "GET", "")
-            assert answer.json()["error"]["code"] == "rewrite_refused"
-        async with rewriting(tmp_path / "4", Rewrites("room/read", at_most(10**9))) as there:
-            answer = await there.rest("ann", "GET", f"/{ROOM}/messages?after=0&wait=1")
-            assert answer.json()["error"]["code"] == "rewrite_refused"
-        async with rewriting(tmp_path / "3", Rewrites("room/create", renamed)) as there:
-            assert (await there.rest("ann", "GET", f"/{ROOM}")).json()["access"] == "private"
-            wrong = await there.rest("ann", "POST", "", {"name": "x", "room": "y"})
-            assert wrong.status in (400, 500)
+        return change
 
-    run(main())
+    def renamed(request: Request) -> Verdict:
+        params = as_dict(request.params)
+        given = {**params["arguments"], "access": "private"}
+        return Modify(replace(request, params={**params, "arguments": given}))
+
+    async with rewriting(tmp_path / "1", Rewrites("room/list", at_most(1))) as there:
+        assert len((await there.rest("ann", "GET", "")).json()["rooms"]) == 1
+    async with rewriting(tmp_path / "2", Rewrites("room/list", at_most(10**9))) as there:
+        answer = await there.rest("ann", "GET", "")
+        assert answer.json()["error"]["code"] == "rewrite_refused"
+    async with rewriting(tmp_path / "4", Rewrites("room/read", at_most(10**9))) as there:
+        answer = await there.rest("ann", "GET", f"/{ROOM}/messages?after=0&wait=1")
+        assert answer.json()["error"]["code"] == "rewrite_refused"
+    async with rewriting(tmp_path / "3", Rewrites("room/create", renamed)) as there:
+        assert (await there.rest("ann", "GET", f"/{ROOM}")).json()["access"] == "private"
+        wrong = await there.rest("ann", "POST", "", {"name": "x", "room": "y"})
+        assert wrong.status in (400, 500)
 
 
-@pytest.mark.requirement("room.interceptors-never-rewrite", "rules.everywhere")
-def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
+@pytest.mark.requirement("room.interceptors-never-rewrite")
+async def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        action = 'action = "modify"\nset = { "$.params.arguments.text" = "another" }'
-        async with ruled(tmp_path / "say", 'tool = "room/say"', action) as there:
-            async with joined(there.port, there.token) as seat:
-                assert (await seat.refused(chat()))["error"] == "rewrite_refused"
-            posted = await rest(there.port, there.token, "POST", f"/{ROOM}/messages", chat())
-            assert posted.json()["error"]["code"] == "rewrite_refused"
-        action = 'action = "modify"\nset = { "$.params.arguments.room" = "another" }'
-        async with ruled(tmp_path / "join", 'tool = "room/join"', action) as there:
-            assert await turned_away(there.port, there.token) == NOT_ALLOWED
-
     (tmp_path / "say").mkdir()
     (tmp_path / "join").mkdir()
-    run(main())
+    action = 'action = "modify"\nset = { "$.params.arguments.text" = "another" }'
+    async with ruled(tmp_path / "say", 'tool = "room/say"', action) as there:
+        async with joined(there.port, there.token) as seat:
+            assert (await seat.refused(chat()))["error"] == "rewrite_refused"
+        posted = await rest(there.port, there.token, "POST", f"/{ROOM}/messages", chat())
+        assert posted.json()["error"]["code"] == "rewrite_refused"
+    action = 'action = "modify"\nset = { "$.params.arguments.room" = "another" }'
+    async with ruled(tmp_path / "join", 'tool = "room/join"', action) as there:
+        assert await turned_away(there.port, there.token) == NOT_ALLOWED
 
 
 async def while_held(
@@ -354,7 +335,6 @@ async def while_held(
     return await answering
 
 
-@pytest.mark.requirement("rules.callers", "hub.deny-at-once")
 @pytest.mark.parametrize(
     "change",
     [
@@ -364,33 +344,29 @@ async def while_held(
     ],
 )
 @pytest.mark.parametrize("what", ["create", "post"])
-def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_held(
+async def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_held(
     what: str, change: str, tmp_path: Path
 ) -> None:
     when = 'tool = "room/create"' if what == "create" else 'kind = "chat.message"'
+    async with ruled(tmp_path, f'{when}, caller = "bob"', 'action = "hold"') as there:
+        accounts = there.hub.accounts
+        bob = await accounts.authenticate(there.token)
+        assert bob is not None
 
-    async def main() -> None:
-        async with ruled(tmp_path, f'{when}, caller = "bob"', 'action = "hold"') as there:
-            accounts = there.hub.accounts
-            bob = await accounts.authenticate(there.token)
-            assert bob is not None
+        async def happens() -> None:
+            if change == "suspended":
+                await accounts.suspend(bob, suspended=True)
+            elif change == "left":
+                await accounts.delete(bob)
+            elif change == "denied":
+                await there.change("grant", f"!{TOOL}:room/*")
 
-            async def happens() -> None:
-                if change == "suspended":
-                    await accounts.suspend(bob, suspended=True)
-                elif change == "left":
-                    await accounts.delete(bob)
-                elif change == "denied":
-                    await there.change("grant", f"!{TOOL}:room/*")
-
-            path, body = ("", {"name": "bobs"}) if what == "create" else ("/plaza/messages", chat())
-            asking = rest(there.port, there.token, "POST", path, body)
-            answer = await while_held(there, asking, happens)
-            codes = {"denied": (403, 403), "nothing": (201, 201)}
-            assert answer.status in codes.get(change, (401, 403)), answer
-            rooms = (await rest(there.port, there.ann, "GET", "")).json()["rooms"]
-            heard = (await rest(there.port, there.ann, "GET", f"/{ROOM}/messages")).text
-            done = "bobs" in [it["name"] for it in rooms] or '"bob"' in heard
-            assert done is (change == "nothing")
-
-    run(main())
+        path, body = ("", {"name": "bobs"}) if what == "create" else ("/plaza/messages", chat())
+        asking = rest(there.port, there.token, "POST", path, body)
+        answer = await while_held(there, asking, happens)
+        codes = {"denied": (403, 403), "nothing": (201, 201)}
+        assert answer.status in codes.get(change, (401, 403)), answer
+        rooms = (await rest(there.port, there.ann, "GET", "")).json()["rooms"]
+        heard = (await rest(there.port, there.ann, "GET", f"/{ROOM}/messages")).text
+        done = "bobs" in [it["name"] for it in rooms] or '"bob"' in heard
+        assert done is (change == "nothing")

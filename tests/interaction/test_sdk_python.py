@@ -14,7 +14,6 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.harness import run
 from tests.process import Process
 
 INBOX = "mmp://mailboxes/inbox"
@@ -80,8 +79,11 @@ async def call(made: Client, name: str, **arguments: Any) -> Any:
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
 @pytest.mark.parametrize("mode", MODES)
-def test_the_python_sdk_registers_sends_reads_and_is_notified(mode: str, tmp_path: Path) -> None:
-    async def main(url: str) -> None:
+async def test_the_python_sdk_registers_sends_reads_and_is_notified(
+    mode: str, tmp_path: Path
+) -> None:
+    with Process(tmp_path) as hub:
+        url = f"http://127.0.0.1:{hub.port}/mcp"
         async with client(url, mode, Watch()) as stranger:
             assert stranger.protocol_version == MODES[mode]
             refused = await call(stranger, "msg_inbox")
@@ -107,7 +109,4 @@ def test_the_python_sdk_registers_sends_reads_and_is_notified(mode: str, tmp_pat
             assert (answer["from_handle"], answer["body"]) == ("bob", "Received")
             unknown = await call(alice, "msg_send", to="nobody", body="Hello?")
             assert unknown == {"is_error": True, "error": "User not found."}
-
-    with Process(tmp_path) as hub:
-        run(main(f"http://127.0.0.1:{hub.port}/mcp"))
         hub.stop()

@@ -63,7 +63,6 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.requirement("auth.invalid-token-connects")
 @pytest.mark.parametrize("client", ["v2-stateless", "v2-auto"])
 def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(
     client: str, tmp_path: Path

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.core import strict
 from folkmoot.transports.limits import MAX_DECLARATION_BYTES
 from folkmoot.transports.mcp.admission import reduce_declared
-from tests.harness import Answer, ask, reached, read_answer, run
+from tests.harness import Answer, ask, reached, read_answer
 from tests.mcp_harness import META, MODERN, Meeting, meeting, rpc
 
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -51,48 +51,37 @@ async def sent(there: Meeting, body: bytes, headers: dict[str, str]) -> Answer:
     return await there.post(body, headers=headers)
 
 
-@pytest.mark.requirement("edge.anonymous-body")
-def test_a_large_body_is_read_only_from_those_who_are_signed_in(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            made = await there.hub.accounts.register("ada")
-            for path in ("/mcp", "/v1/rooms", f"/mcp?token={WRONG['authorization'][7:]}"):
-                for headers in ({}, WRONG) if "?" not in path else ({},):
-                    answer = await head_only(there.port, path, 3_600_000, headers)
-                    assert answer.status == 413
-                    assert "Without a valid token" in answer.text
-            large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
-            for query, headers in (
-                (f"?token={made.token}", {}),
-                ("", {"authorization": f"Bearer {made.token}"}),
-            ):
-                assert (await there.post(large, query=query, headers=headers)).status != 413
-
-    run(main())
+async def test_a_large_body_is_read_only_from_those_who_are_signed_in(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        made = await there.hub.accounts.register("ada")
+        for path in ("/mcp", "/v1/rooms", f"/mcp?token={WRONG['authorization'][7:]}"):
+            for headers in ({}, WRONG) if "?" not in path else ({},):
+                answer = await head_only(there.port, path, 3_600_000, headers)
+                assert answer.status == 413
+                assert "Without a valid token" in answer.text
+        large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
+        for query, headers in (
+            (f"?token={made.token}", {}),
+            ("", {"authorization": f"Bearer {made.token}"}),
+        ):
+            assert (await there.post(large, query=query, headers=headers)).status != 413
 
 
 @pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
-@pytest.mark.requirement("edge.anonymous-body")
-def test_a_session_that_registered_is_signed_in_without_a_token(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            opened = await there.post(opening())
-            session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-            await there.post(
-                {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session
-            )
-            large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
-            assert (await there.post(large, headers=session)).status == 413
-            register = {"name": "msg_register", "arguments": {"handle": "ada"}}
-            answer = await there.post(rpc("tools/call", register), headers=session)
-            assert b"recovery_code" in answer.body
-            assert (await there.post(large, headers=session)).status == 200
-
-    run(main())
+async def test_a_session_that_registered_is_signed_in_without_a_token(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        opened = await there.post(opening())
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        await there.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
+        large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
+        assert (await there.post(large, headers=session)).status == 413
+        register = {"name": "msg_register", "arguments": {"handle": "ada"}}
+        answer = await there.post(rpc("tools/call", register), headers=session)
+        assert b"recovery_code" in answer.body
+        assert (await there.post(large, headers=session)).status == 200
 
 
-@pytest.mark.requirement("edge.values", "edge.batch")
-def test_crafted_messages_are_refused_without_being_decoded(
+async def test_crafted_messages_are_refused_without_being_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crafted = {
@@ -102,47 +91,38 @@ def test_crafted_messages_are_refused_without_being_decoded(
         "number": (b'{"jsonrpc":"2.0","id":1,"method":"ping","n":' + b"9" * 60_000 + b"}", 413),
     }
     meta = {**META, CAPABILITIES: experimental(3_000)}
+    # A hub that records decodes each message before anyone is authenticated.
+    async with meeting(tmp_path, record={"folder": str(tmp_path / "tapes")}) as there:
+        decoded: list[bytes] = []
+        decode = strict.decode
 
-    async def main() -> None:
-        # A hub that records decodes each message before anyone is authenticated.
-        async with meeting(tmp_path, record={"folder": str(tmp_path / "tapes")}) as there:
-            decoded: list[bytes] = []
-            decode = strict.decode
+        def watched(raw: bytes, *rest: Any, **named: Any) -> Any:
+            decoded.append(raw)
+            return decode(raw, *rest, **named)
 
-            def watched(raw: bytes, *rest: Any, **named: Any) -> Any:
-                decoded.append(raw)
-                return decode(raw, *rest, **named)
-
-            monkeypatch.setattr(strict, "decode", watched)
-            for body, status in crafted.values():
-                assert (await sent(there, body, {})).status == status
-            body = packed(rpc("tools/list", {"_meta": meta}))
-            assert (await sent(there, body, STATELESS)).status == 413
-            assert decoded == []
-            assert (await sent(there, packed(opening()), {})).status == 200
-            assert decoded
-            assert there.hub.mcp.open_sessions == 1
-
-    run(main())
+        monkeypatch.setattr(strict, "decode", watched)
+        for body, status in crafted.values():
+            assert (await sent(there, body, {})).status == status
+        body = packed(rpc("tools/list", {"_meta": meta}))
+        assert (await sent(there, body, STATELESS)).status == 413
+        assert decoded == []
+        assert (await sent(there, packed(opening()), {})).status == 200
+        assert decoded
+        assert there.hub.mcp.open_sessions == 1
 
 
-@pytest.mark.requirement("edge.values")
-def test_those_who_are_signed_in_may_send_ten_times_as_many_values(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            query = f"?token={(await there.hub.accounts.register('ada')).token}"
-            for count, status in ((15_000, 200), (25_000, 413)):
-                call = {"name": "msg_inbox", "arguments": {"x": [0] * count}}
-                opened = await there.post(opening(), query=query)
-                headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-                answer = await there.post(rpc("tools/call", call), query=query, headers=headers)
-                assert answer.status == status
-
-    run(main())
+async def test_those_who_are_signed_in_may_send_ten_times_as_many_values(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there:
+        query = f"?token={(await there.hub.accounts.register('ada')).token}"
+        for count, status in ((15_000, 200), (25_000, 413)):
+            call = {"name": "msg_inbox", "arguments": {"x": [0] * count}}
+            opened = await there.post(opening(), query=query)
+            headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
+            answer = await there.post(rpc("tools/call", call), query=query, headers=headers)
+            assert answer.status == status
 
 
-@pytest.mark.requirement("edge.declared")
-def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
+async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
     apps = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -162,66 +142,56 @@ def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     usual = packed(opening(capabilities={**flags, "experimental": {"x": {"y": 1}}}))
     assert len(usual) < MAX_DECLARATION_BYTES
     assert reduce_declared(usual) is usual
-
-    async def main() -> None:
-        async with meeting(tmp_path) as there:
-            answer = await there.post(opening(capabilities=capabilities, clientInfo=shown))
-            assert answer.status == 200
-            named = "x" * 60_000
-            answer = await there.post(opening(clientInfo={"name": named, "version": "1"}))
-            assert answer.status == 200
-            answer = await there.post(opening(protocolVersion=named))
-            assert answer.status == 413
-
-    run(main())
+    async with meeting(tmp_path) as there:
+        answer = await there.post(opening(capabilities=capabilities, clientInfo=shown))
+        assert answer.status == 200
+        named = "x" * 60_000
+        answer = await there.post(opening(clientInfo={"name": named, "version": "1"}))
+        assert answer.status == 200
+        answer = await there.post(opening(protocolVersion=named))
+        assert answer.status == 413
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-@pytest.mark.requirement("edge.sessions-total")
-def test_sessions_of_strangers_make_room_for_each_other_and_for_people(tmp_path: Path) -> None:
-    async def main() -> None:
-        # Room for 42, five of them strangers'.
-        async with meeting(tmp_path, mcp={"max_session_bytes": 1_048_576}) as there:
-            query = f"?token={(await there.hub.accounts.register('ada')).token}"
-            mine = await there.post(opening(), query=query)
-            assert mine.status == 200
-            strangers = [await there.post(opening()) for _ in range(8)]
-            assert {answer.status for answer in strangers} == {200}
-            assert there.hub.mcp.open_sessions == 6
-            ping = {"mcp-session-id": mine.headers["mcp-session-id"]}
-            assert (await there.post(rpc("ping"), query=query, headers=ping)).status == 200
-            statuses = [
-                (
-                    await there.post(
-                        rpc("ping"), headers={"mcp-session-id": each.headers["mcp-session-id"]}
-                    )
-                ).status
-                for each in strangers
-            ]
-            assert statuses == [404] * 3 + [200] * 5
-
-    run(main())
+async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(
+    tmp_path: Path,
+) -> None:
+    # Room for 42, five of them strangers'.
+    async with meeting(tmp_path, mcp={"max_session_bytes": 1_048_576}) as there:
+        query = f"?token={(await there.hub.accounts.register('ada')).token}"
+        mine = await there.post(opening(), query=query)
+        assert mine.status == 200
+        strangers = [await there.post(opening()) for _ in range(8)]
+        assert {answer.status for answer in strangers} == {200}
+        assert there.hub.mcp.open_sessions == 6
+        ping = {"mcp-session-id": mine.headers["mcp-session-id"]}
+        assert (await there.post(rpc("ping"), query=query, headers=ping)).status == 200
+        statuses = [
+            (
+                await there.post(
+                    rpc("ping"), headers={"mcp-session-id": each.headers["mcp-session-id"]}
+                )
+            ).status
+            for each in strangers
+        ]
+        assert statuses == [404] * 3 + [200] * 5
 
 
-@pytest.mark.requirement("edge.reserve", "edge.arriving")
-def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path) -> None:
-    async def main() -> None:
-        few = {"max_connections": 100, "max_connections_per_address": 30}
-        async with meeting(tmp_path, http=few) as there:
-            query = f"?token={(await there.hub.accounts.register('ada')).token}"
-            slow: list[asyncio.StreamWriter] = []
-            head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx"
-            for number in range(101):
-                _, writer = await asyncio.open_connection("127.0.0.1", there.port)
-                writer.write(head)
-                slow.append(writer)
-                if number % 10 == 0:
-                    assert (await ask(there.port, "/health")).status == 200
-                    assert (await there.post(opening(), query=query)).status == 200
-            stranger = await ask(there.port, "/", headers={"host": "localhost"}, source="127.0.0.2")
-            assert stranger.status == 200
-            for writer in slow:
-                writer.close()
-            await reached(lambda: there.hub.metrics.in_flight == 0)
-
-    run(main())
+async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path) -> None:
+    few = {"max_connections": 100, "max_connections_per_address": 30}
+    async with meeting(tmp_path, http=few) as there:
+        query = f"?token={(await there.hub.accounts.register('ada')).token}"
+        slow: list[asyncio.StreamWriter] = []
+        head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx"
+        for number in range(101):
+            _, writer = await asyncio.open_connection("127.0.0.1", there.port)
+            writer.write(head)
+            slow.append(writer)
+            if number % 10 == 0:
+                assert (await ask(there.port, "/health")).status == 200
+                assert (await there.post(opening(), query=query)).status == 200
+        stranger = await ask(there.port, "/", headers={"host": "localhost"}, source="127.0.0.2")
+        assert stranger.status == 200
+        for writer in slow:
+            writer.close()
+        await reached(lambda: there.hub.metrics.in_flight == 0)

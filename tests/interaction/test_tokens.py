@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from folkmoot.operations import CATALOGUE
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.interaction.room_client import Closed, joined
 from tests.interaction.test_mail_sessions import call, open_session, told
 from tests.mcp_harness import INVALID, both_eras, meeting, modern, rpc
@@ -27,35 +27,32 @@ async def made(owner: Asker, **wanted: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, bob = await here.people("ada", "bob")
-            answer = await ada.ask("POST", ME, {"label": "laptop", "expires_in": 3600})
-            new = done(answer, 201)
-            assert answer.headers["location"] == f"{ME}/{new['id']}"
-            assert new["expires_at"] == new["created_at"] + 3600
-            listed = (await ada.get(ME))["credentials"]
-            assert {it["label"]: it["current"] for it in listed} == {
-                "first token": True,
-                "laptop": False,
-            }
-            assert not any("sk_" in json.dumps(it) or "token" in it for it in listed)
-            laptop = Asker(here.port, new["token"])
-            seen = (await laptop.get(ME))["credentials"]
-            assert {it["label"]: it["current"] for it in seen} == {
-                "first token": False,
-                "laptop": True,
-            }
-            # What expires cannot be made to last by making another with it.
-            refused(await laptop.ask("POST", ME, {"label": "for ever"}), 400, "argument_invalid")
-            refused(await bob.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
-            assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
-            refused(await ada.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
-            refused(await laptop.ask("GET", ME), 401, "token_invalid")
-            assert len((await ada.get(ME))["credentials"]) == 1
-
-    run(main())
+async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada, bob = await here.people("ada", "bob")
+        answer = await ada.ask("POST", ME, {"label": "laptop", "expires_in": 3600})
+        new = done(answer, 201)
+        assert answer.headers["location"] == f"{ME}/{new['id']}"
+        assert new["expires_at"] == new["created_at"] + 3600
+        listed = (await ada.get(ME))["credentials"]
+        assert {it["label"]: it["current"] for it in listed} == {
+            "first token": True,
+            "laptop": False,
+        }
+        assert not any("sk_" in json.dumps(it) or "token" in it for it in listed)
+        laptop = Asker(here.port, new["token"])
+        seen = (await laptop.get(ME))["credentials"]
+        assert {it["label"]: it["current"] for it in seen} == {
+            "first token": False,
+            "laptop": True,
+        }
+        # What expires cannot be made to last by making another with it.
+        refused(await laptop.ask("POST", ME, {"label": "for ever"}), 400, "argument_invalid")
+        refused(await bob.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
+        assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
+        refused(await ada.ask("DELETE", f"{ME}/{new['id']}"), 404, "credential_not_found")
+        refused(await laptop.ask("GET", ME), 401, "token_invalid")
+        assert len((await ada.get(ME))["credentials"]) == 1
 
 
 WRONG: list[dict[str, Any]] = [
@@ -82,151 +79,130 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-def test_what_is_no_token_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for wanted in WRONG:
-                told_ = refused(await ada.ask("POST", ME, wanted), 400, "argument_invalid")
-                assert told_["field"] in wanted
-            assert len((await ada.get(ME))["credentials"]) == 1
-
-    run(main())
+async def test_what_is_no_token_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for wanted in WRONG:
+            told_ = refused(await ada.ask("POST", ME, wanted), 400, "argument_invalid")
+            assert told_["field"] in wanted
+        assert len((await ada.get(ME))["credentials"]) == 1
 
 
 @pytest.mark.requirement("credentials.bounded")
-def test_too_many_tokens_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, quotas={"tokens_per_account": 2}) as here:
-            ada = await here.person("ada")
-            await made(ada)
-            told_ = refused(await ada.ask("POST", ME, {}), 507, "quota_exceeded")
-            assert "Revoke some" in told_["message"]
-
-    run(main())
+async def test_too_many_tokens_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    async with house(tmp_path, quotas={"tokens_per_account": 2}) as here:
+        ada = await here.person("ada")
+        await made(ada)
+        told_ = refused(await ada.ask("POST", ME, {}), 507, "quota_exceeded")
+        assert "Revoke some" in told_["message"]
 
 
-def test_a_guest_has_no_tokens(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            await ada.create("tea")
-            sent = done(await ada.ask("POST", f"{ROOMS}/tea/invites", {"guest": "kim"}), 201)
-            came = done(
-                await here.stranger.ask("POST", f"{ROOMS}/tea/guests", {"token": sent["token"]}),
-                201,
-            )
-            kim = Asker(here.port, came["credential"])
-            await kim.get(f"{ROOMS}/tea")
-            for method, path in (("GET", ME), ("POST", ME), ("DELETE", f"{ME}/c_0")):
-                content = {} if method == "POST" else None
-                refused(await kim.ask(method, path, content), 403, "capability_denied")
-
-    run(main())
+async def test_a_guest_has_no_tokens(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        await ada.create("tea")
+        sent = done(await ada.ask("POST", f"{ROOMS}/tea/invites", {"guest": "kim"}), 201)
+        came = done(
+            await here.stranger.ask("POST", f"{ROOMS}/tea/guests", {"token": sent["token"]}),
+            201,
+        )
+        kim = Asker(here.port, came["credential"])
+        await kim.get(f"{ROOMS}/tea")
+        for method, path in (("GET", ME), ("POST", ME), ("DELETE", f"{ME}/c_0")):
+            content = {} if method == "POST" else None
+            refused(await kim.ask(method, path, content), 403, "capability_denied")
 
 
 @pytest.mark.requirement("credentials.no-secret-to-a-model")
 @both_eras
-def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(
+async def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, era) as there:
-            ann = await there.person("ann")
-            [token] = (await ann.call("folkmoot/tokens"))["tokens"]
-            assert (token["label"], token["current"]) == ("first token", True)
-            assert token.keys() == {
-                "id", "kind", "label", "scope", "created_at", "used_at", "expires_at", "current",
-            }  # fmt: skip
-
-    run(main())
+    async with meeting(tmp_path, era) as there:
+        ann = await there.person("ann")
+        [token] = (await ann.call("folkmoot/tokens"))["tokens"]
+        assert (token["label"], token["current"]) == ("first token", True)
+        assert token.keys() == {
+            "id", "kind", "label", "scope", "created_at", "used_at", "expires_at", "current",
+        }  # fmt: skip
     for name in ("folkmoot/create_token", "folkmoot/revoke_token"):
         assert CATALOGUE.named(name) is None
 
 
 @pytest.mark.requirement("credentials.revoked-at-once")
-def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_else(
+async def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path, "stateless") as there:
-            account = await there.hub.accounts.register("ada")
-            ada = Asker(there.port, account.token)
-            await ada.create("tea")
-            new = await made(ada, label="phone")
-            phone = Asker(there.port, new["token"])
+    async with meeting(tmp_path, "stateless") as there:
+        account = await there.hub.accounts.register("ada")
+        ada = Asker(there.port, account.token)
+        await ada.create("tea")
+        new = await made(ada, label="phone")
+        phone = Asker(there.port, new["token"])
 
-            def inbox(token: str) -> asyncio.Future[Any]:
-                asked, headers = modern("tools/call", name="msg/inbox", arguments={"wait": 50})
-                return asyncio.ensure_future(
-                    there.post(asked, headers={**headers, "authorization": f"Bearer {token}"})
-                )
+        def inbox(token: str) -> asyncio.Future[Any]:
+            asked, headers = modern("tools/call", name="msg/inbox", arguments={"wait": 50})
+            return asyncio.ensure_future(
+                there.post(asked, headers={**headers, "authorization": f"Bearer {token}"})
+            )
 
-            async with (
-                joined(there.port, account.token, "tea") as kept,
-                joined(there.port, new["token"], "tea") as ended,
-            ):
-                mail = [inbox(token) for token in (account.token, new["token"])]
-                room = asyncio.ensure_future(
-                    phone.ask("GET", f"{ROOMS}/tea/messages?after=99&wait=50")
-                )
-                await reached(lambda: len(there.hub.mcp._exchanges) == 2)
-                await reached(lambda: len(there.hub.rest._waiting._callers) == 1)
-                assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
-                refused(await phone.ask("GET", ROOMS), 401, "token_invalid")
-                refused(await room, 401, "token_invalid")
-                assert INVALID.encode() in (await mail[1]).body
-                with pytest.raises(Closed) as end:
-                    await ended.kind("never")
-                assert end.value.code == NOT_AUTHENTICATED
-                assert not mail[0].done()
-                await ada.say("tea", "still here")
-                await kept.kind("chat.message")
-                mail[0].cancel()
-
-    run(main())
+        async with (
+            joined(there.port, account.token, "tea") as kept,
+            joined(there.port, new["token"], "tea") as ended,
+        ):
+            mail = [inbox(token) for token in (account.token, new["token"])]
+            room = asyncio.ensure_future(phone.ask("GET", f"{ROOMS}/tea/messages?after=99&wait=50"))
+            await reached(lambda: len(there.hub.mcp._exchanges) == 2)
+            await reached(lambda: len(there.hub.rest._waiting._callers) == 1)
+            assert (await ada.ask("DELETE", f"{ME}/{new['id']}")).status == 204
+            refused(await phone.ask("GET", ROOMS), 401, "token_invalid")
+            refused(await room, 401, "token_invalid")
+            assert INVALID.encode() in (await mail[1]).body
+            with pytest.raises(Closed) as end:
+                await ended.kind("never")
+            assert end.value.code == NOT_AUTHENTICATED
+            assert not mail[0].done()
+            await ada.say("tea", "still here")
+            await kept.kind("chat.message")
+            mail[0].cancel()
 
 
 @pytest.mark.requirement("credentials.session-row", "credentials.revoked-at-once")
-def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
-    async def main() -> None:
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
-        async with meeting(tmp_path) as there:
-            session_id = await open_session(there)
-            account = told(await call(there, session_id, message=register))
-            assert told(await call(there, session_id))["handle"] == "ada"
-            ada = Asker(there.port, account["token"])
-            [token] = (await ada.get(ME))["credentials"]
-            listed = rpc("tools/call", {"name": "folkmoot_tokens", "arguments": {}}, 3)
-            [shown] = told(await call(there, session_id, message=listed))["tokens"]
-            assert (shown["id"], shown["current"]) == (token["id"], True)
-            assert (await ada.ask("DELETE", f"{ME}/{token['id']}")).status == 204
-            assert INVALID.encode() in (await call(there, session_id)).body
-        async with meeting(tmp_path) as there:
-            assert (await call(there, session_id)).status == 404
-
-    run(main())
+async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked(
+    tmp_path: Path,
+) -> None:
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
+    async with meeting(tmp_path) as there:
+        session_id = await open_session(there)
+        account = told(await call(there, session_id, message=register))
+        assert told(await call(there, session_id))["handle"] == "ada"
+        ada = Asker(there.port, account["token"])
+        [token] = (await ada.get(ME))["credentials"]
+        listed = rpc("tools/call", {"name": "folkmoot_tokens", "arguments": {}}, 3)
+        [shown] = told(await call(there, session_id, message=listed))["tokens"]
+        assert (shown["id"], shown["current"]) == (token["id"], True)
+        assert (await ada.ask("DELETE", f"{ME}/{token['id']}")).status == 204
+        assert INVALID.encode() in (await call(there, session_id)).body
+    async with meeting(tmp_path) as there:
+        assert (await call(there, session_id)).status == 404
 
 
 @pytest.mark.requirement("credentials.session-row")
-def test_closing_a_session_that_was_signed_in_removes_its_row_and_not_its_token(
+async def test_closing_a_session_that_was_signed_in_removes_its_row_and_not_its_token(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
-        async with meeting(tmp_path) as there:
-            session_id = await open_session(there)
-            account = told(await call(there, session_id, message=register))
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
+    async with meeting(tmp_path) as there:
+        session_id = await open_session(there)
+        account = told(await call(there, session_id, message=register))
 
-            async def kinds() -> list[str]:
-                rows = await there.hub.store.read(
-                    lambda tx: tx.fetch("SELECT kind FROM credentials ORDER BY kind")
-                )
-                return [kind for (kind,) in rows]
+        async def kinds() -> list[str]:
+            rows = await there.hub.store.read(
+                lambda tx: tx.fetch("SELECT kind FROM credentials ORDER BY kind")
+            )
+            return [kind for (kind,) in rows]
 
-            assert await kinds() == ["session", "token"]
-            await there.ask("DELETE", headers={"mcp-session-id": session_id})
-            assert await kinds() == ["token"]
-            assert await there.hub.accounts.authenticate(account["token"]) is not None
-
-    run(main())
+        assert await kinds() == ["session", "token"]
+        await there.ask("DELETE", headers={"mcp-session-id": session_id})
+        assert await kinds() == ["token"]
+        assert await there.hub.accounts.authenticate(account["token"]) is not None

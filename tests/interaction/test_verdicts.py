@@ -22,7 +22,6 @@ from folkmoot.core.scopes import ALL, OPERATE
 from folkmoot.operations import CATALOGUE, OPERATIONS, Absent, Operation
 from folkmoot.operations.routes import Endpoint, endpoints
 from folkmoot.operations.scopes import SCOPES
-from tests.harness import run
 from tests.mcp_harness import INITIALIZE, modern, rpc, settings
 from tests.nodes import running
 
@@ -221,30 +220,25 @@ async def astray(there: Callers, asking: Asking, rows: tuple[Operation, ...]) ->
 
 
 @pytest.mark.requirement("hub.one-verdict")
-def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(
+async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with callers(tmp_path) as there:
-            many = len(ASKING)
-            found = [
-                await astray(there, asking, OPERATIONS[at::many])
-                for at, asking in enumerate(ASKING)
-            ]
-            assert [*chain.from_iterable(found)] == []
-
-    run(main())
+    async with callers(tmp_path) as there:
+        many = len(ASKING)
+        found = [
+            await astray(there, asking, OPERATIONS[at::many]) for at, asking in enumerate(ASKING)
+        ]
+        assert [*chain.from_iterable(found)] == []
 
 
 @pytest.mark.long
 @pytest.mark.requirement("hub.one-verdict")
 @pytest.mark.parametrize("asking", ASKING)
-def test_each_operation_has_one_verdict_on_every_way_in(asking: Asking, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with callers(tmp_path) as there:
-            assert await astray(there, asking, OPERATIONS) == []
-
-    run(main())
+async def test_each_operation_has_one_verdict_on_every_way_in(
+    asking: Asking, tmp_path: Path
+) -> None:
+    async with callers(tmp_path) as there:
+        assert await astray(there, asking, OPERATIONS) == []
 
 
 @pytest.mark.requirement("hub.one-verdict")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -149,14 +149,6 @@ async def opened(
     finally:
         await bus.close()
         await store.close()
-
-
-def in_office(folder: Path, body: Callable[[PostOffice], Awaitable[None]], **options: Any) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(SECONDS), opened(folder, **options) as office:
-            await body(office)
-
-    asyncio.run(run())
 
 
 def payload(**parts: str) -> EncryptedPayload:

@@ -23,7 +23,7 @@ MARKS = {
 
 
 @pytest.mark.requirement("rest.no-plaintext", "rest.data-key-wrapped", "crypto.private-key-sealed")
-def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(
+async def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(
     tmp_path: Path,
 ) -> None:
     secrets: list[bytes] = [mark.encode() for mark in MARKS.values()]
@@ -33,32 +33,25 @@ def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(
         for file in tmp_path.iterdir():
             files[file.name] = files.get(file.name, b"") + file.read_bytes()
 
-    async def fill() -> None:
-        async with opened(tmp_path) as office:
-            alice, bob = await office.people("alice", "bob")
-            sent = await office.mail.send(alice, "bob", body=MARKS["subject"] + " and more")
-            await office.mail.send(alice, "bob", body=MARKS["body"] * 3000, priority="urgent")
-            await office.mail.reply(bob, sent.message_id, body=MARKS["reply"])
-            gone = await office.mail.send(alice, "bob", body=MARKS["deleted"])
-            for reader in (alice, bob):
-                await office.mail.delete_message(reader, gone.message_id)
-            await office.accounts.create_invite(alice, MARKS["pending"])
-            code = await office.accounts.create_invite(alice, MARKS["delivered"])
-            carol = await office.accounts.register(
-                "carol", invite_code=code, also=office.mail.welcome
-            )
-            assert await office.bodies(carol.account) == [MARKS["delivered"]]
-            for account in (alice, bob, carol.account):
-                [[sealed]] = await office.rows(
-                    "SELECT private_key FROM users WHERE id = ?", account.id
-                )
-                secrets.append(bytes(private_key_of(office, account, sealed)))
-            secrets.extend(text.encode() for text in (carol.token, carol.recovery_code, code))
-            secrets.append(office.vault._key)
-            await asyncio.to_thread(collect)
-        collect()
-
-    asyncio.run(fill())
+    async with opened(tmp_path) as office:
+        alice, bob = await office.people("alice", "bob")
+        sent = await office.mail.send(alice, "bob", body=MARKS["subject"] + " and more")
+        await office.mail.send(alice, "bob", body=MARKS["body"] * 3000, priority="urgent")
+        await office.mail.reply(bob, sent.message_id, body=MARKS["reply"])
+        gone = await office.mail.send(alice, "bob", body=MARKS["deleted"])
+        for reader in (alice, bob):
+            await office.mail.delete_message(reader, gone.message_id)
+        await office.accounts.create_invite(alice, MARKS["pending"])
+        code = await office.accounts.create_invite(alice, MARKS["delivered"])
+        carol = await office.accounts.register("carol", invite_code=code, also=office.mail.welcome)
+        assert await office.bodies(carol.account) == [MARKS["delivered"]]
+        for account in (alice, bob, carol.account):
+            [[sealed]] = await office.rows("SELECT private_key FROM users WHERE id = ?", account.id)
+            secrets.append(bytes(private_key_of(office, account, sealed)))
+        secrets.extend(text.encode() for text in (carol.token, carol.recovery_code, code))
+        secrets.append(office.vault._key)
+        await asyncio.to_thread(collect)
+    collect()
     secrets += [KEY.secret(), format_key(KEY).encode()]
     assert len(files["folkmoot.db-wal"]) > 10_000
     assert len(files["folkmoot.db"]) > 10_000

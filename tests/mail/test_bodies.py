@@ -9,7 +9,7 @@ from folkmoot.core.ports import Tx
 from folkmoot.mail.encryption import Bodies, SharedKeys
 from folkmoot.mail.limits import MAX_CACHED_BOX
 from folkmoot.mail.queries_pages import CopyRow, Start, copies_before
-from tests.mail.support import PostOffice, in_office
+from tests.mail.support import PostOffice, opened
 
 
 async def read(office: PostOffice, bodies: Bodies, reader: Account) -> list[str | None]:
@@ -24,8 +24,8 @@ def bodies_of(office: PostOffice, most: int) -> Bodies:
     return Bodies(SharedKeys(office.accounts.private_key), most=most)
 
 
-def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await office.write_some(alice, bob, 10)
         bodies = bodies_of(office, most=3)
@@ -34,11 +34,9 @@ def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(tmp_path: Path) ->
             assert await read(office, bodies, bob) == written
             assert len(bodies) == 3
 
-    in_office(tmp_path, body)
 
-
-def test_a_long_body_is_read_and_not_kept(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_long_body_is_read_and_not_kept(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         long = "x" * MAX_CACHED_BOX
         await office.mail.send(alice, "bobby", body=long)
@@ -46,14 +44,12 @@ def test_a_long_body_is_read_and_not_kept(tmp_path: Path) -> None:
         assert await read(office, bodies, bob) == [long]
         assert len(bodies) == 0
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.parametrize("column", ["ciphertext", "nonce", "sender_key"])
-def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(
+async def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(
     tmp_path: Path, column: str
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await office.mail.send(alice, "bobby", body="as it was")
         assert await office.bodies(bob) == ["as it was"]
@@ -61,5 +57,3 @@ def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(
         changed = ("B" if stored[0] != "B" else "C") + stored[1:]
         await office.change(f"UPDATE messages SET {column} = ?", changed)
         assert await office.bodies(bob) == [None]
-
-    in_office(tmp_path, body)

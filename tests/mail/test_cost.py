@@ -115,7 +115,6 @@ async def steps_with(folder: Path, count: int) -> dict[str, int]:
             return {name: await meter.measure(action) for name, action in actions.items()}
 
 
-@pytest.mark.requirement("inbox.flat")
 def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path: Path) -> None:
     few = asyncio.run(steps_with(new_folder(tmp_path, "few"), FEW))
     many = asyncio.run(steps_with(new_folder(tmp_path, "many"), MANY))
@@ -138,48 +137,41 @@ def test_younger_messages_are_passed_over_in_an_index_and_not_read(tmp_path: Pat
     assert many - few < (MANY - FEW) * 8
 
 
-@pytest.mark.requirement("inbox.flat")
-def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path: Path) -> None:
-    async def run() -> list[int]:
-        with metered() as meter:
-            async with busy_office(tmp_path) as (office, people):
-                reader, steps = people[0], []
-                await office.read(reader)
-                await office.write_some(people[1], reader, 1)
-                steps.append(await meter.measure(lambda: office.mail.digest(reader)))
-                for peer in await office.people(*(f"more_{n}" for n in range(PEERS * 2))):
-                    await office.write_some(peer, reader, 1)
-                await office.read(reader, limit=100)
-                await office.write_some(people[1], reader, 1)
-                steps.append(await meter.measure(lambda: office.mail.digest(reader)))
-                return steps
-
-    few, many = asyncio.run(run())
+async def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path: Path) -> None:
+    with metered() as meter:
+        async with busy_office(tmp_path) as (office, people):
+            reader, steps = people[0], []
+            await office.read(reader)
+            await office.write_some(people[1], reader, 1)
+            steps.append(await meter.measure(lambda: office.mail.digest(reader)))
+            for peer in await office.people(*(f"more_{n}" for n in range(PEERS * 2))):
+                await office.write_some(peer, reader, 1)
+            await office.read(reader, limit=100)
+            await office.write_some(people[1], reader, 1)
+            steps.append(await meter.measure(lambda: office.mail.digest(reader)))
+            few, many = steps
     assert many <= few * SAME
 
 
-def test_every_statement_of_mail_finds_its_rows_by_an_index(tmp_path: Path) -> None:
-    async def run() -> dict[str, int]:
-        with metered() as meter:
-            async with busy_office(tmp_path) as (office, people):
-                await flood(office, FEW)
-                actions = await actions_of(office, people, FEW)
-                meter.statements.clear()
-                for action in actions.values():
-                    await action()
-                mail, reader, peer = office.mail, people[0], people[1]
-                await mail.inbox(reader, before=NOON + 70)
-                await mail.threads(reader, state="starred")
-                await mail.threads(reader, limit=1)
-                thread = (await mail.threads(reader)).threads[0].id
-                await mail.inbox(reader, thread_id=thread, wait=1)
-                await mail.delete_message(reader, f"message-{PEERS + 1}")
-                await mail.delete_thread(reader, thread)
-                await mail.expire(NOON + PEERS + 2)
-                await mail.delete_account(peer)
-                return meter.statements
-
-    statements = asyncio.run(run())
+async def test_every_statement_of_mail_finds_its_rows_by_an_index(tmp_path: Path) -> None:
+    with metered() as meter:
+        async with busy_office(tmp_path) as (office, people):
+            await flood(office, FEW)
+            actions = await actions_of(office, people, FEW)
+            meter.statements.clear()
+            for action in actions.values():
+                await action()
+            mail, reader, peer = office.mail, people[0], people[1]
+            await mail.inbox(reader, before=NOON + 70)
+            await mail.threads(reader, state="starred")
+            await mail.threads(reader, limit=1)
+            thread = (await mail.threads(reader)).threads[0].id
+            await mail.inbox(reader, thread_id=thread, wait=1)
+            await mail.delete_message(reader, f"message-{PEERS + 1}")
+            await mail.delete_thread(reader, thread)
+            await mail.expire(NOON + PEERS + 2)
+            await mail.delete_account(peer)
+            statements = meter.statements
     connection = apsw.Connection(str(tmp_path / "folkmoot.db"), flags=apsw.SQLITE_OPEN_READONLY)
     seen = set()
     for sql, scanned in statements.items():

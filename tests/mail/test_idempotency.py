@@ -11,14 +11,14 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.mail import Sent
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
-from tests.mail.support import PostOffice, check_books, in_office, payload, waiting
+from tests.mail.support import check_books, opened, payload, waiting
 
 once = pytest.mark.requirement("message.idempotency-key")
 
 
 @once
-def test_the_same_key_is_answered_with_the_first_message(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_same_key_is_answered_with_the_first_message(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k1")
         office.clock.seconds += 60
@@ -31,31 +31,26 @@ def test_the_same_key_is_answered_with_the_first_message(tmp_path: Path) -> None
         assert await office.bodies(bob) == ["hello"] * 3
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_key_is_known_after_a_restart(tmp_path: Path) -> None:
+async def test_a_key_is_known_after_a_restart(tmp_path: Path) -> None:
     sent: list[Sent] = []
-
-    async def body(office: PostOffice) -> None:
-        if not sent:
-            await office.people("alice", "bob")
-        alice, bob = [
-            await office.store.read(partial(office.accounts.resolve, handle=handle))
-            for handle in ("alice", "bob")
-        ]
-        sent.append(await office.mail.send(alice, "bob", body="hello", idempotency_key="k"))
-        assert await office.bodies(bob) == ["hello"]
-
-    in_office(tmp_path, body)
-    in_office(tmp_path, body)
+    for _ in range(2):
+        async with opened(tmp_path) as office:
+            if not sent:
+                await office.people("alice", "bob")
+            alice, bob = [
+                await office.store.read(partial(office.accounts.resolve, handle=handle))
+                for handle in ("alice", "bob")
+            ]
+            sent.append(await office.mail.send(alice, "bob", body="hello", idempotency_key="k"))
+            assert await office.bodies(bob) == ["hello"]
     assert sent[0] == sent[1]
 
 
 @once
-def test_attempts_at_the_same_moment_send_one_message(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_attempts_at_the_same_moment_send_one_message(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         attempts = [
             office.mail.send(alice, "bob", body="hello", idempotency_key="k") for _ in range(20)
@@ -65,12 +60,10 @@ def test_attempts_at_the_same_moment_send_one_message(tmp_path: Path) -> None:
         assert await office.bodies(bob) == ["hello"]
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_whoever_waits_hears_of_a_repeated_message_once(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_whoever_waits_hears_of_a_repeated_message_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         await office.read(bob)
@@ -80,12 +73,10 @@ def test_whoever_waits_hears_of_a_repeated_message_once(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="goodbye", idempotency_key="k2")
         assert [message.body for message in (await hearing).messages] == ["goodbye"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_key_ends_after_a_day_and_is_forgotten(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_key_ends_after_a_day_and_is_forgotten(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, _ = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         for number in range(40):
@@ -101,12 +92,10 @@ def test_a_key_ends_after_a_day_and_is_forgotten(tmp_path: Path) -> None:
             assert fresh.message_id != first.message_id
         assert await office.rows("SELECT COUNT(*) FROM sent_keys") == [(3,)]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_clock_that_is_set_back_forgets_no_key(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_clock_that_is_set_back_forgets_no_key(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
@@ -114,24 +103,20 @@ def test_a_clock_that_is_set_back_forgets_no_key(tmp_path: Path) -> None:
         assert again == first
         assert await office.bodies(bob) == ["hello"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_key_is_its_senders_own(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_key_is_its_senders_own(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         other = await office.mail.send(carol, "bob", body="hello", idempotency_key="k")
         assert first.message_id != other.message_id
         assert await office.bodies(bob) == ["hello", "hello"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_key_that_comes_with_another_message_is_refused(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_key_that_comes_with_another_message_is_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         for to, words in (("bob", "goodbye"), ("carol", "hello")):
@@ -143,13 +128,11 @@ def test_a_key_that_comes_with_another_message_is_refused(tmp_path: Path) -> Non
         assert await office.bodies(bob) == ["hello"]
         assert await office.bodies(carol) == []
 
-    in_office(tmp_path, body)
-
 
 @once
 @pytest.mark.parametrize("key", ["", "k" * 256], ids=["empty", "too long"])
-def test_a_key_has_1_to_255_characters(key: str, tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_key_has_1_to_255_characters(key: str, tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello", idempotency_key="k" * 255)
         with pytest.raises(
@@ -162,12 +145,10 @@ def test_a_key_has_1_to_255_characters(key: str, tmp_path: Path) -> None:
             await office.mail.reply(alice, sent.message_id, body="hello", idempotency_key=key)
         assert await office.bodies(bob) == ["hello"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_reply_has_its_key_too(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_reply_has_its_key_too(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello")
         first = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
@@ -175,12 +156,10 @@ def test_a_reply_has_its_key_too(tmp_path: Path) -> None:
         assert again == first
         assert await office.bodies(alice) == ["yes"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         boxes = [payload(nonce=letter * 31 + "A") for letter in "AB"]
         answers = [
@@ -191,14 +170,12 @@ def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(tmp_path: Pa
         [message] = (await office.mail.inbox(bob)).messages
         assert message.encrypted_payload == boxes[0]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_a_repeated_message_is_answered_whatever_has_changed_since(
+async def test_a_repeated_message_is_answered_whatever_has_changed_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         await office.mail.delete_message(alice, first.message_id)
@@ -215,12 +192,10 @@ def test_a_repeated_message_is_answered_whatever_has_changed_since(
         assert again == first
         assert await office.bodies(bob) == []
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_what_was_refused_can_be_tried_again_under_its_key(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_was_refused_can_be_tried_again_under_its_key(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.accounts.block(bob, "alice")
         with pytest.raises(e.CannotSend):
@@ -229,14 +204,12 @@ def test_what_was_refused_can_be_tried_again_under_its_key(tmp_path: Path) -> No
         await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
         assert await office.bodies(bob) == ["hello"]
 
-    in_office(tmp_path, body)
-
 
 @once
-def test_nothing_of_a_message_is_readable_beside_its_key_and_it_goes_with_the_account(
+async def test_nothing_of_a_message_is_readable_beside_its_key_and_it_goes_with_the_account(
     tmp_path: Path,
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="a secret", idempotency_key="a secret key")
         [row] = await office.rows("SELECT * FROM sent_keys")
@@ -245,5 +218,3 @@ def test_nothing_of_a_message_is_readable_beside_its_key_and_it_goes_with_the_ac
             assert word not in stored
         await office.mail.delete_account(alice)
         assert await office.rows("SELECT * FROM sent_keys") == []
-
-    in_office(tmp_path, body)

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.mail import MailPage
-from tests.mail.support import NOON, PostOffice, in_office, payload
+from tests.mail.support import NOON, PostOffice, opened, payload
 
 
 async def all_pages(office: PostOffice, reader: Account, **options: object) -> list[str | None]:
@@ -25,8 +25,8 @@ async def all_pages(office: PostOffice, reader: Account, **options: object) -> l
 
 
 @pytest.mark.requirement("tool.inbox.output")
-def test_a_message_is_shown_with_the_members_of_the_specification(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_message_is_shown_with_the_members_of_the_specification(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello")
         sealed = await office.mail.send(alice, "bob", encrypted_payload=payload())
@@ -52,12 +52,10 @@ def test_a_message_is_shown_with_the_members_of_the_specification(tmp_path: Path
         }
         assert msgspec.to_builtins(page.messages) == [e2e, plain]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.addressed-to-me", "tool.inbox.newest-first")
-def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.mail.send(alice, "bob", body="one")
         await office.mail.send(bob, "alice", body="my own")
@@ -65,12 +63,10 @@ def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(tmp_path: Pat
         await office.mail.send(alice, "carol", body="not mine")
         assert await office.bodies(bob) == ["two", "one"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.thread", "thread.both-sides-shown", "crypto.sender-reads-own")
-def test_a_thread_shows_both_sides_to_both(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_shows_both_sides_to_both(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
         await office.mail.send(carol, "bob", body="elsewhere")
@@ -80,12 +76,10 @@ def test_a_thread_shows_both_sides_to_both(tmp_path: Path) -> None:
             shown = [(m.from_handle, m.to_handle, m.body) for m in page.messages]
             assert shown == [("bob", "alice", "two"), ("alice", "bob", "one")]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("crypto.sender-reads-own")
-def test_a_sender_reads_their_own_after_the_recipients_keys_changed(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="one")
         await office.change(
@@ -93,12 +87,10 @@ def test_a_sender_reads_their_own_after_the_recipients_keys_changed(tmp_path: Pa
         )
         assert await office.bodies(alice, thread_id=sent.thread_id) == ["one"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.limit")
-def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.write_some(alice, bob, 103)
         assert len(await office.bodies(bob)) == 50
@@ -108,12 +100,10 @@ def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(tmp_path: 
             with pytest.raises(e.ArgumentInvalid, match="limit must be from 1 to 100"):
                 await office.mail.inbox(bob, limit=limit)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("paging.cursor")
-def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 10)
         await office.write_some(carol, bob, 5)
@@ -123,11 +113,11 @@ def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(tmp_path: Path) -
         of_thread = await all_pages(office, bob, limit=3, thread_id=sent[0].thread_id)
         assert of_thread == newest_first[5:]
 
-    in_office(tmp_path, body)
 
-
-def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 6)
         page = await office.mail.inbox(bob, limit=2)
@@ -138,13 +128,11 @@ def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(tmp_path:
             "number 2",
         ]
 
-    in_office(tmp_path, body)
 
-
-def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
+async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
     tmp_path: Path,
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 3)
         await office.write_some(alice, carol, 3)
@@ -163,12 +151,10 @@ def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
             with pytest.raises(e.ArgumentInvalid, match=wrong):
                 await office.mail.inbox(bob, cursor=made_up)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.before")
-def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         assert await office.bodies(bob, before=NOON) == []
         for second in (0, 0, 1, 3, 3, 7):
@@ -176,17 +162,15 @@ def test_before_returns_what_is_older_than_that_second(tmp_path: Path) -> None:
             await office.mail.send(alice, "bob", body=f"at {second}")
         everything = ["at 7", "at 3", "at 3", "at 1", "at 0", "at 0"]
         for second in range(-1, 10):
-            older = [body for body in everything if body and int(body[3:]) < second]
+            older = [text for text in everything if int(text[3:]) < second]
             assert await office.bodies(bob, before=NOON + second) == older
         for far in (-(2**63), -1, 0, 1):
             assert await office.bodies(bob, before=far) == []
         assert await office.bodies(bob, before=2**63 - 1) == everything
 
-    in_office(tmp_path, body)
 
-
-def test_before_finds_its_place_among_gaps(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_before_finds_its_place_among_gaps(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         for second in range(20):
             office.clock.seconds = NOON + second
@@ -195,8 +179,6 @@ def test_before_finds_its_place_among_gaps(tmp_path: Path) -> None:
                 await office.mail.delete_message(alice, sent.message_id)
                 await office.mail.delete_message(bob, sent.message_id)
         assert await office.bodies(bob, before=NOON + 10) == ["at 9", "at 6", "at 3", "at 0"]
-
-    in_office(tmp_path, body)
 
 
 HOUR = 3_600
@@ -214,10 +196,10 @@ SWINGS = {
 @pytest.mark.requirement("paging.clock-set-back")
 @pytest.mark.parametrize("swing", SWINGS)
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "with gaps"])
-def test_a_clock_that_goes_back_hides_no_message_from_before(
+async def test_a_clock_that_goes_back_hides_no_message_from_before(
     swing: str, gaps: bool, tmp_path: Path
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = []
         for seconds in SWINGS[swing]:
@@ -236,12 +218,10 @@ def test_a_clock_that_goes_back_hides_no_message_from_before(
             assert await all_pages(office, bob, before=before, limit=2) == older
         assert await office.bodies(bob) == [words for _, words in sent]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")
-def test_what_was_returned_is_read_and_only_that(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_was_returned_is_read_and_only_that(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.write_some(alice, bob, 5)
         await office.write_some(carol, bob, 1)
@@ -254,14 +234,12 @@ def test_what_was_returned_is_read_and_only_that(tmp_path: Path) -> None:
         await office.read(bob)
         assert (await office.mail.digest(bob)).total_unread == 0
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.peek", "tool.inbox.vanished-client")
-def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(
+async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(
     tmp_path: Path,
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.write_some(alice, bob, 2)
         assert (await office.mail.inbox(bob, peek=True)).seqs == ()
@@ -271,11 +249,9 @@ def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(
         await office.mail.mark_delivered(bob, page.seqs)
         assert (await office.mail.digest(bob)).total_unread == 0
 
-    in_office(tmp_path, body)
 
-
-def test_nobody_marks_what_is_not_theirs(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nobody_marks_what_is_not_theirs(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.write_some(alice, bob, 2)
         page = await office.mail.inbox(bob)
@@ -283,12 +259,10 @@ def test_nobody_marks_what_is_not_theirs(tmp_path: Path) -> None:
             await office.mail.mark_delivered(stranger, (*page.seqs, 99, -1))
         assert (await office.mail.digest(bob)).total_unread == 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.last-read-at")
-def test_reading_sets_last_read_at_of_the_threads_returned(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_reading_sets_last_read_at_of_the_threads_returned(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.mail.send(alice, "bob", body="one")
         await office.mail.send(carol, "bob", body="two")
@@ -298,23 +272,19 @@ def test_reading_sets_last_read_at_of_the_threads_returned(tmp_path: Path) -> No
         threads = (await office.mail.threads(bob)).threads
         assert [t.last_read_at for t in threads] == [NOON + 3, NOON + 2]
 
-    in_office(tmp_path, body)
 
-
-def test_reading_again_within_the_second_has_nothing_to_mark(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_reading_again_within_the_second_has_nothing_to_mark(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="one")
         assert (await office.read(bob)).seqs == (1,)
         assert (await office.read(bob)).seqs == ()
         assert (await office.mail.inbox(alice)) == MailPage([])
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.thread-not-found", "tool.inbox.access-denied")
-def test_threads_of_others_and_of_nobody_are_refused(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_threads_of_others_and_of_nobody_are_refused(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, _, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
         for reading in (
@@ -327,12 +297,10 @@ def test_threads_of_others_and_of_nobody_are_refused(tmp_path: Path) -> None:
             with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
                 await office.mail.inbox(alice, thread_id=unknown)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("crypto.tampering-detected")
-def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 4)
         other = await office.mail.send(carol, "bob", body="swapped in")
@@ -353,12 +321,10 @@ def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(tmp_path: Pat
         assert [bool(m.error) for m in page.messages] == [False, True, True, True, False]
         assert (await office.mail.threads(bob)).threads[1].last_message_body is None
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("crypto.tampering-detected")
-def test_a_copy_smuggled_into_another_mailbox_opens_nothing(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path, most_pairs=1) as office:
         alice, bob, mallory = await office.people("alice", "bob", "mallory")
         sent = await office.mail.send(alice, "bob", body="secret")
         await office.read(bob)
@@ -374,16 +340,12 @@ def test_a_copy_smuggled_into_another_mailbox_opens_nothing(tmp_path: Path) -> N
         assert None in await office.bodies(mallory)
         assert "secret" not in await office.bodies(mallory)
 
-    in_office(tmp_path, body, most_pairs=1)
 
-
-def test_the_keys_that_are_kept_are_bounded(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_keys_that_are_kept_are_bounded(tmp_path: Path) -> None:
+    async with opened(tmp_path, most_pairs=3) as office:
         alice, *others = await office.people("alice", *(f"user_{n}" for n in range(6)))
         for _ in range(2):
             for other in others:
                 await office.mail.send(alice, other.handle, body=f"to {other.handle}")
         for other in others:
             assert await office.bodies(other) == [f"to {other.handle}"] * 2
-
-    in_office(tmp_path, body, most_pairs=3)

@@ -14,7 +14,7 @@ from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Tx, Unit
 from folkmoot.mail import Mail, MailPage
 from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
-from tests.mail.support import PostOffice, in_office, payload
+from tests.mail.support import PostOffice, opened, payload
 
 T = TypeVar("T")
 
@@ -111,8 +111,10 @@ def boxes(page: MailPage) -> int:
     return sum(len(base64.b64encode(bytes(len(m.body or "") + 16))) for m in page.messages)
 
 
-def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await write_long(office, alice, bob, 30)
         store, mail = weighing(office)
@@ -132,11 +134,9 @@ def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(tmp_pa
             assert seen == list(reversed(range(30)))
             assert lengths == [13, 13, 4]
 
-    in_office(tmp_path, body)
 
-
-def test_a_conversation_has_the_same_bound(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_conversation_has_the_same_bound(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await write_long(office, alice, bob, 20)
         thread_id = (await office.mail.threads(alice)).threads[0].id
@@ -146,22 +146,18 @@ def test_a_conversation_has_the_same_bound(tmp_path: Path) -> None:
         assert numbers(rest.page) == list(range(6, -1, -1))
         assert rest.page.next_cursor is None
 
-    in_office(tmp_path, body)
 
-
-def test_only_what_a_page_had_room_for_is_read_afterwards(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_only_what_a_page_had_room_for_is_read_afterwards(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await write_long(office, alice, bob, 20)
         page = await office.read(bob, limit=100)
         assert len(page.seqs) == len(page.messages) == 13
         assert (await office.mail.digest(bob)).total_unread == 7
 
-    in_office(tmp_path, body)
 
-
-def test_waiting_brings_the_unread_in_pages_of_that_bound(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_waiting_brings_the_unread_in_pages_of_that_bound(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         await write_long(office, alice, bob, 20)
         first = await office.read(bob, limit=100, wait=1)
@@ -170,11 +166,9 @@ def test_waiting_brings_the_unread_in_pages_of_that_bound(tmp_path: Path) -> Non
         assert numbers(await office.read(bob, limit=100, wait=1)) == list(range(6, -1, -1))
         assert (await office.mail.digest(bob)).total_unread == 0
 
-    in_office(tmp_path, body)
 
-
-def test_a_page_shows_one_message_however_long(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_page_shows_one_message_however_long(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_body_characters=300_000) as office:
         alice, bob = await office.people("alice", "bobby")
         bodies = [f"{number}" + "\U0001f600" * 299_999 for number in range(3)]
         for words in bodies:
@@ -189,11 +183,9 @@ def test_a_page_shows_one_message_however_long(tmp_path: Path) -> None:
         assert seen == bodies[::-1]
         assert cursor is None
 
-    in_office(tmp_path, body, max_body_characters=300_000)
 
-
-def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         sealed = payload(ciphertext=base64.b64encode(bytes(400_000)).decode())
         for _ in range(3):
@@ -203,14 +195,12 @@ def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(tmp_path: 
         assert message.encrypted_payload == sealed
         assert page.next_cursor is not None
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.parametrize(("characters", "statements"), [(5, 1), (6_128, 1), (6_129, 101)])
-def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_statement(
+async def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_statement(
     tmp_path: Path, characters: int, statements: int
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         for number in range(101):
             await office.mail.send(alice, "bobby", body=text(number, characters))
@@ -221,11 +211,9 @@ def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_statement
         assert numbers(page) == list(range(100, 0, -1))
         assert store.statements == statements
 
-    in_office(tmp_path, body)
 
-
-def test_short_messages_among_long_ones_keep_their_place(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_short_messages_among_long_ones_keep_their_place(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bobby")
         lengths = [10, 90_000, 10, 10, 100_000, 6_000, 90_000] * 6
         for number, length in enumerate(lengths):
@@ -238,11 +226,9 @@ def test_short_messages_among_long_ones_keep_their_place(tmp_path: Path) -> None
             cursor = page.next_cursor
         assert seen == [text(n, length) for n, length in enumerate(lengths)][::-1]
 
-    in_office(tmp_path, body)
 
-
-def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         reader, *peers = await office.people("reader", *(f"peer_{n:02}" for n in range(12)))
         for peer in peers:
             await office.mail.send(peer, "reader", body=peer.handle + "\U0001f600" * 99_000)
@@ -261,5 +247,3 @@ def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(tmp_path: Pat
             cursor = page.next_cursor
         assert seen == [peer.handle for peer in reversed(peers)]
         assert lengths == [7, 5]
-
-    in_office(tmp_path, body)

@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import GONE_HANDLE
-from tests.mail.support import NOON, PostOffice, check_books, in_office
+from tests.mail.support import NOON, PostOffice, check_books, opened
 
 COUNTS = {
     "messages": "SELECT COUNT(*) FROM messages",
@@ -25,8 +25,8 @@ async def counts(office: PostOffice) -> dict[str, int]:
 
 
 @pytest.mark.requirement("delete.message")
-def test_a_deleted_message_stays_with_the_other_side(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_deleted_message_stays_with_the_other_side(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 3)
         await office.mail.delete_message(bob, sent[1].message_id)
@@ -36,12 +36,10 @@ def test_a_deleted_message_stays_with_the_other_side(tmp_path: Path) -> None:
         assert (await office.mail.digest(bob)).total_unread == 2
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.message")
-def test_a_message_that_both_deleted_is_gone(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_message_that_both_deleted_is_gone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 2)
         for reader in (alice, bob):
@@ -49,11 +47,9 @@ def test_a_message_that_both_deleted_is_gone(tmp_path: Path) -> None:
         assert (await counts(office))["messages"] == 1
         await check_books(office)
 
-    in_office(tmp_path, body)
 
-
-def test_the_preview_and_place_of_a_thread_follow_what_is_left(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_preview_and_place_of_a_thread_follow_what_is_left(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.mail.send(alice, "bob", body="one")
         await office.mail.send(carol, "bob", body="between")
@@ -65,22 +61,18 @@ def test_the_preview_and_place_of_a_thread_follow_what_is_left(tmp_path: Path) -
         assert threads[1].last_message_at == NOON
         assert (await office.mail.threads(alice)).threads[0].last_message_body == "two"
 
-    in_office(tmp_path, body)
 
-
-def test_an_urgent_message_that_is_deleted_unread_counts_no_more(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_an_urgent_message_that_is_deleted_unread_counts_no_more(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="now!", priority="urgent")
         await office.mail.delete_message(bob, sent.message_id)
         digest = await office.mail.digest(bob)
         assert (digest.total_unread, digest.urgent_count, digest.recent_senders) == (0, 0, [])
 
-    in_office(tmp_path, body)
 
-
-def test_nobody_deletes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nobody_deletes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
         with pytest.raises(e.AccessDenied):
@@ -92,11 +84,9 @@ def test_nobody_deletes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
             await office.mail.delete_message(bob, sent.message_id)
         assert await office.bodies(alice, thread_id=sent.thread_id) == ["one"]
 
-    in_office(tmp_path, body)
 
-
-def test_the_subject_goes_with_the_message_it_is_part_of(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_subject_goes_with_the_message_it_is_part_of(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="the subject")
         await office.mail.send(alice, "bob", body="more")
@@ -109,12 +99,10 @@ def test_the_subject_goes_with_the_message_it_is_part_of(tmp_path: Path) -> None
         [[after]] = await office.rows("SELECT subject FROM threads")
         assert len(after) < len(before)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.thread")
-def test_a_deleted_thread_stays_with_the_other_side(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_deleted_thread_stays_with_the_other_side(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 3)
         await office.mail.send(bob, "alice", body="an answer")
@@ -137,15 +125,13 @@ def test_a_deleted_thread_stays_with_the_other_side(tmp_path: Path) -> None:
         assert (thread.subject, thread.unread_count) == ("number 0", 1)
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.thread-then-message")
 @pytest.mark.parametrize("writer", ["alice", "bob"])
-def test_a_new_message_brings_the_thread_back_without_its_history(
+async def test_a_new_message_brings_the_thread_back_without_its_history(
     tmp_path: Path, writer: str
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 3)
         await office.mail.mute(bob, sent[0].thread_id)
@@ -163,11 +149,9 @@ def test_a_new_message_brings_the_thread_back_without_its_history(
         assert len(await office.bodies(alice, thread_id=again.thread_id)) == 4
         await check_books(office)
 
-    in_office(tmp_path, body)
 
-
-def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 3)
         for reader in (alice, bob):
@@ -177,13 +161,11 @@ def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(tmp_path: Path)
         assert new.thread_id != sent[0].thread_id
         assert (await office.mail.threads(alice)).threads[0].subject == "anew"
 
-    in_office(tmp_path, body)
 
-
-def test_what_the_one_left_behind_and_the_other_deleted_piece_by_piece_is_gone(
+async def test_what_the_one_left_behind_and_the_other_deleted_piece_by_piece_is_gone(
     tmp_path: Path,
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 2)
         await office.mail.delete_thread(bob, sent[0].thread_id)
@@ -196,12 +178,10 @@ def test_what_the_one_left_behind_and_the_other_deleted_piece_by_piece_is_gone(
         assert (await office.mail.threads(alice)).threads[0].last_message_body == "again"
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.account")
-def test_with_an_account_goes_all_it_sent_and_had(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_with_an_account_goes_all_it_sent_and_had(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 2)
         answer = await office.mail.send(bob, "alice", body="from bob")
@@ -223,12 +203,10 @@ def test_with_an_account_goes_all_it_sent_and_had(tmp_path: Path) -> None:
         assert await counts(office) == {"messages": 1, "copies": 1, "threads": 1, "members": 1}
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.account")
-def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 2)
         await office.mail.delete_thread(alice, sent[0].thread_id)
@@ -237,11 +215,9 @@ def test_with_an_account_goes_what_it_sent_in_threads_it_had_deleted(tmp_path: P
         assert await office.bodies(bob) == []
         assert (await counts(office))["messages"] == 0
 
-    in_office(tmp_path, body)
 
-
-def test_when_both_accounts_are_deleted_nothing_is_left(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_when_both_accounts_are_deleted_nothing_is_left(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.write_some(alice, bob, 2)
         await office.write_some(bob, alice, 2)
@@ -249,11 +225,9 @@ def test_when_both_accounts_are_deleted_nothing_is_left(tmp_path: Path) -> None:
             await office.mail.delete_account(account)
         assert set((await counts(office)).values()) == {0}
 
-    in_office(tmp_path, body)
 
-
-def test_the_books_are_right_after_everything_at_once(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_books_are_right_after_everything_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 30)
         pages = [await office.mail.inbox(bob, limit=n) for n in (5, 20, 10)]
@@ -271,12 +245,10 @@ def test_the_books_are_right_after_everything_at_once(tmp_path: Path) -> None:
         )
         await check_books(office)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("delete.retention")
-def test_mail_expires_for_both_sides_only_when_it_is_told_to(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_mail_expires_for_both_sides_only_when_it_is_told_to(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         for second in range(6):
             office.clock.seconds = NOON + second
@@ -294,5 +266,3 @@ def test_mail_expires_for_both_sides_only_when_it_is_told_to(tmp_path: Path) -> 
         assert await office.mail.expire(NOON + 100) == 2
         assert (await office.mail.threads(bob)).threads[0].last_message_body is None
         await check_books(office)
-
-    in_office(tmp_path, body)

@@ -12,26 +12,24 @@ from nacl.public import Box, PublicKey
 
 from folkmoot.core import errors as e
 from folkmoot.mail import PRIORITIES
-from tests.mail.support import NOON, PostOffice, in_office, payload, private_key_of
+from tests.mail.support import NOON, opened, payload, private_key_of
 from tests.stores import ON_POSTGRES
 
 EVERY_PLANE = "".join(chr(plane * 0x10000 + 0x1234) for plane in range(17)) + "\0\x01\u202e\uffff"
 
 
 @pytest.mark.requirement("tool.send.output", "message-record.ids", "message-record.epoch-seconds")
-def test_a_sent_message_tells_its_ids_recipient_mode_and_time(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_sent_message_tells_its_ids_recipient_mode_and_time(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, _ = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "@BOB", body="hello")
         assert (sent.to, sent.encryption_mode, sent.created_at) == ("bob", "server_assisted", NOON)
         assert uuid.UUID(sent.message_id).version == uuid.UUID(sent.thread_id).version == 4
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("message-record.fields", "message-record.payload-fields")
-def test_a_message_is_stored_with_envelope_and_encrypted_part(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_message_is_stored_with_envelope_and_encrypted_part(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello", priority="low")
         [row] = await office.rows(
@@ -42,12 +40,10 @@ def test_a_message_is_stored_with_envelope_and_encrypted_part(tmp_path: Path) ->
         assert row[4:8] == (None, "low", "server_assisted", NOON)
         assert [len(base64.b64decode(part)) for part in row[8:]] == [16 + 5, 24, 32]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("crypto.nacl-box", "crypto.nonce", "crypto.private-key-sealed")
-def test_any_nacl_implementation_opens_a_stored_message(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_any_nacl_implementation_opens_a_stored_message(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         for _ in range(2):
             await office.mail.send(alice, "bob", body="hello")
@@ -61,45 +57,37 @@ def test_any_nacl_implementation_opens_a_stored_message(tmp_path: Path) -> None:
         assert rows[0][0] != rows[1][0]
         assert rows[0][1] != rows[1][1]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("crypto.body-is-utf8", "crypto.assisted-returned")
 @pytest.mark.parametrize("text", ["x", EVERY_PLANE, "\U0010ffff" * 100_000], ids=len)
-def test_every_character_comes_back_unchanged(tmp_path: Path, text: str) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_every_character_comes_back_unchanged(tmp_path: Path, text: str) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body=text)
         [message] = (await office.mail.inbox(bob)).messages
         assert message.body == text
         assert not message.encrypted_payload
 
-    in_office(tmp_path, body)
 
-
-def test_a_body_of_a_million_characters_is_refused_with_the_limit(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_body_of_a_million_characters_is_refused_with_the_limit(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         with pytest.raises(e.ArgumentInvalid, match=r"1,000,000 characters; at most 100,000"):
             await office.mail.send(alice, "bob", body="x" * 1_000_000)
         assert await office.bodies(bob) == []
 
-    in_office(tmp_path, body)
 
-
-def test_the_limit_of_a_body_is_what_the_office_was_given(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_limit_of_a_body_is_what_the_office_was_given(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_body_characters=5) as office:
         alice, _ = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="12345")
         with pytest.raises(e.ArgumentInvalid):
             await office.mail.send(alice, "bob", body="123456")
 
-    in_office(tmp_path, body, max_body_characters=5)
-
 
 @pytest.mark.requirement("crypto.e2e-as-given", "crypto.e2e-returned", "crypto.mode-indicator")
-def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         given = payload()
         sent = await office.mail.send(alice, "bob", encrypted_payload=given)
@@ -110,12 +98,10 @@ def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path) -> Non
             assert (message.body, message.encryption_mode) == (None, "e2e")
             assert message.encrypted_payload == given
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("priority.levels", "priority.advisory")
-def test_every_priority_is_sent_and_shown_and_normal_is_the_default(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_every_priority_is_sent_and_shown_and_normal_is_the_default(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="plain")
         for priority in PRIORITIES:
@@ -125,36 +111,30 @@ def test_every_priority_is_sent_and_shown_and_normal_is_the_default(tmp_path: Pa
         with pytest.raises(e.ArgumentInvalid, match="priority must be one of"):
             await office.mail.send(alice, "bob", body="x", priority="asap")
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.self")
-def test_nobody_writes_to_themselves(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nobody_writes_to_themselves(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         [alice] = await office.people("alice")
         with pytest.raises(e.CannotSendToSelf) as caught:
             await office.mail.send(alice, "@Alice", body="hello me")
         assert caught.value.message == "Cannot send a message to yourself."
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.not-found")
 @pytest.mark.parametrize("handle", ["nobody", "", "%", "a" * 1000, "bob\0"])
-def test_nothing_is_sent_to_someone_who_is_not_there(tmp_path: Path, handle: str) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nothing_is_sent_to_someone_who_is_not_there(tmp_path: Path, handle: str) -> None:
+    async with opened(tmp_path) as office:
         alice, _ = await office.people("alice", "bob")
         with pytest.raises(e.UserNotFound) as caught:
             await office.mail.send(alice, handle, body="hello")
         assert caught.value.message == "User not found."
         assert await office.rows("SELECT * FROM threads") == []
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.blocked", "tool.block.blocks", "tool.reply.as-send")
-def test_a_blocked_sender_can_neither_send_nor_reply(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_blocked_sender_can_neither_send_nor_reply(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         got = await office.mail.send(bob, "alice", body="write to me")
         await office.accounts.block(bob, "alice")
@@ -165,12 +145,10 @@ def test_a_blocked_sender_can_neither_send_nor_reply(tmp_path: Path) -> None:
             await office.mail.reply(alice, got.message_id, body="hello")
         assert await office.bodies(bob) == []
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.block.one-way", "tool.block.unblock")
-def test_a_block_is_one_way_and_can_be_taken_back(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_block_is_one_way_and_can_be_taken_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.accounts.block(bob, "alice")
         await office.mail.send(bob, "alice", body="from the blocker")
@@ -179,15 +157,13 @@ def test_a_block_is_one_way_and_can_be_taken_back(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="again")
         assert await office.bodies(bob) == ["again"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.privacy", "tool.reply.as-send")
 @pytest.mark.parametrize("privacy", ["contacts_only", "private"])
-def test_the_reserved_take_mail_and_replies_only_from_their_contacts(
+async def test_the_reserved_take_mail_and_replies_only_from_their_contacts(
     tmp_path: Path, privacy: str
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         got = await office.mail.send(bob, "alice", body="one")
         await office.accounts.set_profile(bob, privacy=privacy)
@@ -201,12 +177,10 @@ def test_the_reserved_take_mail_and_replies_only_from_their_contacts(
         await office.mail.reply(alice, got.message_id, body="four")
         assert await office.bodies(bob) == ["four", "three"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.redirect", "tool.inbox.current-handles")
-def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="one")
         bob = (await office.accounts.change_handle(bob, "robert")).account
@@ -217,12 +191,10 @@ def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(tmp_path: Pat
         alice = (await office.accounts.change_handle(alice, "alicia")).account
         assert [m.from_handle for m in (await office.mail.inbox(bob)).messages] == ["alicia"] * 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.one-per-pair", "tool.send.updates-thread")
-def test_two_people_have_one_thread_whoever_writes(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_two_people_have_one_thread_whoever_writes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         first = await office.mail.send(alice, "bob", body="one")
         office.clock.seconds += 7
@@ -232,12 +204,10 @@ def test_two_people_have_one_thread_whoever_writes(tmp_path: Path) -> None:
         thread = (await office.mail.thread(bob, first.thread_id)).thread
         assert (thread.created_at, thread.updated_at) == (NOON, NOON + 7)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.first-messages-race", "message-record.sequence")
-def test_first_messages_that_cross_make_one_thread(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_first_messages_that_cross_make_one_thread(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await asyncio.gather(
             *(
@@ -256,23 +226,19 @@ def test_first_messages_that_cross_make_one_thread(tmp_path: Path) -> None:
             assert thread.subject == "alice 0"
             assert rows == list(enumerate(ids, start=1))
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.send.reply-to")
-def test_a_reference_to_a_message_of_the_thread_is_kept_and_shown(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_reference_to_a_message_of_the_thread_is_kept_and_shown(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="one")
         await office.mail.send(bob, "alice", body="two", reply_to=first.message_id)
         [message] = (await office.mail.inbox(alice)).messages
         assert message.reply_to == first.message_id
 
-    in_office(tmp_path, body)
 
-
-def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, _ = await office.people("alice", "bob", "carol")
         foreign = await office.mail.send(bob, "carol", body="not for alice")
         elsewhere = await office.mail.send(alice, "carol", body="another thread")
@@ -284,12 +250,10 @@ def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(tmp_path: P
                 await office.mail.send(alice, "bob", body="re", reply_to=message_id)
         assert await office.bodies(bob) == ["gone"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.reply.routes", "tool.reply.output")
-def test_a_reply_goes_to_the_other_side_of_the_messages_thread(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_reply_goes_to_the_other_side_of_the_messages_thread(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         first = await office.mail.send(alice, "bob", body="one")
         answer = await office.mail.reply(bob, first.message_id, body="two")
@@ -299,12 +263,10 @@ def test_a_reply_goes_to_the_other_side_of_the_messages_thread(tmp_path: Path) -
         [message] = (await office.mail.inbox(alice)).messages
         assert (message.body, message.reply_to) == ("two", first.message_id)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.reply.not-found", "tool.reply.access-denied")
-def test_nobody_replies_to_what_is_not_theirs(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nobody_replies_to_what_is_not_theirs(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="one")
         with pytest.raises(e.AccessDenied) as denied:
@@ -317,11 +279,9 @@ def test_nobody_replies_to_what_is_not_theirs(tmp_path: Path) -> None:
         with pytest.raises(e.MessageNotFound):
             await office.mail.reply(bob, sent.message_id, body="hello")
 
-    in_office(tmp_path, body)
 
-
-def test_an_account_that_is_gone_sends_nothing(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_an_account_that_is_gone_sends_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.mail.send(alice, "bob", body="one")
         await office.mail.delete_account(alice)
@@ -333,11 +293,9 @@ def test_an_account_that_is_gone_sends_nothing(tmp_path: Path) -> None:
         assert await office.bodies(bob) == []
         assert await office.bodies(carol) == []
 
-    in_office(tmp_path, body)
 
-
-def test_times_stand_still_when_the_clock_is_set_back(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_times_stand_still_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="one")
         office.clock.seconds -= 30
@@ -350,12 +308,10 @@ def test_times_stand_still_when_the_clock_is_set_back(tmp_path: Path) -> None:
         sent = await office.mail.send(alice, "bob", body="three")
         assert sent.created_at == NOON - 86_400
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("invite.pending-message")
-def test_an_invites_message_arrives_with_the_registration(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_an_invites_message_arrives_with_the_registration(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         [alice] = await office.people("alice")
         code = await office.accounts.create_invite(alice, "welcome \N{WAVING HAND SIGN}")
         registered = await office.accounts.register(
@@ -367,12 +323,10 @@ def test_an_invites_message_arrives_with_the_registration(tmp_path: Path) -> Non
         await office.mail.reply(registered.account, message.id, body="thank you")
         assert await office.bodies(alice) == ["thank you"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("invite.pending-message")
-def test_a_registration_that_fails_delivers_nothing(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_registration_that_fails_delivers_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, _ = await office.people("alice", "bob")
         code = await office.accounts.create_invite(alice, "welcome")
         outcomes = await asyncio.gather(
@@ -387,11 +341,9 @@ def test_a_registration_that_fails_delivers_nothing(tmp_path: Path) -> None:
         assert (bob, sorted(others)) == (True, [False, True])
         assert await office.rows("SELECT COUNT(*) FROM messages") == [(1,)]
 
-    in_office(tmp_path, body)
 
-
-def test_an_invite_without_a_message_or_inviter_delivers_nothing(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_an_invite_without_a_message_or_inviter_delivers_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         [alice] = await office.people("alice")
         for inviter, name in ((alice, "bob"), (None, "carol")):
             code = await office.accounts.create_invite(inviter)
@@ -399,5 +351,3 @@ def test_an_invite_without_a_message_or_inviter_delivers_nothing(tmp_path: Path)
                 name, invite_code=code, also=office.mail.welcome
             )
             assert (await office.mail.threads(registered.account)).threads == []
-
-    in_office(tmp_path, body)

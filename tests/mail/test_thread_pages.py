@@ -13,7 +13,7 @@ from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_LISTS_OF_READER
 from folkmoot.mail.thread_pages import ThreadPages
-from tests.mail.support import PostOffice, forgetful, in_office
+from tests.mail.support import PostOffice, forgetful, opened
 from tests.stores import ON_POSTGRES
 
 ACTIONS = 30 if ON_POSTGRES else 120
@@ -61,8 +61,10 @@ async def act(office: PostOffice, chance: random.Random, people: list[Account]) 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_kept_list_is_what_the_store_has_whatever_was_done(tmp_path: Path, seed: int) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_kept_list_is_what_the_store_has_whatever_was_done(
+    tmp_path: Path, seed: int
+) -> None:
+    async with opened(tmp_path, synchronous="normal") as office:
         chance = random.Random(seed)
         people = await office.people("ada", "bob", "carol", "dave", "erin")
         stored = forgetful(office)
@@ -74,12 +76,10 @@ def test_a_kept_list_is_what_the_store_has_whatever_was_done(tmp_path: Path, see
                     shown = (await office.mail.threads(reader, **options)).threads
                     assert shown == (await stored.threads(reader, **options)).threads
 
-    in_office(tmp_path, body, synchronous="normal")
-
 
 @pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-def test_a_list_is_read_once_until_something_in_it_changes(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_list_is_read_once_until_something_in_it_changes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         ada, bob, carol = await office.people("ada", "bob", "carol")
         await office.mail.send(ada, "bob", body="hello")
         first = await office.mail.threads(bob)
@@ -91,12 +91,10 @@ def test_a_list_is_read_once_until_something_in_it_changes(tmp_path: Path) -> No
         await office.mail.send(carol, "bob", body="for bob")
         assert len((await office.mail.threads(bob)).threads) == 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-def test_what_is_committed_for_a_caller_who_left_is_in_the_list(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         ada, bob = await office.people("ada", "bob")
         stored = forgetful(office)
         await office.mail.send(ada, "bob", body="one")
@@ -111,11 +109,9 @@ def test_what_is_committed_for_a_caller_who_left_is_in_the_list(tmp_path: Path) 
             shown = (await office.mail.threads(bob)).threads
             assert shown == (await stored.threads(bob)).threads
 
-    in_office(tmp_path, body)
 
-
-def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         ada, bob = await office.people("ada", "bob")
         pages = ThreadPages(office.bus)
         page = await office.mail.threads(ada)
@@ -125,11 +121,9 @@ def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(tmp_path: Pat
         pages.keep(ada, question, page, changes)
         assert pages.find(ada, question) is None
 
-    in_office(tmp_path, body)
 
-
-def test_the_lists_in_memory_are_bounded(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_lists_in_memory_are_bounded(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         people = await office.people("ada", "bob", "carol")
         pages = ThreadPages(office.bus, most_readers=2)
         page = await office.mail.threads(people[0])
@@ -141,5 +135,3 @@ def test_the_lists_in_memory_are_bounded(tmp_path: Path) -> None:
         last = people[2].public_key
         found = [pages.find(people[2], (last, None, 0, n)) for n in range(1, 4)]
         assert found.count(page) <= MAX_LISTS_OF_READER
-
-    in_office(tmp_path, body)

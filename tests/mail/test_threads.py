@@ -10,14 +10,14 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import STATES
-from tests.mail.support import NOON, PostOffice, in_office, payload
+from tests.mail.support import NOON, opened, payload
 
 ACTIONS = {"archive": "archived", "star": "starred", "mute": "muted"}
 
 
 @pytest.mark.requirement("tool.threads.output", "thread.new-members")
-def test_a_thread_is_shown_with_the_members_of_the_specification(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_is_shown_with_the_members_of_the_specification(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.accounts.set_profile(alice, display_name="Alice Liddell")
         sent = await office.mail.send(alice, "bob", body="hello")
@@ -38,12 +38,10 @@ def test_a_thread_is_shown_with_the_members_of_the_specification(tmp_path: Path)
         [own] = (await office.mail.threads(alice)).threads
         assert (own.other_handle, own.unread_count, own.last_read_at) == ("bob", 0, 0)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.subject")
-def test_the_subject_is_the_first_fifty_characters_and_stays(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_subject_is_the_first_fifty_characters_and_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         text = "\N{GRINNING FACE}" * 49 + "xyz"
         await office.mail.send(alice, "bob", body=text)
@@ -52,12 +50,12 @@ def test_the_subject_is_the_first_fifty_characters_and_stays(tmp_path: Path) -> 
             [thread] = (await office.mail.threads(reader)).threads
             assert thread.subject == text[:50]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.subject", "thread.preview")
-def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", encrypted_payload=payload())
         [thread] = (await office.mail.threads(bob)).threads
@@ -66,12 +64,12 @@ def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(tmp_pat
         [thread] = (await office.mail.threads(bob)).threads
         assert (thread.subject, thread.last_message_body) == ("", "now readable")
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.preview")
-def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="one")
         await office.mail.send(bob, "alice", body="two")
@@ -81,12 +79,10 @@ def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(tmp_pa
         preview = (await office.mail.threads(alice)).threads[0].last_message_body
         assert preview == "x" * 499 + "…"
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.order", "tool.threads.order")
-def test_the_thread_with_the_newest_message_comes_first(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_thread_with_the_newest_message_comes_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
         for sender in (bob, carol, dave):
             await office.mail.send(sender, "alice", body="hello")
@@ -94,12 +90,10 @@ def test_the_thread_with_the_newest_message_comes_first(tmp_path: Path) -> None:
         threads = (await office.mail.threads(alice)).threads
         assert [thread.other_handle for thread in threads] == ["bob", "dave", "carol"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.order")
-def test_a_thread_without_messages_stands_where_it_began(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_without_messages_stands_where_it_began(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
         first = await office.mail.send(bob, "alice", body="one")
         office.clock.seconds += 1
@@ -116,12 +110,10 @@ def test_a_thread_without_messages_stands_where_it_began(tmp_path: Path) -> None
         rest = await office.mail.threads(alice, limit=2, cursor=pages.next_cursor)
         assert [thread.other_handle for thread in rest.threads] == ["bob"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("paging.unbounded-lists", "paging.cursor")
-def test_threads_come_in_pages_of_a_hundred_unless_told(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_threads_come_in_pages_of_a_hundred_unless_told(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, *others = await office.people("alice", *(f"user_{n}" for n in range(105)))
         for other in others:
             await office.mail.send(other, "alice", body="hello")
@@ -134,15 +126,13 @@ def test_threads_come_in_pages_of_a_hundred_unless_told(tmp_path: Path) -> None:
         with pytest.raises(e.ArgumentInvalid):
             await office.mail.threads(alice, limit=101)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.states", "tool.archive.undo", "tool.star.undo", "tool.mute.undo")
 @pytest.mark.parametrize(("action", "state"), ACTIONS.items())
-def test_a_state_is_set_and_undone_for_one_side_alone(
+async def test_a_state_is_set_and_undone_for_one_side_alone(
     tmp_path: Path, action: str, state: str
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="hello")
         change = getattr(office.mail, action)
@@ -153,12 +143,10 @@ def test_a_state_is_set_and_undone_for_one_side_alone(
         assert (await change(bob, sent.thread_id, undo=True)).state == "active"
         assert (await office.mail.threads(bob)).threads[0].member_state == "active"
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.threads.filter")
-def test_threads_are_filtered_by_state(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_threads_are_filtered_by_state(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, *others = await office.people("alice", "bob", "carol", "dave", "erin")
         for other in others:
             sent = await office.mail.send(other, "alice", body="hello")
@@ -172,15 +160,13 @@ def test_threads_are_filtered_by_state(tmp_path: Path) -> None:
         with pytest.raises(e.ArgumentInvalid, match="state must be one of"):
             await office.mail.threads(alice, state="gone")  # type: ignore[arg-type]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.archived-returns", "thread.state-never-blocks")
 @pytest.mark.parametrize("sender", ["alice", "bob"])
-def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_other(
+async def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_other(
     tmp_path: Path, sender: str
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.mail.send(alice, "bob", body="one")
         for action, state in (("archive", "active"), ("star", "starred"), ("mute", "muted")):
@@ -190,24 +176,20 @@ def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_other(
             [thread] = (await office.mail.threads(bob)).threads
             assert (thread.member_state, thread.last_message_body) == (state, action)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.unread")
-def test_unread_counts_what_the_other_side_sent(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_unread_counts_what_the_other_side_sent(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.write_some(alice, bob, 3)
         await office.write_some(bob, alice, 2)
         assert (await office.mail.threads(bob)).threads[0].unread_count == 3
         assert (await office.mail.threads(alice)).threads[0].unread_count == 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.mark-read.marks-all", "thread.last-read-at")
-def test_marking_a_thread_read_leaves_nothing_of_it_unread(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_marking_a_thread_read_leaves_nothing_of_it_unread(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 5)
         await office.write_some(carol, bob, 2)
@@ -222,13 +204,11 @@ def test_marking_a_thread_read_leaves_nothing_of_it_unread(tmp_path: Path) -> No
         await office.mail.mark_read(alice, sent[0].thread_id)
         assert (await office.mail.digest(bob)).total_unread == 1
 
-    in_office(tmp_path, body)
 
-
-def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(
+async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(
     tmp_path: Path,
 ) -> None:
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.write_some(alice, bob, 3)
         other = await office.write_some(carol, bob, 1)
@@ -241,15 +221,13 @@ def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(
         await office.mail.mark_read(alice, sent[0].thread_id, named)
         assert (await office.mail.digest(bob)).total_unread == 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement(
     "tool.mark-read.errors", "tool.archive.errors", "tool.star.errors", "tool.mute.errors"
 )
 @pytest.mark.parametrize("action", ["mark_read", *ACTIONS, "delete_thread", "thread"])
-def test_threads_of_others_and_of_nobody_are_left_alone(tmp_path: Path, action: str) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_threads_of_others_and_of_nobody_are_left_alone(tmp_path: Path, action: str) -> None:
+    async with opened(tmp_path) as office:
         alice, _, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="hello")
         act = getattr(office.mail, action)
@@ -258,12 +236,10 @@ def test_threads_of_others_and_of_nobody_are_left_alone(tmp_path: Path, action: 
         with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
             await act(carol, str(uuid.uuid4()))
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.digest.output", "tool.digest.marks-nothing")
-def test_the_digest_counts_what_is_unread(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_digest_counts_what_is_unread(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
         await office.mail.send(bob, "alice", body="one", priority="urgent")
         await office.mail.send(carol, "alice", body="two")
@@ -280,12 +256,10 @@ def test_the_digest_counts_what_is_unread(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="urgent", priority="urgent")
         assert (await office.mail.digest(alice)).urgent_count == 2
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.digest.senders-cut")
-def test_the_digest_says_how_many_senders_it_leaves_out(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_digest_says_how_many_senders_it_leaves_out(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, *others = await office.people("alice", *(f"user_{n}" for n in range(53)))
         for other in others[:50]:
             await office.mail.send(other, "alice", body="hello")
@@ -299,11 +273,11 @@ def test_the_digest_says_how_many_senders_it_leaves_out(tmp_path: Path) -> None:
         assert digest.recent_senders == [each.handle for each in reversed(others[3:])]
         assert digest.more_senders == 2
 
-    in_office(tmp_path, body)
 
-
-def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         one = await office.mail.send(alice, "bob", body="one")
         await office.change("UPDATE threads SET subject = 'AAAA'")
@@ -312,11 +286,9 @@ def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(tmp_path
         await office.mail.delete_message(bob, one.message_id)
         assert (await office.mail.threads(bob)).threads[0].last_message_body is None
 
-    in_office(tmp_path, body)
 
-
-def test_a_thread_is_read_page_by_page_with_its_summary(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_thread_is_read_page_by_page_with_its_summary(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = await office.write_some(alice, bob, 3)
         first = await office.mail.thread(bob, sent[0].thread_id, limit=2)
@@ -328,5 +300,3 @@ def test_a_thread_is_read_page_by_page_with_its_summary(tmp_path: Path) -> None:
         assert rest.page.seqs == ()
         await office.mail.mark_delivered(bob, first.page.seqs)
         assert (await office.mail.digest(bob)).total_unread == 1
-
-    in_office(tmp_path, body)

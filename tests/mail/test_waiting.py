@@ -15,7 +15,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.mail import MailPage, subject_of_mailbox
 from folkmoot.store import look_up
-from tests.mail.support import PostOffice, in_office, waiting
+from tests.mail.support import PostOffice, opened, waiting
 
 LONG = 55
 SHORT = 0.05
@@ -43,8 +43,8 @@ async def waiter(
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-def test_a_wait_ends_with_the_new_message_alone(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_wait_ends_with_the_new_message_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="old")
         await office.read(bob)
@@ -53,24 +53,20 @@ def test_a_wait_ends_with_the_new_message_alone(tmp_path: Path) -> None:
             assert await waiting_bob.bodies() == ["new"]
         assert office.bus.subscriptions == 0
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.wait")
-def test_a_wait_ends_empty_when_nothing_comes(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_wait_ends_empty_when_nothing_comes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         await office.mail.send(alice, "bob", body="old")
         await office.read(bob)
         assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
         assert office.bus.subscriptions == 0
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.wait")
-def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         await office.mail.send(alice, "bob", body="unread and old")
         newer = await office.write_some(carol, bob, 60)
@@ -80,22 +76,20 @@ def test_what_came_before_and_is_unread_ends_a_wait_at_once(tmp_path: Path) -> N
         await office.mail.mark_delivered(bob, page.seqs)
         assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.parametrize("wait", [-1, 55.5, 1e9, float("nan"), float("inf")])
-def test_nobody_waits_longer_than_fifty_five_seconds(tmp_path: Path, wait: float) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_nobody_waits_longer_than_fifty_five_seconds(tmp_path: Path, wait: float) -> None:
+    async with opened(tmp_path) as office:
         [bob] = await office.people("bob")
         with pytest.raises(e.ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
             await office.mail.inbox(bob, wait=wait)
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         async with waiter(office, bob) as waiting_bob:
             waiting_bob.task.cancel()
@@ -105,12 +99,10 @@ def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(tmp_pa
         assert office.bus.subscriptions == 0
         assert (await office.mail.digest(bob)).total_unread == 1
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("thread.muted-no-notice")
-def test_a_muted_thread_ends_no_wait(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_muted_thread_ends_no_wait(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="old")
         await office.mail.mute(bob, sent.thread_id)
@@ -125,11 +117,9 @@ def test_a_muted_thread_ends_no_wait(tmp_path: Path) -> None:
             await office.mail.send(carol, "bob", body="loud")
             assert await anywhere.bodies() == ["loud", "muted", "old"]
 
-    in_office(tmp_path, body)
 
-
-def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         sent = await office.mail.send(alice, "bob", body="old")
         await office.read(bob)
@@ -142,12 +132,10 @@ def test_a_wait_for_one_thread_is_not_ended_by_another(tmp_path: Path) -> None:
         with pytest.raises(e.ThreadNotFound):
             await office.mail.inbox(bob, wait=LONG, thread_id="nowhere")
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("notice.own-only")
-def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         everything = await office.bus.subscribe("mail.*")
         sent = await office.mail.send(alice, "bob", body="secret")
@@ -167,12 +155,10 @@ def test_news_goes_to_the_recipient_alone_and_tells_no_content(tmp_path: Path) -
             {"seq": 2, "id": last.message_id, **thread, "muted": True, "urgent": True},
         ]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.requirement("notice.changes")
-def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         one, two, three, old = [
             await office.mail.send(alice, "bob", body=f"number {number}") for number in range(4)
@@ -208,11 +194,9 @@ def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(tmp_path: Pa
                     heard.add(event.subject)
             assert heard == {subject_of_mailbox(each.id) for each in mailboxes}
 
-    in_office(tmp_path, body)
 
-
-def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         async with waiter(office, bob) as waiting_bob:
             await office.bus.close()
@@ -220,11 +204,9 @@ def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(tmp_path: Path) 
         await office.mail.send(alice, "bob", body="kept")
         assert await office.bodies(bob) == ["kept"]
 
-    in_office(tmp_path, body)
 
-
-def test_whoever_missed_the_news_looks_again(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_whoever_missed_the_news_looks_again(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         async with waiter(office, bob) as waiting_bob:
             for _ in range(2_000):  # more than a subscription holds
@@ -234,11 +216,9 @@ def test_whoever_missed_the_news_looks_again(tmp_path: Path) -> None:
             await office.mail.send(alice, "bob", body="new")
             assert await waiting_bob.bodies() == ["new"]
 
-    in_office(tmp_path, body)
 
-
-def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, *others = await office.people("alice", *(f"user_{n}" for n in range(10)))
         async with asyncio.TaskGroup() as tasks:
             pages = {
@@ -251,13 +231,10 @@ def test_many_wait_at_once_and_each_gets_their_own(tmp_path: Path) -> None:
         for handle, page in pages.items():
             assert [message.body for message in page.result().messages] == [f"to {handle}"]
 
-    in_office(tmp_path, body)
-
 
 @pytest.mark.sqlite("reads its file")
-@pytest.mark.requirement("pipeline.commit-then-publish")
-def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, _ = await office.people("alice", "bob")
         stored: list[Any] = []
 
@@ -270,5 +247,3 @@ def test_what_is_published_is_committed_already(tmp_path: Path) -> None:
         await office.mail.send(alice, "bob", body="news")
         # Published to the recipient, and to the sender's other devices.
         assert stored == [(1,), (1,)]
-
-    in_office(tmp_path, body)

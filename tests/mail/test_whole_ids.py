@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from folkmoot.core import errors as e
-from tests.mail.support import PostOffice, in_office
+from tests.mail.support import opened
 
 
-def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(tmp_path: Path) -> None:
-    async def body(office: PostOffice) -> None:
+async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as office:
         alice, bob, carol = await office.people("alice", "bob", "carol")
         name = (await office.mail.send(alice, "bob", body="hello")).message_id
         for whose in (alice, bob):
@@ -23,16 +23,13 @@ def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(tmp_path: Path
         for given in (name[:7], name, "nothing", ""):
             assert await office.mail.whole_id(bob, given) == given
 
-    in_office(tmp_path, body)
 
-
-def test_what_names_two_messages_names_none(
+async def test_what_names_two_messages_names_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = iter([f"01234567-89ab-4def-8000-00000000000{n}" for n in range(3)])
     monkeypatch.setattr("folkmoot.mail.sending.new_id", lambda: next(names))
-
-    async def body(office: PostOffice) -> None:
+    async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         sent = [await office.mail.send(alice, "bob", body="hello") for _ in range(2)]
         with pytest.raises(
@@ -41,5 +38,3 @@ def test_what_names_two_messages_names_none(
             await office.mail.whole_id(bob, "01234567")
         await office.mail.delete_message(bob, sent[0].message_id)
         assert await office.mail.whole_id(bob, "01234567") == sent[1].message_id
-
-    in_office(tmp_path, body)

@@ -100,7 +100,6 @@ def test_a_message_over_several_lines_says_the_same_on_one() -> None:
     assert one_line(b'{"a": 1}') == b'{"a": 1}'
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\n \t\r\n"])
 def test_blank_lines_cost_little(blank: bytes) -> None:
     lines = LineSplitter(1_000)

@@ -11,6 +11,7 @@ from folkmoot.mcp import wire
 
 SOURCE = Path(folkmoot.__file__).parent
 ELSEWHERE = {
+    "bus/nats_client.py": "a ping there is a command of NATS",
     "core/kindcheck.py": "core imports nothing but itself",
     "core/transport.py": "a ping there is a frame of a WebSocket",
 }

@@ -33,7 +33,6 @@ QUERIES = st.dictionaries(KEYS, st.text(max_size=20), max_size=4)
 def test_a_tool_name_is_the_namespace_a_colon_and_the_tool() -> None:
     assert make_tool_name("myproject", "create_task") == "myproject:create_task"
     assert Namespace("myproject").make_tool_name("create_task") == "myproject:create_task"
-    assert Namespace("myproject").tool("create_task") == "myproject:create_task"
 
 
 @pytest.mark.requirement("names.make-resource-uri")
@@ -143,3 +142,40 @@ def test_a_template_is_made_of_a_type_and_an_id_with_variables() -> None:
     for kind, identifier in (("{type}", "a"), ("tasks/a", "{b}"), ("tasks", "{"), ("tasks", "")):
         with pytest.raises(InvalidName, match="Invalid resource URI"):
             make_resource_template("myproject", kind, identifier)
+
+
+def test_a_namespace_makes_reads_and_checks_its_own_names() -> None:
+    ours = Namespace("myproject")
+    assert ours.parse_tool_name(ours.make_tool_name("create_task")) == ToolName(
+        "myproject", "create_task"
+    )
+    assert ours.parse_resource_uri(ours.make_resource_uri("docs", "a", {"b": "c d"})) == (
+        ResourceUri("myproject", "docs", "a", {"b": "c d"})
+    )
+    ours.validate_tool_name("myproject:create_task")
+    ours.validate_resource_uri("myproject://docs/a")
+    ours.validate_resource_template("myproject://docs/{id}")
+
+
+def test_a_namespace_refuses_the_names_of_others() -> None:
+    ours = Namespace("myproject")
+    for refuse, name in (
+        (ours.validate_tool_name, "projecta:create_task"),
+        (ours.parse_tool_name, "projecta:create_task"),
+        (ours.validate_resource_uri, "projecta://docs/a"),
+        (ours.parse_resource_uri, "projecta://docs/a"),
+        (ours.validate_resource_template, "projecta://docs/{id}"),
+    ):
+        with pytest.raises(InvalidName, match=r"Wrong namespace.* Did you mean myproject:"):
+            refuse(name)
+
+
+def test_a_namespace_is_its_name() -> None:
+    ours = Namespace("myproject")
+    assert str(ours) == "myproject"
+    assert repr(ours) == "Namespace('myproject')"
+    assert {ours, Namespace("myproject")} == {ours}
+    assert ours != Namespace("projecta")
+    assert ours != "myproject"
+    with pytest.raises(InvalidName, match="Invalid namespace"):
+        Namespace("my-project")

@@ -8,7 +8,6 @@ from folkmoot.names import (
     RESERVED_NAMES,
     RESERVED_NAMESPACES,
     InvalidName,
-    Namespace,
     check_free_namespace,
     namespace_from_slug,
     validate_namespace,
@@ -30,7 +29,6 @@ from folkmoot.names import (
 )
 def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str) -> None:
     assert namespace_from_slug(slug) == namespace
-    assert Namespace.from_slug(slug) == Namespace(namespace)
 
 
 @pytest.mark.requirement("names.from-long-slug")

@@ -23,7 +23,6 @@ from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.operations import OPERATIONS, Absent, Operation
 from folkmoot.operations.concealment import MASK, conceal, conceal_call
 from folkmoot.proxy.redaction import mail
-from tests.harness import run
 from tests.mcp_harness import both_eras, meeting, rpc, settings
 from tests.proxy.rules.support import call, envelope
 from tests.transports.rest.support import House, done, refused, until
@@ -69,7 +68,6 @@ async def spied(folder: Path, spy: Spy, **values: object) -> AsyncIterator[House
         yield House(hub)
 
 
-@pytest.mark.requirement("operations.secrets")
 @every_row
 def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
     takes = {row.takes}
@@ -86,129 +84,112 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
     assert {*row.secret} <= names | {field.name for field in msgspec.structs.fields(row.gives)}
 
 
-@pytest.mark.requirement("operations.secrets")
-def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
+async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(HOLD)
     caplog.set_level(logging.DEBUG, "folkmoot")
     spy = Spy()
+    chosen = {"rules": str(rules)}
+    async with spied(tmp_path / "hub", spy, interceptors=chosen) as here:
+        root, ann = await operator(here), await here.person("ann")
+        await ann.create("square")
+        path = "/v1/rooms/square/invites"
+        invited = done(await ann.ask("POST", path, {"guest": "gus"}), 201)
+        held = here.hub._passing.held
+        shown: list[Any] = []
 
-    async def main() -> None:
-        chosen = {"rules": str(rules)}
-        async with spied(tmp_path / "hub", spy, interceptors=chosen) as here:
-            root, ann = await operator(here), await here.person("ann")
-            await ann.create("square")
-            path = "/v1/rooms/square/invites"
-            invited = done(await ann.ask("POST", path, {"guest": "gus"}), 201)
-            held = here.hub._passing.held
-            shown: list[Any] = []
+        async def through(asked: Any, *, edited: bool = False) -> Any:
+            asking = asyncio.ensure_future(asked)
+            await until(lambda: len(held) or asking.done())
+            listed = await root.get("/v1/held")
+            number = listed["held"][0]["id"]
+            whole = await root.get(f"/v1/held/{number}")
+            shown.extend((listed, whole))
+            body = {"message": whole["message"]} if edited else {}
+            done(await root.ask("POST", f"/v1/held/{number}/release", body), 200)
+            return await asking
 
-            async def through(asked: Any, *, edited: bool = False) -> Any:
-                asking = asyncio.ensure_future(asked)
-                await until(lambda: len(held) or asking.done())
-                listed = await root.get("/v1/held")
-                number = listed["held"][0]["id"]
-                whole = await root.get(f"/v1/held/{number}")
-                shown.extend((listed, whole))
-                body = {"message": whole["message"]} if edited else {}
-                done(await root.ask("POST", f"/v1/held/{number}/release", body), 200)
-                return await asking
-
-            browser = Browser(here.port)
-            for edited in (False, True):
-                entered = browser.ask("POST", SESSION, {"token": ann.token})
-                assert (await through(entered, edited=edited)).status == 200
-            account = await here.hub.accounts.authenticate(ann.token)
-            assert account is not None
-            made = await here.hub.accounts.browsers.create_code(account)
-            code = made.code
-            used = await through(browser.ask("POST", f"{SESSION}/code", {"code": code}))
-            assert used.status == 200, used
-            guest = here.stranger.ask(
-                "POST", "/v1/rooms/square/guests", {"token": invited["token"]}
+        browser = Browser(here.port)
+        for edited in (False, True):
+            entered = browser.ask("POST", SESSION, {"token": ann.token})
+            assert (await through(entered, edited=edited)).status == 200
+        account = await here.hub.accounts.authenticate(ann.token)
+        assert account is not None
+        made = await here.hub.accounts.browsers.create_code(account)
+        code = made.code
+        used = await through(browser.ask("POST", f"{SESSION}/code", {"code": code}))
+        assert used.status == 200, used
+        guest = here.stranger.ask("POST", "/v1/rooms/square/guests", {"token": invited["token"]})
+        assert (await through(guest)).status in (200, 201)
+        told = await through(
+            root.ask(
+                "POST",
+                "/v1/servers",
+                {"text": PASTED},
+                headers={"folkmoot-confirm": root.token},
             )
-            assert (await through(guest)).status in (200, 201)
-            told = await through(
-                root.ask(
-                    "POST",
-                    "/v1/servers",
-                    {"text": PASTED},
-                    headers={"folkmoot-confirm": root.token},
-                )
-            )
-            # A hub without a settings file adds no server; the call went all the way.
-            refused(told, 400, "command_invalid")
-            seen = json.dumps(shown) + spy.text + caplog.text
-            assert MASK in seen
-            for secret in (ann.token, root.token, code, invited["token"], PIN):
-                assert secret not in seen
-
-    run(main())
+        )
+        # A hub without a settings file adds no server; the call went all the way.
+        refused(told, 400, "command_invalid")
+        seen = json.dumps(shown) + spy.text + caplog.text
+        assert MASK in seen
+        for secret in (ann.token, root.token, code, invited["token"], PIN):
+            assert secret not in seen
 
 
-@pytest.mark.requirement("operations.secrets")
 @both_eras
-def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
+async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
     era: str, tmp_path: Path
 ) -> None:
     rules, tapes = tmp_path / "rules.toml", tmp_path / "tapes"
     rules.write_text(HOLD.replace('"msg/*"', '"msg/recover"'))
+    shown_to, record = {"rules": str(rules)}, {"folder": str(tapes)}
+    async with meeting(tmp_path / "hub", era, interceptors=shown_to, record=record) as there:
+        held = there.hub._passing.held
+        shown: list[Any] = []
 
-    async def main() -> None:
-        shown_to, record = {"rules": str(rules)}, {"folder": str(tapes)}
-        async with meeting(tmp_path / "hub", era, interceptors=shown_to, record=record) as there:
-            held = there.hub._passing.held
-            shown: list[Any] = []
+        async def released(asked: Any) -> Any:
+            """What comes of a call, all of whose messages are held and released."""
+            asking = asyncio.ensure_future(asked)
+            while not asking.done():
+                await until(lambda: len(held) or asking.done())
+                for view in held.list():
+                    shown.append((view, members(held.envelope(view.id).message)))
+                    held.release(view.id)
+            return await asking
 
-            async def released(asked: Any) -> Any:
-                """What comes of a call, all of whose messages are held and released."""
-                asking = asyncio.ensure_future(asked)
-                while not asking.done():
-                    await until(lambda: len(held) or asking.done())
-                    for view in held.list():
-                        shown.append((view, members(held.envelope(view.id).message)))
-                        held.release(view.id)
-                return await asking
-
-            ann = await there.person("ann")
-            stranger = await there.stranger()
-            recovering = stranger.call("msg_recover", handle="ann", recovery_code=ann.recovery_code)
-            answer = await released(recovering)
-            assert answer["token"].startswith("sk_")
-            assert len(shown) == 2
-            secrets = [ann.recovery_code, answer["token"]]
-            assert not [each for each in secrets if each in str(shown)]
-            # Nobody is served by these over MCP, but whoever tries sends the secret all the same.
-            wrong = {"name": "folkmoot/use_code", "arguments": {"code": PIN}}
-            wrapped = {"name": "folkmoot_call_tool", "arguments": {**wrong, "more": 1}}
-            for params in (wrong, wrapped):
-                asked = there.post(rpc("tools/call", params), query=f"?token={answer['token']}")
-                await released(asked)
-            assert PIN not in str(shown)
-
-    run(main())
+        ann = await there.person("ann")
+        stranger = await there.stranger()
+        recovering = stranger.call("msg_recover", handle="ann", recovery_code=ann.recovery_code)
+        answer = await released(recovering)
+        assert answer["token"].startswith("sk_")
+        assert len(shown) == 2
+        secrets = [ann.recovery_code, answer["token"]]
+        assert not [each for each in secrets if each in str(shown)]
+        # Nobody is served by these over MCP, but whoever tries sends the secret all the same.
+        wrong = {"name": "folkmoot/use_code", "arguments": {"code": PIN}}
+        wrapped = {"name": "folkmoot_call_tool", "arguments": {**wrong, "more": 1}}
+        for params in (wrong, wrapped):
+            asked = there.post(rpc("tools/call", params), query=f"?token={answer['token']}")
+            await released(asked)
+        assert PIN not in str(shown)
     written = b"".join(each.read_bytes() for each in tapes.glob("*.jsonl"))
     assert PIN.encode() not in written
     assert b"recover" in written
 
 
-@pytest.mark.requirement("operations.secrets")
-def test_a_stopped_call_has_no_secret_in_the_audit_log(
+async def test_a_stopped_call_has_no_secret_in_the_audit_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "folkmoot")
     spy = Spy(Block(e.BlockedByInterceptor("No.")))
-
-    async def main() -> None:
-        gateway = {"audit_arguments": "record"}
-        async with spied(tmp_path, spy, gateway=gateway) as here:
-            root = await operator(here)
-            answer = await root.ask("POST", "/v1/servers", {"text": PASTED})
-            refused(answer, 403, "blocked")
-
-    run(main())
+    gateway = {"audit_arguments": "record"}
+    async with spied(tmp_path, spy, gateway=gateway) as here:
+        root = await operator(here)
+        answer = await root.ask("POST", "/v1/servers", {"text": PASTED})
+        refused(answer, 403, "blocked")
     lines = [vars(each) for each in caplog.records if each.name == "folkmoot.audit"]
     assert any(MASK in str(line.get("arguments")) for line in lines), lines
     assert PIN not in str(lines)
@@ -222,7 +203,6 @@ def shown_and_left(message: Any, change: Any) -> tuple[Any, Any]:
     return shown, concealed.reveal(concealed.envelope.with_message(change(shown))).message
 
 
-@pytest.mark.requirement("operations.secrets")
 def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_else() -> None:
     def with_params(**changes: Any) -> Any:
         return lambda shown: replace(shown, params={**shown.params, **changes})

@@ -41,7 +41,6 @@ class Change(Arguments, frozen=True, kw_only=True):
     limit: Annotated[int, says("How many.", ge=1, le=9)] = 5
 
 
-@pytest.mark.requirement("operations.null")
 def test_null_is_a_value_where_the_struct_tells_it_from_nothing() -> None:
     assert decode(Change, {}) == Change()
     assert decode(Change, {"rights": None, "limit": None}) == Change(rights=None)

@@ -74,8 +74,10 @@ async def square(office: Office, *handles: str) -> list[Someone]:
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(
+    tmp_path: Path,
+) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob, tides = await square(office, "ann", "bob", "tides")
         async with offering(tides, TIDES):
             for who in (ann, bob):
@@ -100,12 +102,10 @@ def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(tmp_path:
             (answer,) = (await bob.call("room/read", **read))["messages"]
             assert answer["to"] == ["ann", "bob"]
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.call-tools")
-def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
         call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
         ears = [
@@ -141,12 +141,10 @@ def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
         assert waiting["state"] == "waiting"
         assert "room_read with this seq" in waiting["message"]
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.call-tools")
-def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob, tides = await square(office, "ann", "bob", "tides")
         asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
         answer = {"room": "square", "request": asked["request"]}
@@ -162,12 +160,10 @@ def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(tmp_path: Pa
             "request_not_open"
         )
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.call-tools")
-def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         tides = Someone(office, await office.here.person("tides", "agent"))
         rights = ["chat.*", "mcp.proposal.*"]
@@ -179,12 +175,10 @@ def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
             assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
             assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.call-tools")
-def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
         async with offering(tides, TIDES):
             listed = await ann.call("room/tools", room="square", wait=LONG)
@@ -195,5 +189,3 @@ def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(tmp_path: Path) 
             assert {one["to"][0] for one in requests["messages"]} == {"tides"}
             named = await ann.call("room/tools", room="square", to="idle_tides", wait=0)
             assert named["unanswered"] == ["idle_tides"]
-
-    at_work(tmp_path, body)

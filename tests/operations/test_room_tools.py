@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from folkmoot.operations.rooms.messages import GROUP_NAMES, group_of
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
 from tests.client.support import eventually
-from tests.harness import run
 from tests.rooms.gathering import QUIET, Gathering, chat, gathering
 
 LONG = 50
@@ -86,16 +85,10 @@ class Someone:
         return [message["text"] for message in part["messages"]]
 
 
-def at_work(
-    folder: Path,
-    body: Callable[[Office], Coroutine[Any, Any, None]],
-    options: RoomOptions = QUIET,
-) -> None:
-    async def main() -> None:
-        async with gathering(folder, options=options) as here:
-            await body(Office(here))
-
-    run(main())
+@asynccontextmanager
+async def at_work(folder: Path, options: RoomOptions = QUIET) -> AsyncIterator[Office]:
+    async with gathering(folder, options=options) as here:
+        yield Office(here)
 
 
 @asynccontextmanager
@@ -118,8 +111,8 @@ def test_every_kind_there_is_belongs_to_a_group() -> None:
 
 
 @pytest.mark.requirement("room.tools")
-def test_chat_is_shown_the_same_in_either_spelling(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_chat_is_shown_the_same_in_either_spelling(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         said = await ann.call(
@@ -148,12 +141,10 @@ def test_chat_is_shown_the_same_in_either_spelling(tmp_path: Path) -> None:
         assert "payload" not in third
         assert "more" not in third
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.read-waits")
-def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         await ann.say(*(f"{number}" for number in range(1, 8)))
@@ -177,15 +168,12 @@ def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: 
         assert refused == {"error": "before cannot be combined with after or wait."}
         assert await ann.refused("room/read", **read, before=5, wait=1) == refused
 
-    at_work(tmp_path, body)
 
-
-def test_an_answer_ends_early_when_its_messages_are_long(
+async def test_an_answer_ends_early_when_its_messages_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_MESSAGES_BYTES", 5_000)
-
-    async def body(office: Office) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         await ann.say("a" * 2_000, "b" * 2_000, "c" * 2_000, "d" * 9_000, "e")
@@ -203,11 +191,9 @@ def test_an_answer_ends_early_when_its_messages_are_long(
         assert await seqs(before=5) == ([4], 4, True)
         assert await seqs(before=4) == ([2, 3], 3, True)
 
-    at_work(tmp_path, body)
 
-
-def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square", durable=False)
         await ann.say("before")
@@ -221,11 +207,9 @@ def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(tmp_path: Path) -
                 await asyncio.sleep(0)
         assert waiting.result()["messages"][0]["text"] == "after"
 
-    at_work(tmp_path, body)
 
-
-def test_what_is_no_longer_kept_is_passed_over_and_told(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_what_is_no_longer_kept_is_passed_over_and_told(tmp_path: Path) -> None:
+    async with at_work(tmp_path, RoomOptions(chat={}, memory_messages=5)) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square", durable=False)
         await ann.say(*(f"{number}" for number in range(1, 13)))
@@ -233,10 +217,8 @@ def test_what_is_no_longer_kept_is_passed_over_and_told(tmp_path: Path) -> None:
         assert [message["text"] for message in part["messages"]] == ["8", "9", "10", "11", "12"]
         assert (part["first_seq"], part["last_seq"]) == (8, 12)
 
-    at_work(tmp_path, body, RoomOptions(chat={}, memory_messages=5))
 
-
-def test_the_kinds_asked_for_are_found_among_many_others(
+async def test_the_kinds_asked_for_are_found_among_many_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_MESSAGES_READ", 4)
@@ -244,8 +226,7 @@ def test_the_kinds_asked_for_are_found_among_many_others(
     thought = json.dumps(
         {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "hm"}}
     ).encode()
-
-    async def body(office: Office) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         await ann.say("first")
@@ -269,12 +250,10 @@ def test_the_kinds_asked_for_are_found_among_many_others(
         assert [message["seq"] for message in thoughts["messages"]] == [2, 3, 4]
         assert thoughts["last_seq"] == 4
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.read-waits")
-def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square")
         wanted = {"room": "square", "kinds": ["chat"], "after": 0, "wait": LONG}
@@ -287,12 +266,10 @@ def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(tmp_path: Path) ->
         assert [message["text"] for message in part["messages"]] == ["here I am"]
         assert part["last_seq"] == 4
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.read-waits")
-def test_without_a_place_a_wait_is_for_what_is_new(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_without_a_place_a_wait_is_for_what_is_new(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square")
         await ann.say("old")
@@ -304,12 +281,10 @@ def test_without_a_place_a_wait_is_for_what_is_new(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
         assert waiting.result()["messages"][0]["text"] == "new"
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.read-waits")
-def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square")
         async with meanwhile(bob.call("room/read", room="square", after=7, wait=LONG)) as waiting:
@@ -321,11 +296,9 @@ def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path
             await ann.say("not for bob")
         assert told.result() == {"error": e.TokenInvalid.sentence}
 
-    at_work(tmp_path, body)
 
-
-def test_whoever_is_put_out_while_waiting_reads_no_more(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_whoever_is_put_out_while_waiting_reads_no_more(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square")
         await bob.call("room/join", room="square")
@@ -336,15 +309,13 @@ def test_whoever_is_put_out_while_waiting_reads_no_more(tmp_path: Path) -> None:
         assert told.result()["code"] == "room_forbidden"
         assert (await bob.refused("room/say", room="square", text="x"))["code"] == "room_forbidden"
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.read-waits")
 @pytest.mark.parametrize("durable", [True, False])
-def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
+async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
     tmp_path: Path, durable: bool
 ) -> None:
-    async def body(office: Office) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square", durable=durable)
         await bob.call("room/join", room="square")
@@ -374,12 +345,10 @@ def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
         assert is_error, payload
         assert payload["code"] == "room_not_found"
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob, cid = await office.people("ann", "bob", "cid")
         await ann.call("room/create", name="square")
         for each in (ann, bob, cid):
@@ -423,12 +392,10 @@ def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None
         refused = await ann.refused("room/decide", **decide, to="cid")
         assert (refused["code"], refused["state"]) == ("proposal_closed", "fulfilled")
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob, cid = await office.people("ann", "bob", "cid")
         await ann.call("room/create", name="square")
         for each in (ann, bob, cid):
@@ -453,12 +420,10 @@ def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(tmp_path: Path
         (request,) = (await ann.call("room/read", room="square", limit=1))["messages"]
         assert "params" not in request["payload"]
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_rejections_need_a_reason_and_as_many_as_the_room_says(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_rejections_need_a_reason_and_as_many_as_the_room_says(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob, cid = await office.people("ann", "bob", "cid")
         reject = ["mcpx.reject.proposal"]
         await ann.call(
@@ -485,12 +450,10 @@ def test_rejections_need_a_reason_and_as_many_as_the_room_says(tmp_path: Path) -
         )
         assert (gone["code"], gone["state"]) == ("proposal_closed", "rejected")
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_a_proposal_is_withdrawn_by_its_proposer_alone(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_proposal_is_withdrawn_by_its_proposer_alone(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square")
         made = await bob.call("room/propose", room="square", method="ping")
@@ -504,11 +467,11 @@ def test_a_proposal_is_withdrawn_by_its_proposer_alone(tmp_path: Path) -> None:
             wrong = {**decide, "decision": decision, "reason": "x"}
             assert (await ann.refused("room/decide", **wrong))["code"] == "proposal_unknown"
 
-    at_work(tmp_path, body)
 
-
-def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(
+    tmp_path: Path,
+) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         for arguments, sentence in (
@@ -525,15 +488,14 @@ def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(tmp_path:
             assert told["code"]
         assert (await ann.call("room/proposals", room="square"))["proposals"] == []
 
-    at_work(tmp_path, body)
 
-
-@pytest.mark.requirement("asks.reason")
 @pytest.mark.parametrize("durable", [True, False])
-def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
+async def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
     tmp_path: Path, durable: bool
 ) -> None:
-    async def body(office: Office) -> None:
+    async with at_work(
+        tmp_path, RoomOptions(chat={}, memory_messages=5, keep_messages=5)
+    ) as office:
         ann, bob, cid = await office.people("ann", "bob", "cid")
         rooms, owner = office.here.rooms, visitor_of(ann.account)
 
@@ -563,11 +525,9 @@ def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_off
         assert told["error"].startswith("The room no longer keeps this proposal")
         await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
 
-    at_work(tmp_path, body, RoomOptions(chat={}, memory_messages=5, keep_messages=5))
 
-
-def test_proposals_are_listed_in_parts(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_proposals_are_listed_in_parts(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         for _ in range(5):
@@ -577,12 +537,10 @@ def test_proposals_are_listed_in_parts(tmp_path: Path) -> None:
         part = await ann.call("room/proposals", room="square", limit=2, before=4)
         assert [each["seq"] for each in part["proposals"]] == [3, 2]
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_a_room_is_made_as_it_was_asked_for(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_room_is_made_as_it_was_asked_for(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         made = await ann.call(
             "room/create",
@@ -617,11 +575,9 @@ def test_a_room_is_made_as_it_was_asked_for(tmp_path: Path) -> None:
         ):
             assert await ann.refused("room/create", name="x", **arguments) == {"error": sentence}
 
-    at_work(tmp_path, body)
 
-
-def test_rooms_are_listed_in_pages_with_what_one_is_in_each(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         for name, access in (("a", "open"), ("b", "invite"), ("c", "private"), ("d", "open")):
             await ann.call("room/create", name=name, access=access)
@@ -640,12 +596,10 @@ def test_rooms_are_listed_in_pages_with_what_one_is_in_each(tmp_path: Path) -> N
         ]
         assert len((await ann.call("room/list"))["rooms"]) == 4
 
-    at_work(tmp_path, body)
-
 
 @pytest.mark.requirement("room.tools")
-def test_an_invitation_is_for_a_handle_or_for_a_guest(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_an_invitation_is_for_a_handle_or_for_a_guest(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as office:
         ann, bob = await office.people("ann", "bob")
         await ann.call("room/create", name="square", access="private")
         for both in ({}, {"handle": "bob", "guest": "zoe"}):
@@ -668,11 +622,11 @@ def test_an_invitation_is_for_a_handle_or_for_a_guest(tmp_path: Path) -> None:
             "error": "User not found."
         }
 
-    at_work(tmp_path, body)
 
-
-def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(tmp_path: Path) -> None:
-    async def body(office: Office) -> None:
+async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(
+    tmp_path: Path,
+) -> None:
+    async with at_work(tmp_path) as office:
         (ann,) = await office.people("ann")
         await ann.call("room/create", name="square")
         raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
@@ -684,5 +638,3 @@ def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(tmp_
         result = await office.tools.call(read, {"room": "square"}, caller)
         assert '"payload":{"a":1.0,"b":[1e3,"\\u00e9"]}' in result.text()
         assert msgspec.json.decode(result.text())["messages"][1]["text"] == "after"
-
-    at_work(tmp_path, body)

@@ -35,7 +35,6 @@ def test_every_name_is_in_the_table_once() -> None:
     assert len({row.name for row in OPERATIONS}) == len(OPERATIONS)
 
 
-@pytest.mark.requirement("operations.projections")
 @every_row
 def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: Operation) -> None:
     for way in (row.tool, row.routes, row.commands):
@@ -69,7 +68,6 @@ def test_only_public_operations_belong_to_no_scope(row: Operation) -> None:
     assert bool(row.scope) or row.who == "anyone" or row.name == "folkmoot/events"
 
 
-@pytest.mark.requirement("operations.answers")
 @every_row
 def test_every_operation_answers_in_the_form_it_gives(row: Operation) -> None:
     """The examples are those of the reference, which a test holds against a real hub."""
@@ -82,7 +80,6 @@ def test_every_operation_answers_in_the_form_it_gives(row: Operation) -> None:
     assert members.issuperset(row.others_words)
 
 
-@pytest.mark.requirement("operations.light")
 def test_the_rows_are_loaded_without_the_hub() -> None:
     script = (
         "import sys\n"

@@ -20,11 +20,8 @@ from folkmoot.core import errors as e
 from folkmoot.relay.upstream import isolation
 from folkmoot.relay.upstream.isolation import isolated
 from folkmoot.settings.backends import BackendSpec, SecretReference
-from tests.harness import run
 from tests.mcp_harness import until
 from tests.peers.gateway import fronted, guest, token_of
-
-pytestmark = pytest.mark.requirement("gateway.isolation")
 
 PYTHON = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or ""
 SOMEONE = "nobody"
@@ -129,73 +126,67 @@ def files_of(folder: Path) -> list[Path]:
 
 @needs_root
 @needs_python
-def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_database(
+async def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_database(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROBE_TOKEN", "for the probe")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/root/.config")
-
-    async def main() -> None:
-        spec = probe(user=SOMEONE, env={"TOKEN": SecretReference(env="PROBE_TOKEN")})
-        async with fronted(place / "hub", spec) as there:
-            assert all(file.exists() for file in files_of(place / "hub")[:2])
-            async with guest(there, await token_of(there, "ann")) as client:
-                for file in files_of(place / "hub"):
-                    assert await said(client, "look", str(file)) == "Permission denied"
-                assert await said(client, "look", str(place / "hub")) == "Permission denied"
-                assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
-                user, group, groups, _, env = await said(client, "who")
-        who = pwd.getpwnam(SOMEONE)
-        assert (user, group) == (who.pw_uid, who.pw_gid)
-        assert sorted(groups) == sorted(os.getgrouplist(SOMEONE, who.pw_gid))
-        assert (env["HOME"], env["USER"], env["TOKEN"]) == (who.pw_dir, SOMEONE, "for the probe")
-        assert not {"PROBE_TOKEN", "XDG_CONFIG_HOME"} & env.keys()
-
-    run(main())
+    spec = probe(user=SOMEONE, env={"TOKEN": SecretReference(env="PROBE_TOKEN")})
+    async with fronted(place / "hub", spec) as there:
+        assert all(file.exists() for file in files_of(place / "hub")[:2])
+        async with guest(there, await token_of(there, "ann")) as client:
+            for file in files_of(place / "hub"):
+                assert await said(client, "look", str(file)) == "Permission denied"
+            assert await said(client, "look", str(place / "hub")) == "Permission denied"
+            assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
+            user, group, groups, _, env = await said(client, "who")
+    who = pwd.getpwnam(SOMEONE)
+    assert (user, group) == (who.pw_uid, who.pw_gid)
+    assert sorted(groups) == sorted(os.getgrouplist(SOMEONE, who.pw_gid))
+    assert (env["HOME"], env["USER"], env["TOKEN"]) == (who.pw_dir, SOMEONE, "for the probe")
+    assert not {"PROBE_TOKEN", "XDG_CONFIG_HOME"} & env.keys()
 
 
 @needs_bwrap
 @needs_python
-def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(place: Path) -> None:
+async def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(
+    place: Path,
+) -> None:
     shared, kept = place / "shared", place / "kept"
     shared.mkdir()
     kept.mkdir()
-
-    async def main() -> None:
-        spec = probe(
-            sandbox="bwrap",
-            folders=(str(place), *python_folders()),
-            writable_folders=(str(kept),),
-            network=False,
-        )
-        async with fronted(place / "hub", spec) as there:
-            assert all(file.exists() for file in files_of(place / "hub")[:2])
-            async with guest(there, await token_of(there, "ann")) as client:
-                # The folder around the hub's own is shown, and that is empty in it.
-                assert await said(client, "look", str(place / "hub")) == []
-                for file in files_of(place / "hub"):
-                    assert await said(client, "look", str(file)) == "No such file or directory"
-                assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
-                for hidden in ("/etc/shadow", "/root/.profile", "/var/log"):
-                    assert await said(client, "look", hidden) == "No such file or directory"
-                # A temporary folder of its own, a read-only system, and what it may write.
-                assert await said(client, "write", "/tmp/mine") == "written"
-                for closed in ("/usr/bin/mine", str(shared / "mine")):
-                    assert await said(client, "write", closed) == "Read-only file system"
-                assert await said(client, "write", str(kept / "mine")) == "written"
-                assert await said(client, "dial", urlsplit(there.url).port) != "reached"
-                _, _, _, cwd, env = await said(client, "who")
-                assert (cwd, env["HOME"]) == ("/tmp", "/tmp")
-        assert (kept / "mine").read_text() == "written"
-        assert not Path("/tmp/mine").exists()  # noqa: ASYNC240
-
-    run(main())
+    spec = probe(
+        sandbox="bwrap",
+        folders=(str(place), *python_folders()),
+        writable_folders=(str(kept),),
+        network=False,
+    )
+    async with fronted(place / "hub", spec) as there:
+        assert all(file.exists() for file in files_of(place / "hub")[:2])
+        async with guest(there, await token_of(there, "ann")) as client:
+            # The folder around the hub's own is shown, and that is empty in it.
+            assert await said(client, "look", str(place / "hub")) == []
+            for file in files_of(place / "hub"):
+                assert await said(client, "look", str(file)) == "No such file or directory"
+            assert await said(client, "look", str(place / "plain.txt")) == "for everyone"
+            for hidden in ("/etc/shadow", "/root/.profile", "/var/log"):
+                assert await said(client, "look", hidden) == "No such file or directory"
+            # A temporary folder of its own, a read-only system, and what it may write.
+            assert await said(client, "write", "/tmp/mine") == "written"
+            for closed in ("/usr/bin/mine", str(shared / "mine")):
+                assert await said(client, "write", closed) == "Read-only file system"
+            assert await said(client, "write", str(kept / "mine")) == "written"
+            assert await said(client, "dial", urlsplit(there.url).port) != "reached"
+            _, _, _, cwd, env = await said(client, "who")
+            assert (cwd, env["HOME"]) == ("/tmp", "/tmp")
+    assert (kept / "mine").read_text() == "written"
+    assert not Path("/tmp/mine").exists()
 
 
 @needs_bwrap
 @needs_python
 @pytest.mark.requirement("gateway.sandboxed-secrets")
-def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Path) -> None:
+async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Path) -> None:
     shown = place / "shown"
     shown.mkdir()
     # Of another server, and not there yet.
@@ -204,36 +195,29 @@ def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Path) ->
         name="other", namespace="other", url="http://127.0.0.1:9/mcp",
         headers={"Authorization": SecretReference(file=str(token))},
     )  # fmt: skip
+    spec = probe(sandbox="bwrap", folders=(str(shown), *python_folders()))
+    async with fronted(place / "hub", spec, other, reached=False) as there:
 
-    async def main() -> None:
-        spec = probe(sandbox="bwrap", folders=(str(shown), *python_folders()))
-        async with fronted(place / "hub", spec, other, reached=False) as there:
+        async def refused() -> bool:
+            views = {view.namespace: view for view in there.hub.behind.fleet.views()}
+            return "cannot show" in views["probe"].why
 
-            async def refused() -> bool:
-                views = {view.namespace: view for view in there.hub.behind.fleet.views()}
-                return "cannot show" in views["probe"].why
-
-            await until(refused)
-            (view,) = [v for v in there.hub.behind.fleet.views() if v.namespace == "probe"]
-            assert f"cannot show {shown}: the hub's own file {token} is there" in view.why
-
-    run(main())
+        await until(refused)
+        (view,) = [v for v in there.hub.behind.fleet.views() if v.namespace == "probe"]
+        assert f"cannot show {shown}: the hub's own file {token} is there" in view.why
 
 
 @needs_bwrap
 @needs_python
-def test_a_sandbox_has_the_network_unless_it_is_taken(place: Path) -> None:
-    async def main() -> None:
-        spec = probe(sandbox="bwrap", folders=tuple(python_folders()))
-        async with (
-            fronted(place / "hub", spec) as there,
-            guest(there, await token_of(there, "ann")) as client,
-        ):
-            assert await said(client, "dial", urlsplit(there.url).port) == "reached"
-            missing = await said(client, "look", str(place / "plain.txt"))
-            assert missing == "No such file or directory"
-
-    run(main())
+async def test_a_sandbox_has_the_network_unless_it_is_taken(place: Path) -> None:
+    spec = probe(sandbox="bwrap", folders=tuple(python_folders()))
+    async with (
+        fronted(place / "hub", spec) as there,
+        guest(there, await token_of(there, "ann")) as client,
+    ):
+        assert await said(client, "dial", urlsplit(there.url).port) == "reached"
+        missing = await said(client, "look", str(place / "plain.txt"))
+        assert missing == "No such file or directory"
 
 
 def python_folders() -> list[str]:

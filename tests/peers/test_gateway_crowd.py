@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.faults.backends import flawed
-from tests.harness import run
 from tests.mcp_harness import ERAS, Meeting, until
 from tests.peers.gateway import fronted, token_of
 from tests.transports.mcp.gateway_support import wired
@@ -20,7 +19,7 @@ from tests.transports.mcp.gateway_support import wired
 @pytest.mark.long
 @pytest.mark.requirement("gateway.shared-link")
 @pytest.mark.parametrize("kind", ["handshake", "stateless"])
-def test_many_people_at_once_get_their_own_answers_though_some_leave(
+async def test_many_people_at_once_get_their_own_answers_though_some_leave(
     kind: str, tmp_path: Path
 ) -> None:
     people, turns, most = 8, 60, 3
@@ -53,19 +52,16 @@ def test_many_people_at_once_get_their_own_answers_though_some_leave(
                     answered += 1
         return answered
 
-    async def main() -> None:
-        shared = flawed("shared", tmp_path / "shared", kind, most_calls=512)
-        async with fronted(tmp_path / "hub", shared) as there:
-            answered = await asyncio.gather(*(use(there, number) for number in range(people)))
-            assert min(answered) > turns
+    shared = flawed("shared", tmp_path / "shared", kind, most_calls=512)
+    async with fronted(tmp_path / "hub", shared) as there:
+        answered = await asyncio.gather(*(use(there, number) for number in range(people)))
+        assert min(answered) > turns
 
-            async def at_rest() -> bool:
-                return not there.hub.behind.numbers()[0]["in_flight"]
+        async def at_rest() -> bool:
+            return not there.hub.behind.numbers()[0]["in_flight"]
 
-            await until(at_rest)
-            assert there.hub.behind.numbers()[0]["restarts"] == 0
-
-    run(main())
+        await until(at_rest)
+        assert there.hub.behind.numbers()[0]["restarts"] == 0
 
 
 async def gathered(calls: list[asyncio.Future[Any]]) -> list[Any]:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from folkmoot.settings.backends import SecretReference
-from tests.harness import run
 from tests.mcp_harness import Meeting, both_eras
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
@@ -55,36 +54,33 @@ def told(result: Any) -> Any:
     "gateway.result-uris",
     "gateway.no-caller-credentials",
 )
-def test_everything_of_a_hub_can_be_used_through_another(
+async def test_everything_of_a_hub_can_be_used_through_another(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with two_hubs(tmp_path, era, monkeypatch) as (outer, _, book):
-            token, ears = await token_of(outer, "ada"), Ears()
-            async with guest(outer, token, ears) as client:
-                names = {tool.name for tool in (await client.list_tools()).tools}
-                assert {"msg_send", "inner_msg_send", "inner_notes_add"} <= names
-                # There the outer hub is someone; who asked it is nobody's business.
-                assert told(await client.call_tool("inner_msg_whoami", {}))["handle"] == "outer"
-                assert told(await client.call_tool("msg_whoami", {}))["handle"] == "ada"
-                sum_ = await client.call_tool("inner:notes_add", {"a": 2, "b": 3})
-                assert sum_.structured_content == {"result": 5}
-                await check_questions(client, ears, era)
-                await check_telling(client, ears)
-                for uri in (INBOX, TODAY, "inner://notes/-/note/--02d/other"):
-                    [read] = (await client.read_resource(uri)).contents
-                    assert read.uri == uri
-                shown = (await client.call_tool("inner_notes_show_all", {})).content
-                assert (shown[3].uri, shown[4].resource.uri) == (
-                    "inner://notes/-/note/--02d/tomorrow",
-                    TODAY,
-                )
-                prompt = await client.get_prompt("inner_notes_summarise", {"topic": "rain"})
-                assert prompt.messages[0].content.text == "Summarise rain."
-                await client.call_tool("inner_notes_note_headers", {})
-                assert token not in str(book.headers)
-
-    run(main())
+    async with two_hubs(tmp_path, era, monkeypatch) as (outer, _, book):
+        token, ears = await token_of(outer, "ada"), Ears()
+        async with guest(outer, token, ears) as client:
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert {"msg_send", "inner_msg_send", "inner_notes_add"} <= names
+            # There the outer hub is someone; who asked it is nobody's business.
+            assert told(await client.call_tool("inner_msg_whoami", {}))["handle"] == "outer"
+            assert told(await client.call_tool("msg_whoami", {}))["handle"] == "ada"
+            sum_ = await client.call_tool("inner:notes_add", {"a": 2, "b": 3})
+            assert sum_.structured_content == {"result": 5}
+            await check_questions(client, ears, era)
+            await check_telling(client, ears)
+            for uri in (INBOX, TODAY, "inner://notes/-/note/--02d/other"):
+                [read] = (await client.read_resource(uri)).contents
+                assert read.uri == uri
+            shown = (await client.call_tool("inner_notes_show_all", {})).content
+            assert (shown[3].uri, shown[4].resource.uri) == (
+                "inner://notes/-/note/--02d/tomorrow",
+                TODAY,
+            )
+            prompt = await client.get_prompt("inner_notes_summarise", {"topic": "rain"})
+            assert prompt.messages[0].content.text == "Summarise rain."
+            await client.call_tool("inner_notes_note_headers", {})
+            assert token not in str(book.headers)
 
 
 async def check_questions(client: Any, ears: Ears, era: str) -> None:
@@ -116,29 +112,26 @@ async def check_telling(client: Any, ears: Ears) -> None:
 @pytest.mark.long
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-def test_a_change_behind_two_hubs_is_heard_at_the_outer_one(
+async def test_a_change_behind_two_hubs_is_heard_at_the_outer_one(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with two_hubs(tmp_path, era, monkeypatch) as (outer, inner, _):
-            token, ears = await token_of(outer, "ada"), Ears()
-            ben = await inner.person("ben")
-            async with guest(outer, token, ears) as client:
-                if era == "handshake":
-                    for uri in (INBOX, TODAY):
-                        await client.session.subscribe_resource(uri)
-                    await ben.call("msg_send", to="outer", body="Hello")
-                    await client.call_tool("inner_notes_touch", {"name": "today"})
-                    heard = set()
-                    while heard != {INBOX, TODAY}:
-                        notice = await ears.until("notifications/resources/updated")
-                        ears.notices.remove(notice)
-                        heard.add(notice["params"]["uri"])
-                    return
-                async with client.listen(resource_subscriptions=[INBOX, TODAY]) as news:
-                    await ben.call("msg_send", to="outer", body="Hello")
-                    await client.call_tool("inner_notes_touch", {"name": "today"})
-                    events = aiter(news)
-                    assert {(await anext(events)).uri, (await anext(events)).uri} == {INBOX, TODAY}
-
-    run(main())
+    async with two_hubs(tmp_path, era, monkeypatch) as (outer, inner, _):
+        token, ears = await token_of(outer, "ada"), Ears()
+        ben = await inner.person("ben")
+        async with guest(outer, token, ears) as client:
+            if era == "handshake":
+                for uri in (INBOX, TODAY):
+                    await client.session.subscribe_resource(uri)
+                await ben.call("msg_send", to="outer", body="Hello")
+                await client.call_tool("inner_notes_touch", {"name": "today"})
+                heard = set()
+                while heard != {INBOX, TODAY}:
+                    notice = await ears.until("notifications/resources/updated")
+                    ears.notices.remove(notice)
+                    heard.add(notice["params"]["uri"])
+                return
+            async with client.listen(resource_subscriptions=[INBOX, TODAY]) as news:
+                await ben.call("msg_send", to="outer", body="Hello")
+                await client.call_tool("inner_notes_touch", {"name": "today"})
+                events = aiter(news)
+                assert {(await anext(events)).uri, (await anext(events)).uri} == {INBOX, TODAY}

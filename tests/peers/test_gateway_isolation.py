@@ -17,7 +17,6 @@ from mcp_types import LOG_LEVEL_META_KEY
 
 from folkmoot.mcp import peer
 from tests.faults.backends import flawed
-from tests.harness import run
 from tests.mcp_harness import ERAS, Meeting, both_eras
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
@@ -94,64 +93,54 @@ async def two(folder: Path, era: str, **spec: Any) -> AsyncIterator[Two]:
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(
+async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with two(tmp_path, era) as at:
-            assert (await at.ask(at.ann))["result"]["action"] == "accept"
-            assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
-            async with at.waiting(at.bob):
-                refused = (await at.ask(at.ann))["error"]
-                assert "cannot be tied to one call" in refused["message"]
-            # Bob has left, and what the server asks now may still be for him.
-            assert "error" in await at.ask(at.ann)
-            assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
-            # What Bob left behind does not keep him from being asked.
-            assert (await at.ask(at.bob))["result"]["action"] == "accept"
-            assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 1)
-
-    run(main())
+    async with two(tmp_path, era) as at:
+        assert (await at.ask(at.ann))["result"]["action"] == "accept"
+        assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
+        async with at.waiting(at.bob):
+            refused = (await at.ask(at.ann))["error"]
+            assert "cannot be tied to one call" in refused["message"]
+        # Bob has left, and what the server asks now may still be for him.
+        assert "error" in await at.ask(at.ann)
+        assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
+        # What Bob left behind does not keep him from being asked.
+        assert (await at.ask(at.bob))["result"]["action"] == "accept"
+        assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 1)
 
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-def test_people_with_links_of_their_own_are_asked_each_by_their_own(
+async def test_people_with_links_of_their_own_are_asked_each_by_their_own(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with two(tmp_path, era, per_user=True) as at, at.waiting(at.bob), at.waiting(at.ann):
-            answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
-            assert [each["result"]["action"] for each in answers] == ["accept"] * 3
-            assert (len(at.anns.asked), len(at.bobs.asked)) == (2, 1)
-            processes = [
-                json.loads((await client.call_tool("shared_echo", {})).content[0].text)[2]
-                for client in (at.ann, at.bob, at.ann)
-            ]
-            assert processes[0] == processes[2] != processes[1]
-
-    run(main())
+    async with two(tmp_path, era, per_user=True) as at, at.waiting(at.bob), at.waiting(at.ann):
+        answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
+        assert [each["result"]["action"] for each in answers] == ["accept"] * 3
+        assert (len(at.anns.asked), len(at.bobs.asked)) == (2, 1)
+        processes = [
+            json.loads((await client.call_tool("shared_echo", {})).content[0].text)[2]
+            for client in (at.ann, at.bob, at.ann)
+        ]
+        assert processes[0] == processes[2] != processes[1]
 
 
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
-def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
+async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
-
-    async def main() -> None:
-        async with two(tmp_path, era) as at:
-            async with at.waiting(at.ann):
-                pass
-            # The server has not answered Ann's call, so it may ask something for it at any time.
-            assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
-            assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
-            # Another link has taken the place of the one that nobody could be asked on.
-            assert (await at.ask(at.bob))["result"]["action"] == "accept"
-            assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 1)
-
-    run(main())
+    async with two(tmp_path, era) as at:
+        async with at.waiting(at.ann):
+            pass
+        # The server has not answered Ann's call, so it may ask something for it at any time.
+        assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
+        assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
+        # Another link has taken the place of the one that nobody could be asked on.
+        assert (await at.ask(at.bob))["result"]["action"] == "accept"
+        assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 1)
 
 
 def heard(ears: Ears) -> list[str]:
@@ -162,109 +151,99 @@ def heard(ears: Ears) -> list[str]:
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-def test_a_log_message_that_may_be_anothers_reaches_nobody(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with two(tmp_path, era) as at:
-            await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
-            await at.anns.until(LOGGED)
-            assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
-            async with at.waiting(at.bob):
-                await at.ann.call_tool("shared_log", {"data": "whose?"}, meta=EVERY_LOG)
-            await at.ann.call_tool("shared_log", {"data": "of bob, who left?"}, meta=EVERY_LOG)
-            assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
-
-    run(main())
+async def test_a_log_message_that_may_be_anothers_reaches_nobody(era: str, tmp_path: Path) -> None:
+    async with two(tmp_path, era) as at:
+        await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
+        await at.anns.until(LOGGED)
+        assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
+        async with at.waiting(at.bob):
+            await at.ann.call_tool("shared_log", {"data": "whose?"}, meta=EVERY_LOG)
+        await at.ann.call_tool("shared_log", {"data": "of bob, who left?"}, meta=EVERY_LOG)
+        assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
 
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with two(tmp_path, era) as at, at.waiting(at.ann):
-            if era == "handshake":
-                await at.bob.session.subscribe_resource(SECRET)
+async def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: Path) -> None:
+    async with two(tmp_path, era) as at, at.waiting(at.ann):
+        if era == "handshake":
+            await at.bob.session.subscribe_resource(SECRET)
+            await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
+            updated = await at.bobs.until("notifications/resources/updated")
+            assert updated["params"]["uri"] == SECRET
+            await at.bob.session.unsubscribe_resource(SECRET)
+        else:
+            async with at.bob.listen(resource_subscriptions=[SECRET]) as news:
                 await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
-                updated = await at.bobs.until("notifications/resources/updated")
-                assert updated["params"]["uri"] == SECRET
-                await at.bob.session.unsubscribe_resource(SECRET)
-            else:
-                async with at.bob.listen(resource_subscriptions=[SECRET]) as news:
-                    await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
-                    assert (await anext(aiter(news))).uri == SECRET
-            await at.until_done("resources/unsubscribe")
-            # The server logs whatever is watched, while Ann has the only call and hears logs.
-            await at.ann.call_tool("shared_echo", {}, meta=EVERY_LOG)
-            assert "secret" not in str(at.anns.notices)
-
-    run(main())
+                assert (await anext(aiter(news))).uri == SECRET
+        await at.until_done("resources/unsubscribe")
+        # The server logs whatever is watched, while Ann has the only call and hears logs.
+        await at.ann.call_tool("shared_echo", {}, meta=EVERY_LOG)
+        assert "secret" not in str(at.anns.notices)
 
 
 @pytest.mark.requirement("gateway.shared-link")
-def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with notebook_http(Notebook()) as url:
-            notes = backend("notes", Place("http", url=url))
-            shared = flawed("shared", tmp_path / "shared")
-            async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
-                tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
-                offered = {"elicitation": {"form": {}, "url": {}}}
-                can = {"io.modelcontextprotocol/clientCapabilities": offered}
-                ann, bob = [await wired(there, token) for token in tokens]
-                bobs = await wired(there, tokens[1], "handshake")
-                for tool, arguments in (
-                    ("notes_visit", {"url": "https://example.org/x"}),
-                    ("shared_ask", ASK),
-                ):
-                    call = {"name": tool, "arguments": arguments}
-                    asked = (await ann.ask("tools/call", call, meta=can))["result"]
-                    assert asked["resultType"] == "input_required"
-                    given = {key: {"action": "accept"} for key in asked["inputRequests"]}
-                    state = {"requestState": asked["requestState"], "inputResponses": given}
-                    for wire, stolen in (
-                        (bob, {**call, **state}),
-                        (bobs, {**call, **state}),
-                        (ann, {**call, **state, "name": "notes_greet", "arguments": {}}),
-                        (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
-                        (ann, {**call, **state, "requestState": "made up"}),
-                    ):
-                        told = (await wire.ask("tools/call", stolen, meta=can))["error"]
-                        assert told["data"]["code"] == "input_state_invalid"
-                    if tool == "shared_ask":
-                        # Ann's call is still in flight there, while she thinks.
-                        refused = (await bob.ask("tools/call", call, meta=can))["result"]
-                        assert "cannot be tied to one call" in refused["content"][0]["text"]
-                    done = (await ann.ask("tools/call", {**call, **state}, meta=can))["result"]
-                    assert "accept" in done["content"][0]["text"]
-
-    run(main())
-
-
-@pytest.mark.requirement("gateway.shared-link")
-def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
-    async def main() -> None:
+async def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> None:
+    async with notebook_http(Notebook()) as url:
+        notes = backend("notes", Place("http", url=url))
         shared = flawed("shared", tmp_path / "shared")
-        async with fronted(tmp_path / "hub", shared) as there:
+        async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
             tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
-            can = {"elicitation": {"form": {}}}
-            ann, bob = [await wired(there, token, capabilities=can) for token in tokens]
-            call = ann.message("tools/call", {"name": "shared_ask", "arguments": ASK}, 7, None)
-            async with ann.streamed(call) as events:
-                question = await anext(events)
-                answer = {"jsonrpc": "2.0", "id": question["id"]}
-                cancelled = {"method": "notifications/cancelled", "params": {"requestId": 7}}
-                await bob.post({**answer, "result": {"action": "decline"}})
-                await bob.post({"jsonrpc": "2.0", **cancelled})
-                told = await ann.post({**answer, "result": {"action": "accept"}})
-                assert told.status == 202
-                result = (await anext(events))["result"]
-                assert '"accept"' in result["content"][0]["text"]
+            offered = {"elicitation": {"form": {}, "url": {}}}
+            can = {"io.modelcontextprotocol/clientCapabilities": offered}
+            ann, bob = [await wired(there, token) for token in tokens]
+            bobs = await wired(there, tokens[1], "handshake")
+            for tool, arguments in (
+                ("notes_visit", {"url": "https://example.org/x"}),
+                ("shared_ask", ASK),
+            ):
+                call = {"name": tool, "arguments": arguments}
+                asked = (await ann.ask("tools/call", call, meta=can))["result"]
+                assert asked["resultType"] == "input_required"
+                given = {key: {"action": "accept"} for key in asked["inputRequests"]}
+                state = {"requestState": asked["requestState"], "inputResponses": given}
+                for wire, stolen in (
+                    (bob, {**call, **state}),
+                    (bobs, {**call, **state}),
+                    (ann, {**call, **state, "name": "notes_greet", "arguments": {}}),
+                    (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
+                    (ann, {**call, **state, "requestState": "made up"}),
+                ):
+                    told = (await wire.ask("tools/call", stolen, meta=can))["error"]
+                    assert told["data"]["code"] == "input_state_invalid"
+                if tool == "shared_ask":
+                    # Ann's call is still in flight there, while she thinks.
+                    refused = (await bob.ask("tools/call", call, meta=can))["result"]
+                    assert "cannot be tied to one call" in refused["content"][0]["text"]
+                done = (await ann.ask("tools/call", {**call, **state}, meta=can))["result"]
+                assert "accept" in done["content"][0]["text"]
 
-    run(main())
+
+@pytest.mark.requirement("gateway.shared-link")
+async def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
+    shared = flawed("shared", tmp_path / "shared")
+    async with fronted(tmp_path / "hub", shared) as there:
+        tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
+        can = {"elicitation": {"form": {}}}
+        ann, bob = [await wired(there, token, capabilities=can) for token in tokens]
+        call = ann.message("tools/call", {"name": "shared_ask", "arguments": ASK}, 7, None)
+        async with ann.streamed(call) as events:
+            question = await anext(events)
+            answer = {"jsonrpc": "2.0", "id": question["id"]}
+            cancelled = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+            await bob.post({**answer, "result": {"action": "decline"}})
+            await bob.post({"jsonrpc": "2.0", **cancelled})
+            told = await ann.post({**answer, "result": {"action": "accept"}})
+            assert told.status == 202
+            result = (await anext(events))["result"]
+            assert '"accept"' in result["content"][0]["text"]
 
 
 @both_eras
 @pytest.mark.requirement("gateway.no-caller-credentials")
-def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_path: Path) -> None:
+async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(
+    era: str, tmp_path: Path
+) -> None:
     headers = {
         "Cookie": "session=caller",
         "X-Api-Key": "caller-key",
@@ -272,35 +251,29 @@ def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_
         "X-Forwarded-For": "203.0.113.7",
         "User-Agent": "caller-agent",
     }
+    book, sessions = Notebook(), set()
 
-    async def main() -> None:
-        book, sessions = Notebook(), set()
+    async def note(request: Any) -> None:
+        sessions.add(request.headers.get("mcp-session-id", "none"))
 
-        async def note(request: Any) -> None:
-            sessions.add(request.headers.get("mcp-session-id", "none"))
-
-        async with notebook_http(book) as url:
-            place = Place("http", url=url)
-            given = {"X-Of-The-Hub": "yes"}
-            spec = backend("notes", place, headers=given)
-            async with fronted(tmp_path, spec, era=era) as there:
-                token = await token_of(there, "ann")
-                shown = {**headers, "Authorization": f"Bearer {token}"}
-                hooks: Any = {"request": [note]}
-                async with httpx2.AsyncClient(
-                    headers=shown, verify=False, event_hooks=hooks
-                ) as http:
-                    transport = streamable_http_client(there.url, http_client=http)
-                    async with Client(transport, mode=ERAS[era]) as client:
-                        result = await client.call_tool("notes_note_headers", {})
-                        assert result.content[0].text == "noted"
-        [seen] = book.headers
-        assert seen["x-of-the-hub"] == "yes"
-        for value in (token, "caller", "203.0.113.7", "ann"):
-            assert value not in str(seen)
-        assert not {"authorization", "cookie", "x-api-key"} & seen.keys()
-        # The session that a server of the handshake era sees is the hub's own.
-        assert ("mcp-session-id" in seen) is (era == "handshake")
-        assert seen.get("mcp-session-id") not in sessions
-
-    run(main())
+    async with notebook_http(book) as url:
+        place = Place("http", url=url)
+        given = {"X-Of-The-Hub": "yes"}
+        spec = backend("notes", place, headers=given)
+        async with fronted(tmp_path, spec, era=era) as there:
+            token = await token_of(there, "ann")
+            shown = {**headers, "Authorization": f"Bearer {token}"}
+            hooks: Any = {"request": [note]}
+            async with httpx2.AsyncClient(headers=shown, verify=False, event_hooks=hooks) as http:
+                transport = streamable_http_client(there.url, http_client=http)
+                async with Client(transport, mode=ERAS[era]) as client:
+                    result = await client.call_tool("notes_note_headers", {})
+                    assert result.content[0].text == "noted"
+    [seen] = book.headers
+    assert seen["x-of-the-hub"] == "yes"
+    for value in (token, "caller", "203.0.113.7", "ann"):
+        assert value not in str(seen)
+    assert not {"authorization", "cookie", "x-api-key"} & seen.keys()
+    # The session that a server of the handshake era sees is the hub's own.
+    assert ("mcp-session-id" in seen) is (era == "handshake")
+    assert seen.get("mcp-session-id") not in sessions

@@ -12,7 +12,6 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.faults.backends import operator
-from tests.harness import run
 from tests.mcp_harness import both_eras, until
 from tests.peers.clients import Ears
 from tests.peers.gateway import backend, fronted, guest, token_of
@@ -47,39 +46,36 @@ async def said_to(wire: Wire, name: str) -> list[Any]:
     "wire-name.resolved-inside-call-tool",
     "wire-name.shortened",
 )
-def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
+async def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        book = Notebook()
-        async with notebook_http(book) as url:
-            spec = backend("notes", Place("http", url=url), everyone=False)
-            async with fronted(tmp_path, spec, era=era) as there:
-                wire = await wired(there, await token_of(there, "ann"))
-                patterns = [f"{CALLS}*", f"!{CALLS}note_*"]
-                await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
-                learn = {"name": "notes_learn", "arguments": {"name": LONG}}
-                assert (await wire.ask("tools/call", learn))["result"]["content"]
-                names = await until_known(there.hub, f"notes:{LONG}")
-                assert len(names[1]) <= 64
-                for query in ("", "?names=canonical", "?tools=all"):
-                    listed = (await wire.ask("tools/list", query=query))["result"]["tools"]
-                    shown = {tool["_meta"]["folkmoot/name"] for tool in listed}
-                    assert "notes:add" in shown
-                    assert not [name for name in shown if name.startswith("notes:note_")]
-                find = {"name": "folkmoot_find_tool", "arguments": {"query": "note headers long"}}
-                found = payload((await wire.ask("tools/call", find))["result"])
-                assert not [each for each in found["tools"] if "note_" in each["name"][6:]]
-                for name in ("notes_note_headers", "notes:note_headers", *names):
-                    for told in await said_to(wire, name):
-                        assert told["code"] == "capability_denied", (name, told)
-                        assert told["attempted_kind"].startswith(f"{CALLS}note_")
-                for name in ("NOTES_NOTE_HEADERS", "notes/note_headers", "notes__note_headers"):
-                    for told in await said_to(wire, name):
-                        assert "noted" not in str(told)
-                assert book.headers == []
-
-    run(main())
+    book = Notebook()
+    async with notebook_http(book) as url:
+        spec = backend("notes", Place("http", url=url), everyone=False)
+        async with fronted(tmp_path, spec, era=era) as there:
+            wire = await wired(there, await token_of(there, "ann"))
+            patterns = [f"{CALLS}*", f"!{CALLS}note_*"]
+            await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
+            learn = {"name": "notes_learn", "arguments": {"name": LONG}}
+            assert (await wire.ask("tools/call", learn))["result"]["content"]
+            names = await until_known(there.hub, f"notes:{LONG}")
+            assert len(names[1]) <= 64
+            for query in ("", "?names=canonical", "?tools=all"):
+                listed = (await wire.ask("tools/list", query=query))["result"]["tools"]
+                shown = {tool["_meta"]["folkmoot/name"] for tool in listed}
+                assert "notes:add" in shown
+                assert not [name for name in shown if name.startswith("notes:note_")]
+            find = {"name": "folkmoot_find_tool", "arguments": {"query": "note headers long"}}
+            found = payload((await wire.ask("tools/call", find))["result"])
+            assert not [each for each in found["tools"] if "note_" in each["name"][6:]]
+            for name in ("notes_note_headers", "notes:note_headers", *names):
+                for told in await said_to(wire, name):
+                    assert told["code"] == "capability_denied", (name, told)
+                    assert told["attempted_kind"].startswith(f"{CALLS}note_")
+            for name in ("NOTES_NOTE_HEADERS", "notes/note_headers", "notes__note_headers"):
+                for told in await said_to(wire, name):
+                    assert "noted" not in str(told)
+            assert book.headers == []
 
 
 async def until_known(hub: Any, canonical: str) -> list[str]:
@@ -95,53 +91,48 @@ async def until_known(hub: Any, canonical: str) -> list[str]:
 
 @both_eras
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_told(
+async def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_told(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        book = Notebook()
-        async with notebook_http(book) as url:
-            spec = backend("notes", Place("http", url=url), everyone=False)
-            async with fronted(tmp_path, spec, era=era) as there:
-                token, ears = await token_of(there, "ann"), Ears()
-                async with guest(there, token, ears) as ann:
+    book = Notebook()
+    async with notebook_http(book) as url:
+        spec = backend("notes", Place("http", url=url), everyone=False)
+        async with fronted(tmp_path, spec, era=era) as there:
+            token, ears = await token_of(there, "ann"), Ears()
+            async with guest(there, token, ears) as ann:
 
-                    async def may() -> bool:
-                        called = await ann.call_tool("notes_add", {"a": 1, "b": 2})
-                        listed = {tool.name for tool in (await ann.list_tools()).tools}
-                        # What may be called is what is listed.
-                        assert called.is_error is not ("notes_add" in listed)
-                        if called.is_error:
-                            said = json.loads(called.content[0].text)
-                            assert said["code"] == "capability_denied"
-                        return not called.is_error
+                async def may() -> bool:
+                    called = await ann.call_tool("notes_add", {"a": 1, "b": 2})
+                    listed = {tool.name for tool in (await ann.list_tools()).tools}
+                    # What may be called is what is listed.
+                    assert called.is_error is not ("notes_add" in listed)
+                    if called.is_error:
+                        said = json.loads(called.content[0].text)
+                        assert said["code"] == "capability_denied"
+                    return not called.is_error
 
-                    async def may_read() -> bool:
-                        listed = [each.uri for each in (await ann.list_resources()).resources]
-                        try:
-                            await ann.read_resource("notes://note/-/today")
-                        except MCPError:
-                            assert "notes://note/-/today" not in listed
-                            return False
-                        assert "notes://note/-/today" in listed
-                        return True
+                async def may_read() -> bool:
+                    listed = [each.uri for each in (await ann.list_resources()).resources]
+                    try:
+                        await ann.read_resource("notes://note/-/today")
+                    except MCPError:
+                        assert "notes://note/-/today" not in listed
+                        return False
+                    assert "notes://note/-/today" in listed
+                    return True
 
-                    patterns = [f"{CALLS}add", "mcp.request.resources/*:notes://*"]
+                patterns = [f"{CALLS}add", "mcp.request.resources/*:notes://*"]
+                assert not await may()
+                assert not await may_read()
+                async with hearing(ann, ears, era) as told:
+                    await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
+                    assert await may()
+                    assert await may_read()
+                    await told()
+                    await operator(there.hub, "folkmoot/revoke", handle="ann", patterns=patterns)
                     assert not await may()
                     assert not await may_read()
-                    async with hearing(ann, ears, era) as told:
-                        await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
-                        assert await may()
-                        assert await may_read()
-                        await told()
-                        await operator(
-                            there.hub, "folkmoot/revoke", handle="ann", patterns=patterns
-                        )
-                        assert not await may()
-                        assert not await may_read()
-                        await told()
-
-    run(main())
+                    await told()
 
 
 @asynccontextmanager

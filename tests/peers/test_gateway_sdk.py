@@ -26,14 +26,11 @@ CHANGED = "notifications/tools/list_changed"
 
 
 @pytest.mark.requirement(*PROVED)
-def test_clients_of_both_eras_get_of_a_server_of_the_sdk_what_they_get_without_the_hub(
+async def test_clients_of_both_eras_get_of_a_server_of_the_sdk_what_they_get_without_the_hub(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with notebook_http(Notebook()) as url:
-            await check_place(Place("http", url=url), tmp_path)
-
-    run(main())
+    async with notebook_http(Notebook()) as url:
+        await check_place(Place("http", url=url), tmp_path)
 
 
 @pytest.mark.long
@@ -45,55 +42,47 @@ def test_the_same_is_so_where_a_server_of_the_sdk_is_a_process_of_the_hub(tmp_pa
 
 @both_eras
 @pytest.mark.requirement("gateway.routes-by-namespace")
-def test_a_call_that_is_given_up_is_cancelled_at_the_server_it_went_to(
+async def test_a_call_that_is_given_up_is_cancelled_at_the_server_it_went_to(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        books = [Notebook(), Notebook()]
-        async with notebook_http(books[0]) as one, notebook_http(books[1]) as two:
-            backends = [
-                backend(name, Place("http", url=url)) for name, url in (("one", one), ("two", two))
+    books = [Notebook(), Notebook()]
+    async with notebook_http(books[0]) as one, notebook_http(books[1]) as two:
+        backends = [
+            backend(name, Place("http", url=url)) for name, url in (("one", one), ("two", two))
+        ]
+        async with (
+            fronted(tmp_path, *backends, era=era) as there,
+            guest(there, await token_of(there, "ada")) as client,
+        ):
+            waiting = [
+                asyncio.ensure_future(client.call_tool(name, {}))
+                for name in ("one_hang", "two_hang")
             ]
-            async with (
-                fronted(tmp_path, *backends, era=era) as there,
-                guest(there, await token_of(there, "ada")) as client,
-            ):
-                waiting = [
-                    asyncio.ensure_future(client.call_tool(name, {}))
-                    for name in ("one_hang", "two_hang")
-                ]
-                for book in books:
-                    await book.hanging.wait()
-                ended = books[0].over
-                waiting[0].cancel()
-                await asyncio.wait(waiting[:1])
-                await ended.wait()
-                assert (books[0].happened, books[1].happened) == (["cancelled"], [])
-                assert not waiting[1].done()
-                waiting[1].cancel()
-                await asyncio.wait(waiting)
-
-    run(main())
+            for book in books:
+                await book.hanging.wait()
+            ended = books[0].over
+            waiting[0].cancel()
+            await asyncio.wait(waiting[:1])
+            await ended.wait()
+            assert (books[0].happened, books[1].happened) == (["cancelled"], [])
+            assert not waiting[1].done()
+            waiting[1].cancel()
+            await asyncio.wait(waiting)
 
 
 @both_eras
 @pytest.mark.requirement("gateway.tools-aggregated", "gateway.shared-link")
-def test_clients_hear_that_a_server_has_other_tools_and_that_a_resource_has_changed(
+async def test_clients_hear_that_a_server_has_other_tools_and_that_a_resource_has_changed(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with notebook_http(Notebook()) as url:
-            place = Place("http", url=url)
-            async with fronted(
-                tmp_path, backend(NAMESPACE, place, new_tools="list"), era=era
-            ) as there:
-                token, ears = await token_of(there, "ada"), Ears()
-                async with guest(there, token, ears) as client:
-                    hear = check_session if era == "handshake" else check_stream
-                    await hear(client, ears)
-                    assert not (await client.call_tool("notes_whistle", {})).is_error
-
-    run(main())
+    async with notebook_http(Notebook()) as url:
+        place = Place("http", url=url)
+        async with fronted(tmp_path, backend(NAMESPACE, place, new_tools="list"), era=era) as there:
+            token, ears = await token_of(there, "ada"), Ears()
+            async with guest(there, token, ears) as client:
+                hear = check_session if era == "handshake" else check_stream
+                await hear(client, ears)
+                assert not (await client.call_tool("notes_whistle", {})).is_error
 
 
 async def has_learned(client: Any) -> bool:

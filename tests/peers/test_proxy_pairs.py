@@ -68,7 +68,7 @@ def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> Non
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), COVERING)
 def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
     front: Transport, back: Transport
@@ -77,7 +77,7 @@ def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything", "proxy.context-end-to-end")
+@pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), OTHERS)
 def test_a_client_gets_the_same_through_every_other_pair_of_transports(
     front: Transport, back: Transport
@@ -86,9 +86,9 @@ def test_a_client_gets_the_same_through_every_other_pair_of_transports(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
-def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
-    async def main(server: Place) -> None:
+@pytest.mark.requirement("mcp.eras-bridged")
+async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
+    with everything("stdio") as server:
         ears, progress = Ears(), []
 
         async def note(*told: Any) -> None:
@@ -116,9 +116,6 @@ def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handsha
                 await call("toggle-subscriber-updates", {})
                 assert RESOURCE in str(await anext(aiter(updates)))
 
-    with everything("stdio") as server:
-        run(main(server))
-
 
 def text_of(result: Any) -> str:
     text: str = result.content[0].text
@@ -126,9 +123,10 @@ def text_of(result: Any) -> str:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("front", TRANSPORTS)
-def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_path: Path) -> None:
+async def test_server_filesystem_does_the_same_behind_the_proxy(
+    front: Transport, tmp_path: Path
+) -> None:
     folder = tmp_path / "files"
 
     async def done(place: Place) -> list[Any]:
@@ -139,26 +137,22 @@ def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_
         finally:
             shutil.rmtree(folder)
 
-    async def main() -> None:
-        folder.mkdir()
-        server = Place("stdio", filesystem_command(folder))
-        folder.rmdir()
-        direct = await done(server)
-        assert "denied" in str(direct)
-        assert "dritte" in str(direct)
-        async with proxied(server, front, forked=False) as place:
-            assert await done(place) == direct
-
-    run(main())
+    folder.mkdir()
+    server = Place("stdio", filesystem_command(folder))
+    folder.rmdir()
+    direct = await done(server)
+    assert "denied" in str(direct)
+    assert "dritte" in str(direct)
+    async with proxied(server, front, forked=False) as place:
+        assert await done(place) == direct
 
 
 TYPESCRIPT = Path(__file__).parent / "everything.mjs"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("back", ["http", "stdio"])
-def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
+async def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
     back: Transport, tmp_path: Path
 ) -> None:
     node = node_or_skip()
@@ -175,13 +169,10 @@ def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
         assert child.returncode == 0
         return normal(json.loads(said))
 
-    async def main(server: Place) -> None:
+    with everything(back) as server:
         direct = await done(server)
         assert direct["sampled"]
         async with proxied(server, "http", forked=False) as place:
             through = await done(place)
         for name, value in direct.items():
             assert (name, through[name]) == (name, value)
-
-    with everything(back) as server:
-        run(main(server))

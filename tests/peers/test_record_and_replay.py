@@ -92,7 +92,7 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
 
 
 @pytest.mark.requirement("proxy.own-answers", "proxy.slow-start")
-def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(
+async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(
     tmp_path: Path,
 ) -> None:
     tape, server = tmp_path / "tape.jsonl", everything_command()
@@ -101,25 +101,22 @@ def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself
     async def asked() -> bool:
         return f'"name":"{LONG}","arguments"' in tape.read_text().replace(" ", "")
 
-    async def record() -> None:
-        ours = (sys.executable, "-m", "folkmoot", "proxy", "--record", str(tape), "--", *slowly)
-        async with client_of(Place("stdio", command=ours)) as client:
-            await client.call_tool("echo", {"message": "hi"})
-            long = client.call_tool(LONG, {"duration": 60, "steps": 2})
-            waiting = asyncio.ensure_future(long)
-            await until(asked)
-            said = [
-                each.context.transport.metadata
-                for each in read_tape(tape).entries
-                if each.context.direction is MessageDirection.SERVER_TO_CLIENT
-            ]
-            assert isinstance(said[-1], StdioMetadata)
-            assert said[-1].process_id
-            os.kill(said[-1].process_id, signal.SIGKILL)
-            with pytest.raises(MCPError, match="The server ended before it answered"):
-                await waiting
-
-    run(record())
+    ours = (sys.executable, "-m", "folkmoot", "proxy", "--record", str(tape), "--", *slowly)
+    async with client_of(Place("stdio", command=ours)) as client:
+        await client.call_tool("echo", {"message": "hi"})
+        long = client.call_tool(LONG, {"duration": 60, "steps": 2})
+        waiting = asyncio.ensure_future(long)
+        await until(asked)
+        said = [
+            each.context.transport.metadata
+            for each in read_tape(tape).entries
+            if each.context.direction is MessageDirection.SERVER_TO_CLIENT
+        ]
+        assert isinstance(said[-1], StdioMetadata)
+        assert said[-1].process_id
+        os.kill(said[-1].process_id, signal.SIGKILL)
+        with pytest.raises(MCPError, match="The server ended before it answered"):
+            await waiting
     assert read_tape(tape).entries[-1].by == "proxy"
     code, report = played(tape, server=server)
     assert (code, report["same"]) == (0, True), report

@@ -67,8 +67,11 @@ def check(did: dict[str, Any]) -> None:
 
 @pytest.mark.requirement("gateway.tasks")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_path: Path) -> None:
-    async def main(server: Place) -> None:
+@pytest.mark.timeout(240)
+async def test_a_tool_is_run_as_a_task_through_the_gateway(
+    transport: Transport, tmp_path: Path
+) -> None:
+    with everything(transport) as server:
         direct = await done_at(server, TOOL, tmp_path)
         check(direct)
         # The result of a task may be waited for longer than the answer to a call.
@@ -83,19 +86,15 @@ def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_p
             # Of Ada's task nothing is to be seen.
             check(did)
 
-    with everything(transport) as server:
-        run(main(server), 240)
 
-
-@pytest.mark.requirement("proxy.passes-everything")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_a_tool_is_run_as_a_task_through_the_proxy(transport: Transport, tmp_path: Path) -> None:
-    async def main(server: Place) -> None:
+@pytest.mark.timeout(240)
+async def test_a_tool_is_run_as_a_task_through_the_proxy(
+    transport: Transport, tmp_path: Path
+) -> None:
+    with everything(transport) as server:
         async with proxied(server, "http", forked=False) as place:
             check(await done_at(place, TOOL, tmp_path))
-
-    with everything(transport) as server:
-        run(main(server), 240)
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay")
@@ -126,28 +125,27 @@ async def two_hubs(folder: Path, *jobs: Jobs) -> AsyncIterator[tuple[Meeting, Me
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("stateless")
-        async with two_hubs(tmp_path, jobs) as (_, near):
-            ann = await tasker(near, await token_of(near, "ann"), "stateless")
-            bob = await tasker(near, await token_of(near, "bob"), "stateless")
-            made, bobs = await ann.make("near_demo_may"), await bob.make("near_demo_may")
-            assert await ann.error("tasks/get", taskId=bobs) == (-32602, "Task not found.")
-            wanted = {"notifications": {"taskIds": [made, bobs]}}
-            listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
-            async with ann.wire.streamed(listen) as stream:
-                granted = (await anext(stream))["params"]["notifications"]
-                assert granted == {"taskIds": [made]}
-                jobs.end("2")
-                jobs.end("1", "for Ann")
-                jobs.change("2")
-                jobs.change("1")
-                told = (await anext(stream))["params"]
-            assert (told["taskId"], told["status"]) == (made, "completed")
-            assert told["result"]["content"][0]["text"] == "for Ann"
-
-    run(main())
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(
+    tmp_path: Path,
+) -> None:
+    jobs = Jobs("stateless")
+    async with two_hubs(tmp_path, jobs) as (_, near):
+        ann = await tasker(near, await token_of(near, "ann"), "stateless")
+        bob = await tasker(near, await token_of(near, "bob"), "stateless")
+        made, bobs = await ann.make("near_demo_may"), await bob.make("near_demo_may")
+        assert await ann.error("tasks/get", taskId=bobs) == (-32602, "Task not found.")
+        wanted = {"notifications": {"taskIds": [made, bobs]}}
+        listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
+        async with ann.wire.streamed(listen) as stream:
+            granted = (await anext(stream))["params"]["notifications"]
+            assert granted == {"taskIds": [made]}
+            jobs.end("2")
+            jobs.end("1", "for Ann")
+            jobs.change("2")
+            jobs.change("1")
+            told = (await anext(stream))["params"]
+        assert (told["taskId"], told["status"]) == (made, "completed")
+        assert told["result"]["content"][0]["text"] == "for Ann"
 
 
 async def next_of_task(stream: Any) -> dict[str, Any]:
@@ -158,24 +156,23 @@ async def next_of_task(stream: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("handshake")
-        async with two_hubs(tmp_path, jobs) as (far, near):
-            ann = await tasker(near, await token_of(near, "ann"), "handshake")
-            bob = await tasker(near, await token_of(near, "bob"), "handshake")
-            made, bobs = await ann.make("near_demo_must"), await bob.make("near_demo_must")
-            async with listening(ann) as hers, listening(bob) as his:
-                jobs.end("1", "for Ann")
-                far.hub.behind.gateway.task_changed("demo", "1")
-                told = await next_of_task(hers)
-                assert (told["taskId"], told["status"]) == (made, "completed")
-                far.hub.behind.gateway.task_changed("demo", "2")
-                assert (await next_of_task(his))["taskId"] == bobs
-            result = (await ann.ask("tasks/result", taskId=made))["result"]
-            assert result["content"][0]["text"] == "for Ann"
-            assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": made}
-            listed = (await bob.ask("tasks/list"))["result"]["tasks"]
-            assert [each["taskId"] for each in listed] == [bobs]
-
-    run(main())
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(
+    tmp_path: Path,
+) -> None:
+    jobs = Jobs("handshake")
+    async with two_hubs(tmp_path, jobs) as (far, near):
+        ann = await tasker(near, await token_of(near, "ann"), "handshake")
+        bob = await tasker(near, await token_of(near, "bob"), "handshake")
+        made, bobs = await ann.make("near_demo_must"), await bob.make("near_demo_must")
+        async with listening(ann) as hers, listening(bob) as his:
+            jobs.end("1", "for Ann")
+            far.hub.behind.gateway.task_changed("demo", "1")
+            told = await next_of_task(hers)
+            assert (told["taskId"], told["status"]) == (made, "completed")
+            far.hub.behind.gateway.task_changed("demo", "2")
+            assert (await next_of_task(his))["taskId"] == bobs
+        result = (await ann.ask("tasks/result", taskId=made))["result"]
+        assert result["content"][0]["text"] == "for Ann"
+        assert result["_meta"]["io.modelcontextprotocol/related-task"] == {"taskId": made}
+        listed = (await bob.ask("tasks/list"))["result"]["tasks"]
+        assert [each["taskId"] for each in listed] == [bobs]

@@ -75,7 +75,7 @@ def test_an_interceptor_sees_the_whole_envelope_as_it_entered() -> None:
 
 
 @pytest.mark.requirement("proxy.internal-not-forwarded")
-def test_a_message_made_by_an_interceptor_leaves_at_neither_side_until_it_has_a_direction() -> None:
+async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direction() -> None:
     class End(Carrier):
         """One end of a conversation that keeps what leaves there."""
 
@@ -96,18 +96,15 @@ def test_a_message_made_by_an_interceptor_leaves_at_neither_side_until_it_has_a_
         async def close(self) -> None:
             pass
 
-    async def main() -> None:
-        client, server = End(TO_SERVER), End(TO_CLIENT)
-        ruling = await Chain([Says(lambda _: Mock(result={"made": True}))]).run(envelope(call("x")))
-        assert isinstance(ruling.verdict, Mock)
-        made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
-        for end in (client, server):
-            with pytest.raises(e.Misrouted, match="internal"):
-                await end.send_envelope(made)
-        await client.send_envelope(made.with_direction(TO_CLIENT))
-        assert (len(client.left), len(server.left)) == (1, 0)
-
-    run(main())
+    client, server = End(TO_SERVER), End(TO_CLIENT)
+    ruling = await Chain([Says(lambda _: Mock(result={"made": True}))]).run(envelope(call("x")))
+    assert isinstance(ruling.verdict, Mock)
+    made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
+    for end in (client, server):
+        with pytest.raises(e.Misrouted, match="internal"):
+            await end.send_envelope(made)
+    await client.send_envelope(made.with_direction(TO_CLIENT))
+    assert (len(client.left), len(server.left)) == (1, 0)
 
 
 def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing() -> None:
@@ -156,18 +153,15 @@ def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptur
         assert isinstance(ruling.verdict, Block)
 
 
-def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was() -> None:
-    async def main() -> None:
-        first, after = lets_pass(), renames("other")
-        chain = Chain([first, Says(lambda _: Delay(0.001), "slow"), after])
-        ruling = await chain.judge(envelope(call("read")))
-        assert ruling.waits
-        assert (ruling.by, len(after.seen)) == ("slow", 0)
-        ruling = await chain.settle(ruling)
-        assert ruling.envelope.message.params == {"name": "other"}
-        assert (len(first.seen), len(after.seen)) == (1, 1)
-
-    run(main())
+async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was() -> None:
+    first, after = lets_pass(), renames("other")
+    chain = Chain([first, Says(lambda _: Delay(0.001), "slow"), after])
+    ruling = await chain.judge(envelope(call("read")))
+    assert ruling.waits
+    assert (ruling.by, len(after.seen)) == ("slow", 0)
+    ruling = await chain.settle(ruling)
+    assert ruling.envelope.message.params == {"name": "other"}
+    assert (len(first.seen), len(after.seen)) == (1, 1)
 
 
 class Desk:
@@ -228,21 +222,18 @@ set = { "$.params.arguments.seen" = true }
 """
 
 
-def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_on() -> None:
-    async def main() -> None:
-        before, after = no("forbidden"), lets_pass("after")
-        chain = Chain([before, *loaded(WAITING).interceptors, after])
-        ruling = await chain.judge(envelope(call("read")))
-        assert (ruling.by, ruling.changed, len(after.seen)) == ("wait", True, 0)
-        assert ruling.envelope.message.params["name"] == "look"
-        ruling = await chain.settle(ruling)
-        assert ruling.verdict is CONTINUE
-        assert (ruling.by, ruling.changed) == ("again", True)
-        assert after.seen[0].message.params == {"name": "look", "arguments": {"seen": True}}
-        # Once as it came, and once for each time that it came out of the list as another.
-        assert [it.message.params["name"] for it in before.seen] == ["read", "look", "look"]
-
-    run(main())
+async def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_on() -> None:
+    before, after = no("forbidden"), lets_pass("after")
+    chain = Chain([before, *loaded(WAITING).interceptors, after])
+    ruling = await chain.judge(envelope(call("read")))
+    assert (ruling.by, ruling.changed, len(after.seen)) == ("wait", True, 0)
+    assert ruling.envelope.message.params["name"] == "look"
+    ruling = await chain.settle(ruling)
+    assert ruling.verdict is CONTINUE
+    assert (ruling.by, ruling.changed) == ("again", True)
+    assert after.seen[0].message.params == {"name": "look", "arguments": {"seen": True}}
+    # Once as it came, and once for each time that it came out of the list as another.
+    assert [it.message.params["name"] for it in before.seen] == ["read", "look", "look"]
 
 
 def test_the_guards_of_a_list_inside_the_list_look_again_too() -> None:
@@ -252,23 +243,20 @@ def test_the_guards_of_a_list_inside_the_list_look_again_too() -> None:
     assert ruling.by == "never"
 
 
-def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
-    async def main() -> None:
-        rules = loaded(
-            '[[rule]]\nname = "small"\nwhen = { method = "tools/call", type = "response" }\n'
-            'use = "size-limit"\noptions = { bytes = 200 }\n'
-        )
+async def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
+    rules = loaded(
+        '[[rule]]\nname = "small"\nwhen = { method = "tools/call", type = "response" }\n'
+        'use = "size-limit"\noptions = { bytes = 200 }\n'
+    )
 
-        def grows(message: Any) -> Verdict:
-            is_answer = not isinstance(message, Request)
-            return Modify(replace(message, result={"x": "y" * 500})) if is_answer else CONTINUE
+    def grows(message: Any) -> Verdict:
+        is_answer = not isinstance(message, Request)
+        return Modify(replace(message, result={"x": "y" * 500})) if is_answer else CONTINUE
 
-        chain = Chain([*rules.interceptors, Says(grows)])
-        asked = envelope(call("read"))
-        await chain.judge(asked)
-        answered = asked.answered_by(answer({"x": "y"}), asked.context.timing)
-        ruling = await chain.judge(answered)
-        assert isinstance(ruling.verdict, Block)
-        assert ruling.by == "small"
-
-    run(main())
+    chain = Chain([*rules.interceptors, Says(grows)])
+    asked = envelope(call("read"))
+    await chain.judge(asked)
+    answered = asked.answered_by(answer({"x": "y"}), asked.context.timing)
+    ruling = await chain.judge(answered)
+    assert isinstance(ruling.verdict, Block)
+    assert ruling.by == "small"

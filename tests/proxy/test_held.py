@@ -31,7 +31,6 @@ from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.held import PREVIEW, HeldMessages, HeldView, edit
 from folkmoot.relay.proxy import ProxyOperator, tell
 from folkmoot.transports.operator_socket import OperatorSocket, operator_app
-from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope, loaded
 
 NASTY = {"path": "/x\x1b[2J\u202e\nend", "long": "y" * 500}
@@ -71,73 +70,59 @@ class Waits:
         return "released"
 
 
-def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason() -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            first, second, third = [await waits.hold() for _ in range(3)]
-            assert [view.id for view in waits.held.list()] == [1, 2, 3]
+async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        first, second, third = [await waits.hold() for _ in range(3)]
+        assert [view.id for view in waits.held.list()] == [1, 2, 3]
+        waits.held.release(2)
+        waits.held.drop(1, "Too risky.")
+        waits.held.drop(3)
+        assert await second == "released"
+        assert await first == "The message was held and dropped: Too risky."
+        assert "someone dropped it" in await third
+        assert len(waits.held) == 0
+        with pytest.raises(e.CommandInvalid, match="No message 2 is held"):
             waits.held.release(2)
-            waits.held.drop(1, "Too risky.")
-            waits.held.drop(3)
-            assert await second == "released"
-            assert await first == "The message was held and dropped: Too risky."
-            assert "someone dropped it" in await third
-            assert len(waits.held) == 0
-            with pytest.raises(e.CommandInvalid, match="No message 2 is held"):
-                waits.held.release(2)
-            assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
-
-    run(main())
+        assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
 
 
-def test_a_message_nobody_decides_about_is_dropped_in_time_and_one_nobody_waits_for_is_gone() -> (
-    None
-):
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            late = await waits.hold(seconds=0.01)
-            assert waits.held.list()[0].until == waits.clock.now() + 0.01
-            assert await late == "Nobody decided about the message in time."
-            gone = await waits.hold()
-            gone.cancel()
-            await asyncio.wait([gone])
-            assert waits.held.list() == []
-            assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
-
-    run(main())
+async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        late = await waits.hold(seconds=0.01)
+        assert waits.held.list()[0].until == waits.clock.now() + 0.01
+        assert await late == "Nobody decided about the message in time."
+        gone = await waits.hold()
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert waits.held.list() == []
+        assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
 
 
-def test_too_many_held_messages_are_dropped() -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks, most=1)
-            first = await waits.hold()
-            with pytest.raises(e.MessageDropped, match="1 messages are already held"):
-                await waits.held.hold(envelope(call("x")), "r", Hold())
-            waits.held.release(1)
-            await first
-
-    run(main())
+async def test_too_many_held_messages_are_dropped() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks, most=1)
+        first = await waits.hold()
+        with pytest.raises(e.MessageDropped, match="1 messages are already held"):
+            await waits.held.hold(envelope(call("x")), "r", Hold())
+        waits.held.release(1)
+        await first
 
 
-def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
-    async def main() -> list[HeldView]:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            for message, *way in (
-                (call("delete", NASTY),),
-                (answer({"ok": 1}), TO_CLIENT),
-                (Notification(method="notifications/\x07"),),
-            ):
-                await waits.hold(message, *way, reason="Why\nnot?")
-            seen = waits.held.list()
-            for view in seen:
-                waits.held.release(view.id)
-            return seen
-
-    request, response, notice = run(main())
+async def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        for message, *way in (
+            (call("delete", NASTY),),
+            (answer({"ok": 1}), TO_CLIENT),
+            (Notification(method="notifications/\x07"),),
+        ):
+            await waits.hold(message, *way, reason="Why\nnot?")
+        seen = waits.held.list()
+        for view in seen:
+            waits.held.release(view.id)
+        request, response, notice = seen
     assert (request.method, request.tool, request.direction) == (
         "tools/call",
         "delete",
@@ -152,52 +137,42 @@ def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
         assert "".join(map(str, (view.preview, view.reason, view.method))).isprintable()
 
 
-def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> None:
+async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> None:
     rules = loaded(
         '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
         '[[rule]]\nname = "never"\nwhen = { path = "$.params.arguments.all", is = true }\n'
         'action = "block"\n'
     )
+    held = HeldMessages(Clock(), MemoryBus())
+    chain = Chain(rules.interceptors, held)
 
-    async def main() -> None:
-        held = HeldMessages(Clock(), MemoryBus())
-        chain = Chain(rules.interceptors, held)
+    async def decided(arguments: Any) -> Any:
+        ruling = await chain.judge(envelope(call("delete", arguments)))
+        async with asyncio.TaskGroup() as tasks:
+            follow(held, lambda change, view: change == "held" and held.release(view.id))
+            return await tasks.create_task(chain.settle(ruling))
 
-        async def decided(arguments: Any) -> Any:
-            ruling = await chain.judge(envelope(call("delete", arguments)))
-            async with asyncio.TaskGroup() as tasks:
-                follow(held, lambda change, view: change == "held" and held.release(view.id))
-                return await tasks.create_task(chain.settle(ruling))
-
-        assert (await decided({})).verdict is CONTINUE
-        assert isinstance((await decided({"all": True})).verdict, Block)
-
-    run(main())
+    assert (await decided({})).verdict is CONTINUE
+    assert isinstance((await decided({"all": True})).verdict, Block)
 
 
-@pytest.mark.requirement("proxy.held-told")
-def test_a_held_answer_is_shown_with_the_tool_that_was_called(
+async def test_a_held_answer_is_shown_with_the_tool_that_was_called(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
+    held = HeldMessages(Clock(), MemoryBus())
+    chain, views = Chain(rules.interceptors, held), []
 
-    async def main() -> list[HeldView]:
-        held = HeldMessages(Clock(), MemoryBus())
-        chain, views = Chain(rules.interceptors, held), []
+    def release(change: str, view: HeldView) -> None:
+        if change == "held":
+            views.append(view)
+            held.release(view.id)
 
-        def release(change: str, view: HeldView) -> None:
-            if change == "held":
-                views.append(view)
-                held.release(view.id)
-
-        follow(held, release)
-        follow(held, proxy_held.show_held)
-        asked = envelope(call("delete"))
-        await chain.run(asked)
-        await chain.run(asked.answered_by(answer({"ok": 1}), asked.context.timing))
-        return views
-
-    views = run(main())
+    follow(held, release)
+    follow(held, proxy_held.show_held)
+    asked = envelope(call("delete"))
+    await chain.run(asked)
+    await chain.run(asked.answered_by(answer({"ok": 1}), asked.context.timing))
     assert [(view.type, view.method, view.tool) for view in views] == [
         ("request", "tools/call", "delete"),
         ("response", "tools/call", "delete"),
@@ -241,100 +216,90 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "folkmoot"
 
 
-def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path) -> None:
-    async def main() -> None:
-        async with proxies(folder, 4711) as (waits,):
-            first = await waits.hold(call("delete", NASTY), reason="Really?")
-            second = await waits.hold()
-            shown = await held("list")
-            assert shown.exit_code == 0, shown.output
-            assert "4711/1" in shown.output
-            assert "tools/call delete" in shown.output
-            assert "\x1b" not in shown.output
-            listed = json.loads((await held("list", "--json")).output)["held"]
-            assert [row["id"] for row in listed] == ["4711/1", "4711/2"]
-            assert (await held("release", "1")).output == "Released 4711/1.\n"
-            dropped = await held("drop", "4711/2", "--reason", "No.")
-            assert dropped.output == "Dropped 4711/2.\n"
-            assert await first == "released"
-            assert (await second).endswith("dropped: No.")
-            again = await held("release", "1")
-            assert isinstance(again.exception, e.CommandInvalid)
-            assert "No message is held" in (await held("list")).output
-
-    run(main())
+async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path) -> None:
+    async with proxies(folder, 4711) as (waits,):
+        first = await waits.hold(call("delete", NASTY), reason="Really?")
+        second = await waits.hold()
+        shown = await held("list")
+        assert shown.exit_code == 0, shown.output
+        assert "4711/1" in shown.output
+        assert "tools/call delete" in shown.output
+        assert "\x1b" not in shown.output
+        listed = json.loads((await held("list", "--json")).output)["held"]
+        assert [row["id"] for row in listed] == ["4711/1", "4711/2"]
+        assert (await held("release", "1")).output == "Released 4711/1.\n"
+        dropped = await held("drop", "4711/2", "--reason", "No.")
+        assert dropped.output == "Dropped 4711/2.\n"
+        assert await first == "released"
+        assert (await second).endswith("dropped: No.")
+        again = await held("release", "1")
+        assert isinstance(again.exception, e.CommandInvalid)
+        assert "No message is held" in (await held("list")).output
 
 
-def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(folder: Path) -> None:
-    async def main() -> None:
-        async with proxies(folder, 10, 20) as (one, two):
-            first, second = await one.hold(), await two.hold()
-            with socket.socket(socket.AF_UNIX) as dead:
-                dead.bind(str(folder / "proxy-30.sock"))
-            (folder / "proxy-40.sock").write_text("no socket")
-            assert set(running_proxies()) == {10, 20}
-            assert not (folder / "proxy-30.sock").exists()
-            assert (folder / "proxy-40.sock").exists()
-            listed = json.loads((await held("list", "--json")).output)["held"]
-            assert {row["id"] for row in listed} == {"10/1", "20/1"}
-            unclear = await held("release", "1")
-            assert "2 proxies are running. Say which" in str(unclear.exception)
-            for name in ("10/1", "20/1"):
-                assert (await held("release", name)).exit_code == 0
-            assert [await first, await second] == ["released", "released"]
-            assert "No proxy is running as process 99." in str(
-                (await held("drop", "99/1")).exception
-            )
-            assert (await held("drop", "x")).exit_code == 2
-
-    run(main())
+async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(
+    folder: Path,
+) -> None:
+    async with proxies(folder, 10, 20) as (one, two):
+        first, second = await one.hold(), await two.hold()
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(folder / "proxy-30.sock"))
+        (folder / "proxy-40.sock").write_text("no socket")
+        assert set(running_proxies()) == {10, 20}
+        assert not (folder / "proxy-30.sock").exists()
+        assert (folder / "proxy-40.sock").exists()
+        listed = json.loads((await held("list", "--json")).output)["held"]
+        assert {row["id"] for row in listed} == {"10/1", "20/1"}
+        unclear = await held("release", "1")
+        assert "2 proxies are running. Say which" in str(unclear.exception)
+        for name in ("10/1", "20/1"):
+            assert (await held("release", name)).exit_code == 0
+        assert [await first, await second] == ["released", "released"]
+        assert "No proxy is running as process 99." in str((await held("drop", "99/1")).exception)
+        assert (await held("drop", "x")).exit_code == 2
 
 
-def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None:
-    async def main() -> None:
-        data = tmp_path / "data"
-        data.mkdir()
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            server = OperatorSocket(data / "control.sock")
-            server.listen()
-            app = operator_app(Services(held=waits.held))
-            serving = tasks.create_task(server.serve(app))
-            waiting = await waits.hold()
-            assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
-            assert await waiting == "released"
-            serving.cancel()
-
-    run(main())
+async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        server = OperatorSocket(data / "control.sock")
+        server.listen()
+        app = operator_app(Services(held=waits.held))
+        serving = tasks.create_task(server.serve(app))
+        waiting = await waits.hold()
+        assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
+        assert await waiting == "released"
+        serving.cancel()
 
 
 @pytest.mark.requirement("operator.socket")
-def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder: Path) -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            operator = ProxyOperator(waits.held, SystemClock())
-            serving = tasks.create_task(operator.serve())
-            waiting = await waits.hold()
-            (path,) = running_proxies().values()
-            assert path.parent == folder
+async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(
+    folder: Path,
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        operator = ProxyOperator(waits.held, SystemClock())
+        serving = tasks.create_task(operator.serve())
+        waiting = await waits.hold()
+        (path,) = running_proxies().values()
+        assert path.parent == folder
 
-            async def asked(name: str, **given: Any) -> Any:
-                return await asyncio.to_thread(ask_socket, path, name, given)
+        async def asked(name: str, **given: Any) -> Any:
+            return await asyncio.to_thread(ask_socket, path, name, given)
 
-            status = await asked("folkmoot/status")
-            assert (status["pid"], status["url"]) == (os.getpid(), "")
-            (view,) = (await asked("held/list"))["held"]
-            for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
-                with pytest.raises(e.CommandFailed, match="does not know this command"):
-                    await asked(absent)
-            await asked("held/release", held_id=view["id"])
-            assert await waiting == "released"
-            serving.cancel()
-        operator.close()
-        assert running_proxies() == {}
-
-    run(main())
+        status = await asked("folkmoot/status")
+        assert (status["pid"], status["url"]) == (os.getpid(), "")
+        (view,) = (await asked("held/list"))["held"]
+        for absent in ("folkmoot/people", "folkmoot/key", "folkmoot/servers"):
+            with pytest.raises(e.CommandFailed, match="does not know this command"):
+                await asked(absent)
+        await asked("held/release", held_id=view["id"])
+        assert await waiting == "released"
+        serving.cancel()
+    operator.close()
+    assert running_proxies() == {}
 
 
 def test_the_folder_of_sockets_is_private(tmp_path: Path) -> None:
@@ -358,7 +323,6 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
     return {**members(message), **changes}
 
 
-@pytest.mark.requirement("proxy.held-edited")
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
@@ -370,21 +334,18 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
         ({"result": {}}, "is not valid"),
     ],
 )
-def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
+async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
     wrong: dict[str, Any], why: str
 ) -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            message = call("delete")
-            waiting = await waits.hold(message)
-            with pytest.raises(e.CommandInvalid, match=why):
-                waits.held.release(1, with_changes(message, **wrong))
-            assert len(waits.held) == 1
-            waits.held.release(1, with_changes(message, params=EDITED))
-            assert await waiting == "released"
-
-    run(main())
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        message = call("delete")
+        waiting = await waits.hold(message)
+        with pytest.raises(e.CommandInvalid, match=why):
+            waits.held.release(1, with_changes(message, **wrong))
+        assert len(waits.held) == 1
+        waits.held.release(1, with_changes(message, params=EDITED))
+        assert await waiting == "released"
 
 
 def never(path: str) -> str:
@@ -394,47 +355,40 @@ def never(path: str) -> str:
     )
 
 
-@pytest.mark.requirement("proxy.held-edited")
-def test_an_edited_message_is_shown_to_the_rules_before_and_behind_the_one_that_held_it() -> None:
+async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_it() -> None:
     ask = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
     earlier = loaded(never("/first"))
     rules = loaded(never("/before") + ask + never("/behind"))
+    held = HeldMessages(Clock(), MemoryBus())
+    chain = Chain([*earlier.interceptors, *rules.interceptors], held)
 
-    async def main() -> None:
-        held = HeldMessages(Clock(), MemoryBus())
-        chain = Chain([*earlier.interceptors, *rules.interceptors], held)
+    def release(change: str, view: HeldView) -> None:
+        if change == "held":
+            message = held.envelope(view.id).message
+            wanted = {"name": "delete", "arguments": {"path": paths[-1]}}
+            held.release(view.id, with_changes(message, params=wanted))
 
-        def release(change: str, view: HeldView) -> None:
-            if change == "held":
-                message = held.envelope(view.id).message
-                wanted = {"name": "delete", "arguments": {"path": paths[-1]}}
-                held.release(view.id, with_changes(message, params=wanted))
-
-        follow(held, release)
-        paths: list[str] = []
-        for path, by in (("/x", ""), *((f"/{each}", each) for each in ("first", "before"))):
-            paths.append(path)
-            ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
-            assert isinstance(ruling.verdict, Block) is bool(by)
-            assert not by or ruling.by == f"never /{by}"
-            assert ruling.waited is not None
-            assert (ruling.waited.by, ruling.changed) == ("ask", True)
-            assert ruling.envelope.message.params["arguments"] == {"path": path}
-        paths.append("/behind")
+    follow(held, release)
+    paths: list[str] = []
+    for path, by in (("/x", ""), *((f"/{each}", each) for each in ("first", "before"))):
+        paths.append(path)
         ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
-        assert isinstance(ruling.verdict, Block)
+        assert isinstance(ruling.verdict, Block) is bool(by)
+        assert not by or ruling.by == f"never /{by}"
+        assert ruling.waited is not None
+        assert (ruling.waited.by, ruling.changed) == ("ask", True)
+        assert ruling.envelope.message.params["arguments"] == {"path": path}
+    paths.append("/behind")
+    ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
+    assert isinstance(ruling.verdict, Block)
 
-    run(main())
 
-
-@pytest.mark.requirement("proxy.held-edited")
 def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all() -> None:
     with pytest.raises(e.CommandInvalid, match="never edited"):
         edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
 
 
-@pytest.mark.requirement("proxy.held-edited")
-def test_the_command_line_shows_edits_and_releases_a_message(
+async def test_the_command_line_shows_edits_and_releases_a_message(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     editor = tmp_path / "editor.py"
@@ -445,54 +399,46 @@ def test_the_command_line_shows_edits_and_releases_a_message(
     )
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", f"{sys.executable} -IS {editor}")
-
-    async def main() -> None:
-        async with proxies(folder, 4711) as (waits,):
-            for _ in range(3):
-                await waits.hold(call("delete", {"path": "/etc"}))
-            message = json.loads((await held("show", "1")).output)
-            assert message["params"]["arguments"] == {"path": "/etc"}
-            gone: list[Any] = []
-            waits.on_released = gone.append
-            released = await held("release", "1", "--edit")
-            assert released.output == "Released 4711/1 with your changes.\n"
-            message["params"]["arguments"]["path"] = "/var"
-            (tmp_path / "m.json").write_text(json.dumps(message))
-            released = await held("release", "2", "--with", str(tmp_path / "m.json"))
-            assert released.output == "Released 4711/2 with your changes.\n"
-            assert [each.params["arguments"]["path"] for each in gone] == ["/tmp", "/var"]
-            for source, why in (("{", "is not valid JSON"), ("[]", "JSON"), ('{"id": 1}', "valid")):
-                (tmp_path / "m.json").write_text(source)
-                wrong = await held("release", "3", "--with", str(tmp_path / "m.json"))
-                assert wrong.exit_code != 0
-                assert why in f"{wrong.output}{wrong.exception}"
-            assert (await held("release", "3", "--with", str(tmp_path / "no"))).exit_code == 2
-            monkeypatch.setenv("EDITOR", "true")
-            same = await held("release", "3", "--edit")
-            assert "Nothing was changed, so 4711/3 is still held." in str(same.exception)
-            monkeypatch.setenv("EDITOR", "no-such-editor")
-            none = await held("release", "3", "--edit")
-            assert "no-such-editor" in str(none.exception)
-            assert [view.id for view in waits.held.list()] == [3]
-            waits.held.release(3)
-
-    run(main())
+    async with proxies(folder, 4711) as (waits,):
+        for _ in range(3):
+            await waits.hold(call("delete", {"path": "/etc"}))
+        message = json.loads((await held("show", "1")).output)
+        assert message["params"]["arguments"] == {"path": "/etc"}
+        gone: list[Any] = []
+        waits.on_released = gone.append
+        released = await held("release", "1", "--edit")
+        assert released.output == "Released 4711/1 with your changes.\n"
+        message["params"]["arguments"]["path"] = "/var"
+        (tmp_path / "m.json").write_text(json.dumps(message))
+        released = await held("release", "2", "--with", str(tmp_path / "m.json"))
+        assert released.output == "Released 4711/2 with your changes.\n"
+        assert [each.params["arguments"]["path"] for each in gone] == ["/tmp", "/var"]
+        for source, why in (("{", "is not valid JSON"), ("[]", "JSON"), ('{"id": 1}', "valid")):
+            (tmp_path / "m.json").write_text(source)
+            wrong = await held("release", "3", "--with", str(tmp_path / "m.json"))
+            assert wrong.exit_code != 0
+            assert why in f"{wrong.output}{wrong.exception}"
+        assert (await held("release", "3", "--with", str(tmp_path / "no"))).exit_code == 2
+        monkeypatch.setenv("EDITOR", "true")
+        same = await held("release", "3", "--edit")
+        assert "Nothing was changed, so 4711/3 is still held." in str(same.exception)
+        monkeypatch.setenv("EDITOR", "no-such-editor")
+        none = await held("release", "3", "--edit")
+        assert "no-such-editor" in str(none.exception)
+        assert [view.id for view in waits.held.list()] == [3]
+        waits.held.release(3)
 
 
-@pytest.mark.requirement("proxy.held-told")
-def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
+async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async def main() -> None:
-        async with asyncio.TaskGroup() as tasks:
-            waits = Waits(tasks)
-            follow(waits.held, proxy_held.show_held)
-            await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
-            waits.held.drop(1)
-            await waits.hold()
-            waits.held.release(2)
-
-    run(main())
+    async with asyncio.TaskGroup() as tasks:
+        waits = Waits(tasks)
+        follow(waits.held, proxy_held.show_held)
+        await waits.hold(call("delete", NASTY), reason="Really\x1b[2J?")
+        waits.held.drop(1)
+        await waits.hold()
+        waits.held.release(2)
     name = f"{os.getpid()}/1"
     assert capsys.readouterr().err.splitlines()[:3] == [
         f"Held {name}, tools/call delete → server, by ask first: Really\\x1b[2J?",

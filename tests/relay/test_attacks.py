@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core.strict import Limits
 from folkmoot.relay.proxy import ProxyOptions
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.mcp.client.places import EVENTS, Asked, Place, event, result
 from tests.mcp.server.played import until
 from tests.relay.listening import initialize, listening, python, stateless
@@ -38,25 +38,22 @@ def call(id_: Any = 1, name: str = "echo", **more: Any) -> dict[str, Any]:
     }
 
 
-def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session() -> None:
-    async def main() -> None:
-        async with listening(*ECHO, options=SMALL) as there:
-            opened = await there.post(initialize())
-            session = opened.headers["mcp-session-id"]
-            reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
-            head = f"GET /sse HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
-            writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-            await reader.readuntil(b"endpoint")
-            writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
-            await reader.readuntil(b"\r\n0\r\n\r\n")
-            writer.close()
-            again = await there.post(call(), mcp_session_id=session)
-            assert again.status == 200
-
-    run(main())
+async def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session() -> None:
+    async with listening(*ECHO, options=SMALL) as there:
+        opened = await there.post(initialize())
+        session = opened.headers["mcp-session-id"]
+        reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+        head = f"GET /sse HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
+        writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+        await reader.readuntil(b"endpoint")
+        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+        await reader.readuntil(b"\r\n0\r\n\r\n")
+        writer.close()
+        again = await there.post(call(), mcp_session_id=session)
+        assert again.status == 200
 
 
-def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
+async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def do(asked: Asked) -> None:
@@ -66,63 +63,51 @@ def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
             await asyncio.Event().wait()
         await asked.result({})
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
-            reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
-            head = f"GET /mcp HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
-            writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-            await reader.readuntil(b"HTTP/1.1 200")
-            writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
-            await reader.read()
-            writer.close()
-            assert (await there.post(call(), mcp_session_id="s")).status == 200
-        assert not [each for each in caplog.records if each.name == "folkmoot.http"]
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
+        reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
+        head = f"GET /mcp HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
+        writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
+        await reader.readuntil(b"HTTP/1.1 200")
+        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+        await reader.read()
+        writer.close()
+        assert (await there.post(call(), mcp_session_id="s")).status == 200
+    assert not [each for each in caplog.records if each.name == "folkmoot.http"]
 
 
-def test_a_page_of_another_origin_can_open_no_stream() -> None:
-    async def main() -> None:
-        async with listening(*ECHO) as there:
-            for path in ("/sse", "/mcp"):
-                headers = {"origin": "https://elsewhere.example", "accept": "text/event-stream"}
-                answer = await ask(there.port, path, headers=headers)
-                assert answer.status == 403
-            assert there.proxy.sessions.opened == 0
-
-    run(main())
+async def test_a_page_of_another_origin_can_open_no_stream() -> None:
+    async with listening(*ECHO) as there:
+        for path in ("/sse", "/mcp"):
+            headers = {"origin": "https://elsewhere.example", "accept": "text/event-stream"}
+            answer = await ask(there.port, path, headers=headers)
+            assert answer.status == 403
+        assert there.proxy.sessions.opened == 0
 
 
-def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
+async def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
     async def do(asked: Asked) -> None:
         await asked.say(
             401, b"", www_authenticate='Bearer realm="Ωmega"', content_type="text/plain"
         )
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url) as there:
-            answer = await there.post(call(), mcp_session_id="s")
-            assert answer.status == 401
-            told = answer.headers["www-authenticate"].encode("latin-1").decode()
-            assert told == 'Bearer realm="Ωmega"'
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url) as there:
+        answer = await there.post(call(), mcp_session_id="s")
+        assert answer.status == 401
+        told = answer.headers["www-authenticate"].encode("latin-1").decode()
+        assert told == 'Bearer realm="Ωmega"'
 
 
-def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it() -> None:
+async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, EVENTS)
         await asked.part(event(result(1, {"long": "x" * 5000})))
         await asked.end()
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
-            said = await streamed(there.port, call())
-            told = json.loads(said.partition(b"data: ")[2].splitlines()[0])
-            assert told["id"] == 1
-            assert told["error"]["data"]["code"] == "server_answer_invalid"
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
+        said = await streamed(there.port, call())
+        told = json.loads(said.partition(b"data: ")[2].splitlines()[0])
+        assert told["id"] == 1
+        assert told["error"]["data"]["code"] == "server_answer_invalid"
 
 
 async def streamed(port: int, message: Any, **headers: str) -> bytes:
@@ -144,7 +129,7 @@ async def streamed(port: int, message: Any, **headers: str) -> bytes:
     return said
 
 
-def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
+async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -167,14 +152,11 @@ def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
         await asked.part(body[10:])
         await asked.end()
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url) as there:
-            message, headers = stateless("tools/list")
-            assert (await there.post(message, **headers)).status == 200
-            # It is forwarded, and not carried in a conversation that bridges eras.
-            assert there.proxy.sessions.opened == 0
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url) as there:
+        message, headers = stateless("tools/list")
+        assert (await there.post(message, **headers)).status == 200
+        # It is forwarded, and not carried in a conversation that bridges eras.
+        assert there.proxy.sessions.opened == 0
 
 
 def handshaking(opened: list[str | None]) -> Place:
@@ -210,48 +192,39 @@ def handshaking(opened: list[str | None]) -> Place:
     return Place(do)
 
 
-def test_clients_without_sessions_never_act_in_a_session_that_another_opened() -> None:
-    async def main() -> None:
-        opened: list[str | None] = []
-        async with handshaking(opened).open() as place, listening(url=place.url) as there:
-            for who in ("Bearer ann", "Bearer bob", "Bearer ann"):
-                message, headers = stateless("tools/call", name="whoami")
-                said = await there.post(message, authorization=who, **headers)
-                assert said.json()["result"]["content"][0]["text"] == who
-            assert sorted(filter(None, opened)) == ["Bearer ann", "Bearer bob"]
-
-    run(main())
+async def test_clients_without_sessions_never_act_in_a_session_that_another_opened() -> None:
+    opened: list[str | None] = []
+    async with handshaking(opened).open() as place, listening(url=place.url) as there:
+        for who in ("Bearer ann", "Bearer bob", "Bearer ann"):
+            message, headers = stateless("tools/call", name="whoami")
+            said = await there.post(message, authorization=who, **headers)
+            assert said.json()["result"]["content"][0]["text"] == who
+        assert sorted(filter(None, opened)) == ["Bearer ann", "Bearer bob"]
 
 
-def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server() -> None:
-    async def main() -> None:
-        opened: list[str | None] = []
-        options = ProxyOptions(headers=("X-Key",))
-        async with (
-            handshaking(opened).open() as place,
-            listening(url=place.url, options=options) as there,
-        ):
-            for key in ("ann", "bob"):
-                message, headers = stateless("tools/call", name="whoami")
-                assert (await there.post(message, x_key=key, **headers)).status == 200
-            greeted = [a for a in place.of("POST") if a.message["method"] == "initialize"]
-            assert [a.headers.get("x-key") for a in greeted] == ["ann", "bob"]
-
-    run(main())
+async def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server() -> None:
+    opened: list[str | None] = []
+    options = ProxyOptions(headers=("X-Key",))
+    async with (
+        handshaking(opened).open() as place,
+        listening(url=place.url, options=options) as there,
+    ):
+        for key in ("ann", "bob"):
+            message, headers = stateless("tools/call", name="whoami")
+            assert (await there.post(message, x_key=key, **headers)).status == 200
+        greeted = [a for a in place.of("POST") if a.message["method"] == "initialize"]
+        assert [a.headers.get("x-key") for a in greeted] == ["ann", "bob"]
 
 
-def test_whoever_initializes_without_a_session_changes_the_era_for_nobody() -> None:
-    async def main() -> None:
-        async with listening(*ECHO) as there:
-            message, headers = stateless("initialize", **initialize()["params"])
-            refused = await there.post(message, **headers)
-            assert refused.status == 400
-            assert refused.json()["error"]["data"]["code"] == "version_unsupported"
-            message, headers = stateless("tools/call", name="echo")
-            served = await there.post(message, **headers)
-            assert served.json()["result"]["resultType"] == "complete"
-
-    run(main())
+async def test_whoever_initializes_without_a_session_changes_the_era_for_nobody() -> None:
+    async with listening(*ECHO) as there:
+        message, headers = stateless("initialize", **initialize()["params"])
+        refused = await there.post(message, **headers)
+        assert refused.status == 400
+        assert refused.json()["error"]["data"]["code"] == "version_unsupported"
+        message, headers = stateless("tools/call", name="echo")
+        served = await there.post(message, **headers)
+        assert served.json()["result"]["resultType"] == "complete"
 
 
 READS_NOTHING = python(
@@ -264,23 +237,21 @@ time.sleep(600)
 )
 
 
-def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_ends_though_its_server_reads_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("folkmoot.relay.pump.DRAIN_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with listening(*READS_NOTHING) as there:
-            session = (await there.post(initialize())).headers["mcp-session-id"]
-            told = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x" * 200_000}}
-            await there.post(told, mcp_session_id=session)
-            await there.post(told, mcp_session_id=session)
-            headers = {"mcp-session-id": session}
-            assert (await ask(there.port, "/mcp", method="DELETE", headers=headers)).status == 204
-            await until(lambda: not len(there.proxy.sessions))
-
-    run(main())
+    async with listening(*READS_NOTHING) as there:
+        session = (await there.post(initialize())).headers["mcp-session-id"]
+        told = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x" * 200_000}}
+        await there.post(told, mcp_session_id=session)
+        await there.post(told, mcp_session_id=session)
+        headers = {"mcp-session-id": session}
+        assert (await ask(there.port, "/mcp", method="DELETE", headers=headers)).status == 204
+        await until(lambda: not len(there.proxy.sessions))
 
 
-def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
+async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("folkmoot.relay.era_switch.PROBE_SECONDS", 0.05)
@@ -290,25 +261,19 @@ def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
             await asyncio.Event().wait()
         await asked.result({"tools": [], "resultType": "complete"})
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url) as there:
-            message, headers = stateless("tools/list")
-            assert (await there.post(message, **headers)).status == 200
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url) as there:
+        message, headers = stateless("tools/list")
+        assert (await there.post(message, **headers)).status == 200
 
 
 @pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])
-def test_what_two_readers_could_read_differently_goes_to_no_server(name: str) -> None:
+async def test_what_two_readers_could_read_differently_goes_to_no_server(name: str) -> None:
     async def do(asked: Asked) -> None:
         await asked.result({})
 
-    async def main() -> None:
-        async with Place(do).open() as place, listening(url=place.url) as there:
-            twice = {name: "one", name.title(): "two", "content-type": "application/json"}
-            body = json.dumps(call()).encode()
-            refused = await ask(there.port, "/mcp", method="POST", headers=twice, body=body)
-            assert refused.status == 400
-            assert not place.asked
-
-    run(main())
+    async with Place(do).open() as place, listening(url=place.url) as there:
+        twice = {name: "one", name.title(): "two", "content-type": "application/json"}
+        body = json.dumps(call()).encode()
+        refused = await ask(there.port, "/mcp", method="POST", headers=twice, body=body)
+        assert refused.status == 400
+        assert not place.asked

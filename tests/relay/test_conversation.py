@@ -14,7 +14,6 @@ from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay import conversation as conversations
 from folkmoot.relay.conversation import ProxyConversation
-from tests.harness import run
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, Scene
 
 NOTE = "note"
@@ -82,15 +81,12 @@ class Censor:
         return CONTINUE
 
 
-def test_a_late_answer_to_what_was_cancelled_is_still_known_for_what_it_answers() -> None:
-    async def main() -> None:
-        async with Scene([Censor()], eras=False).running() as scene:
-            cancelled = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-            scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "secret"})
-            scene.client.says({"jsonrpc": "2.0", **cancelled})
-            await scene.server.hears(2)
-            scene.server.says({"jsonrpc": "2.0", "id": 1, "result": {"word": "plover"}})
-            [told] = await scene.client.hears()
-            assert told["result"] == {}
-
-    run(main())
+async def test_a_late_answer_to_what_was_cancelled_is_still_known_for_what_it_answers() -> None:
+    async with Scene([Censor()], eras=False).running() as scene:
+        cancelled = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+        scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "secret"})
+        scene.client.says({"jsonrpc": "2.0", **cancelled})
+        await scene.server.hears(2)
+        scene.server.says({"jsonrpc": "2.0", "id": 1, "result": {"word": "plover"}})
+        [told] = await scene.client.hears()
+        assert told["result"] == {}

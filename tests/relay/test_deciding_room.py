@@ -18,7 +18,6 @@ from folkmoot.proxy.held import HeldMessages
 from folkmoot.relay.deciding_room import DecidingRoom
 from tests.client.hub import CuttingHub, hub
 from tests.client.support import SOON, enter, eventually, until
-from tests.harness import run
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope
 
 
@@ -71,121 +70,98 @@ async def town() -> AsyncIterator[Town]:
             made.deciding.cancel()
 
 
-def test_whoever_fulfils_the_proposal_releases_the_message() -> None:
-    async def main() -> None:
-        async with town() as there:
-            waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
-            said = await until(there.owner, lambda it: it.text is not None)
-            assert (
-                said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
-            )
-            proposal = await there.proposed()
-            assert proposal.kind == "mcp.proposal.tools/call:delete"
-            assert proposal.payload["params"] == {"name": "delete", "arguments": {"path": "/x"}}
-            result = await there.owner.fulfil(proposal)
-            assert result == {"content": [{"type": "text", "text": "Released held message 1."}]}
-            assert await waiting == "released"
-
-    run(main())
+async def test_whoever_fulfils_the_proposal_releases_the_message() -> None:
+    async with town() as there:
+        waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
+        said = await until(there.owner, lambda it: it.text is not None)
+        assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
+        proposal = await there.proposed()
+        assert proposal.kind == "mcp.proposal.tools/call:delete"
+        assert proposal.payload["params"] == {"name": "delete", "arguments": {"path": "/x"}}
+        result = await there.owner.fulfil(proposal)
+        assert result == {"content": [{"type": "text", "text": "Released held message 1."}]}
+        assert await waiting == "released"
 
 
-def test_a_rejection_drops_the_message_with_its_reason() -> None:
-    async def main() -> None:
-        async with town() as there:
-            waiting = there.hold(call("delete"))
-            await there.owner.reject(await there.proposed(), "Not on a Friday.")
-            told = await waiting
-            assert told == "The message was held and dropped: Not on a Friday. (alice)"
-
-    run(main())
+async def test_a_rejection_drops_the_message_with_its_reason() -> None:
+    async with town() as there:
+        waiting = there.hold(call("delete"))
+        await there.owner.reject(await there.proposed(), "Not on a Friday.")
+        told = await waiting
+        assert told == "The message was held and dropped: Not on a Friday. (alice)"
 
 
-def test_what_is_no_request_is_released_by_a_request_made_for_it() -> None:
-    async def main() -> None:
-        async with town() as there:
-            waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
-            proposal = await there.proposed()
-            assert proposal.kind == "mcp.proposal.folkmoot/release"
-            assert proposal.payload["params"]["preview"] == '{"ok":1}'
+async def test_what_is_no_request_is_released_by_a_request_made_for_it() -> None:
+    async with town() as there:
+        waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
+        proposal = await there.proposed()
+        assert proposal.kind == "mcp.proposal.folkmoot/release"
+        assert proposal.payload["params"]["preview"] == '{"ok":1}'
+        await there.owner.fulfil(proposal)
+        assert await waiting == "released"
+        large = there.hold(call("x", {"text": "y" * 100_000}))
+        assert (await there.proposed()).kind == "mcp.proposal.folkmoot/release"
+        there.held.release(2)
+        assert await large == "released"
+
+
+async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more() -> None:
+    async with town() as there:
+        waiting = there.hold(call("delete"))
+        proposal = await there.proposed()
+        # Once another one was proposed, the proxy knows that the first is stored.
+        another = there.hold(call("move"))
+        await there.proposed()
+        there.held.release(1)
+        assert await waiting == "released"
+        withdrawn = await until(there.owner, lambda it: it.base == "mcpx.withdraw.proposal")
+        assert withdrawn.correlation_id == (proposal.id,)
+        there.held.release(2)
+        await another
+
+
+async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error() -> None:
+    async with town() as there:
+        there.hold(call("delete"))
+        proposal = await there.proposed()
+        await there.restart()
+        with pytest.raises(RequestFailed, match="no longer held"):
             await there.owner.fulfil(proposal)
-            assert await waiting == "released"
-            large = there.hold(call("x", {"text": "y" * 100_000}))
-            assert (await there.proposed()).kind == "mcp.proposal.folkmoot/release"
-            there.held.release(2)
-            assert await large == "released"
-
-    run(main())
 
 
-def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more() -> None:
-    async def main() -> None:
-        async with town() as there:
-            waiting = there.hold(call("delete"))
-            proposal = await there.proposed()
-            # Once another one was proposed, the proxy knows that the first is stored.
-            another = there.hold(call("move"))
-            await there.proposed()
-            there.held.release(1)
-            assert await waiting == "released"
-            withdrawn = await until(there.owner, lambda it: it.base == "mcpx.withdraw.proposal")
-            assert withdrawn.correlation_id == (proposal.id,)
-            there.held.release(2)
-            await another
-
-    run(main())
-
-
-def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error() -> None:
-    async def main() -> None:
-        async with town() as there:
-            there.hold(call("delete"))
-            proposal = await there.proposed()
-            await there.restart()
-            with pytest.raises(RequestFailed, match="no longer held"):
-                await there.owner.fulfil(proposal)
-
-    run(main())
-
-
-def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
+async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def told() -> int:
         return sum("cannot be decided" in record.message for record in caplog.records)
 
-    async def main() -> None:
-        async with hub() as there:
-            await there.close()
-            held = HeldMessages(Clock(), MemoryBus())
-            room = DecidingRoom(held, there.url, room="square", token="sk_proxy", backoff=SOON)
-            assert "sk_proxy" not in repr(room)
-            async with asyncio.TaskGroup() as tasks:
-                deciding = tasks.create_task(room.run())
-                waiting = tasks.create_task(held.hold(envelope(call("delete")), "r", Hold()))
-                with caplog.at_level(logging.WARNING, "folkmoot.proxy"):
-                    await eventually(lambda: told() == 1)
-                assert len(held) == 1
-                await there.open()
-                async with enter(there, "alice"):
-                    await eventually(lambda: "mcp.proposal.tools/call:delete" in there.kinds())
-                held.release(1)
-                await waiting
-                deciding.cancel()
-        assert told() == 1
-
-    run(main())
+    async with hub() as there:
+        await there.close()
+        held = HeldMessages(Clock(), MemoryBus())
+        room = DecidingRoom(held, there.url, room="square", token="sk_proxy", backoff=SOON)
+        assert "sk_proxy" not in repr(room)
+        async with asyncio.TaskGroup() as tasks:
+            deciding = tasks.create_task(room.run())
+            waiting = tasks.create_task(held.hold(envelope(call("delete")), "r", Hold()))
+            with caplog.at_level(logging.WARNING, "folkmoot.proxy"):
+                await eventually(lambda: told() == 1)
+            assert len(held) == 1
+            await there.open()
+            async with enter(there, "alice"):
+                await eventually(lambda: "mcp.proposal.tools/call:delete" in there.kinds())
+            held.release(1)
+            await waiting
+            deciding.cancel()
+    assert told() == 1
 
 
-def test_a_lost_connection_comes_back_and_the_proposal_still_counts() -> None:
-    async def main() -> None:
-        async with town() as there:
-            waiting = there.hold(call("delete"))
-            proposal = await there.proposed()
-            welcomes = there.hub.welcomes
-            there.hub.cut("proxy")
-            await eventually(lambda: there.hub.welcomes > welcomes)
-            await eventually(lambda: "proxy" in there.owner.participants)
-            await there.owner.fulfil(proposal)
-            assert await waiting == "released"
-
-    run(main())
+async def test_a_lost_connection_comes_back_and_the_proposal_still_counts() -> None:
+    async with town() as there:
+        waiting = there.hold(call("delete"))
+        proposal = await there.proposed()
+        welcomes = there.hub.welcomes
+        there.hub.cut("proxy")
+        await eventually(lambda: there.hub.welcomes > welcomes)
+        await eventually(lambda: "proxy" in there.owner.participants)
+        await there.owner.fulfil(proposal)
+        assert await waiting == "released"

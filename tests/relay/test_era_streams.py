@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event
 from tests.relay.listening import STATELESS, stateless
 from tests.relay.standing import Reading, Standing, before
@@ -138,7 +137,7 @@ async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str
 
 
 @pytest.mark.requirement("mcp.eras-own-stream", "mcp.eras-listening")
-def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
+async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
     async def call(proxy: Standing, session: dict[str, str], name: str, id_: int) -> None:
         async with proxy.stream("POST", rpc("tools/call", id_, name=name), **session) as stream:
             assert (await heard(stream))["params"]["data"] == name
@@ -147,43 +146,35 @@ def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
             assert (await proxy.post(answer(asked["id"], **GIVEN), **session)).status_code == 202
             assert await heard(stream) == answer(id_, content=[], got=name)
 
-    async def main() -> None:
-        server = Server()
-        async with Place(server.stateless).open() as place, before(place.url) as proxy:
-            session = await opened(proxy, {"elicitation": {}})
-            assert not server.listened.is_set()
-            async with proxy.stream("GET", **session) as changes:
-                await server.listened.wait()
-                async with asyncio.TaskGroup() as tasks:
-                    for id_, name in enumerate(NAMES, 1):
-                        tasks.create_task(call(proxy, session, name, id_))
-                server.changed.set()
-                assert await heard(changes) == rpc(CHANGED)
-
-    run(main())
+    server = Server()
+    async with Place(server.stateless).open() as place, before(place.url) as proxy:
+        session = await opened(proxy, {"elicitation": {}})
+        assert not server.listened.is_set()
+        async with proxy.stream("GET", **session) as changes:
+            await server.listened.wait()
+            async with asyncio.TaskGroup() as tasks:
+                for id_, name in enumerate(NAMES, 1):
+                    tasks.create_task(call(proxy, session, name, id_))
+            server.changed.set()
+            assert await heard(changes) == rpc(CHANGED)
 
 
 @pytest.mark.requirement("mcp.eras-questions")
-def test_a_handshake_client_is_not_asked_over_http_for_what_it_does_not_offer() -> None:
-    async def main() -> None:
-        server = Server()
-        server.both.set()
-        async with Place(server.stateless).open() as place, before(place.url) as proxy:
-            session = await opened(proxy, {"sampling": {}})
-            async with proxy.stream("POST", rpc("tools/call", 1, name="ada"), **session) as stream:
-                assert (await heard(stream))["params"]["data"] == "ada"
-                refused = (await heard(stream))["error"]
-            unable = (
-                "The server needs an input that this client does not offer: elicitation/create."
-            )
-            assert refused["message"] == unable
-            assert refused["data"]["needs"] == "elicitation"
-
-    run(main())
+async def test_a_handshake_client_is_not_asked_over_http_for_what_it_does_not_offer() -> None:
+    server = Server()
+    server.both.set()
+    async with Place(server.stateless).open() as place, before(place.url) as proxy:
+        session = await opened(proxy, {"sampling": {}})
+        async with proxy.stream("POST", rpc("tools/call", 1, name="ada"), **session) as stream:
+            assert (await heard(stream))["params"]["data"] == "ada"
+            refused = (await heard(stream))["error"]
+        unable = "The server needs an input that this client does not offer: elicitation/create."
+        assert refused["message"] == unable
+        assert refused["data"]["needs"] == "elicitation"
 
 
 @pytest.mark.requirement("mcp.eras-own-stream")
-def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own_call() -> None:
+async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own_call() -> None:
     meta = {CAPABILITIES: {"elicitation": {}}, LEVEL: "info"}
 
     async def call(proxy: Standing, name: str) -> None:
@@ -197,8 +188,5 @@ def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own_call(
         answered = await proxy.post(message, **headers)
         assert answered.json()["result"]["got"] == [name, GIVEN]
 
-    async def main() -> None:
-        async with Place(Server().handshake).open() as place, before(place.url) as proxy:
-            await asyncio.gather(*(call(proxy, name) for name in NAMES))
-
-    run(main())
+    async with Place(Server().handshake).open() as place, before(place.url) as proxy:
+        await asyncio.gather(*(call(proxy, name) for name in NAMES))

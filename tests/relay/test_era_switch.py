@@ -24,7 +24,7 @@ from folkmoot.proxy.replay.script import Script
 from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.relay.proxy import ProxiedServer, ProxyOptions, assembled
 from folkmoot.relay.recording import Recording
-from tests.harness import run, serving
+from tests.harness import serving
 from tests.mcp.client.places import sdk_server
 from tests.mcp_harness import ERAS, MODERN, modern, rpc
 from tests.relay.listening import listening
@@ -79,36 +79,30 @@ async def check_use(client: Client) -> None:
     assert progress == [(1, 2, None)]
 
 
-@pytest.mark.requirement("mcp.eras-bridged", "proxy.passes-everything")
+@pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("era", OTHER)
-def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
-    async def main() -> None:
-        async with serving_eras(era) as url, before(url) as proxy:
-            for spoken in (OTHER[era], era, OTHER[era]):
-                async with client_at(proxy, spoken) as client:
-                    await check_use(client)
-
-    run(main())
+async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
+    async with serving_eras(era) as url, before(url) as proxy:
+        for spoken in (OTHER[era], era, OTHER[era]):
+            async with client_at(proxy, spoken) as client:
+                await check_use(client)
 
 
 @pytest.mark.requirement("mcp.eras-bridged")
-def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -> None:
-    async def main() -> None:
-        seen: list[str] = []
-        async with serving_eras(*OTHER, seen=seen) as url, before(url) as proxy:
-            async with client_at(proxy, "stateless") as client:
-                assert (await client.list_tools()).tools
-            assert set(seen) == {"stateless"}
-            wrong, headers = modern("initialize")
-            given = {name.replace("-", "_"): value for name, value in headers.items()}
-            assert (await proxy.post(wrong, **given)).status_code == 404
-            assert (await proxy.post(rpc("initialize"))).json()["error"]["code"] == -32602
-            seen.clear()
-            async with client_at(proxy, "handshake") as client:
-                assert (await client.list_tools()).tools
-            assert set(seen) == {"handshake"}
-
-    run(main())
+async def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -> None:
+    seen: list[str] = []
+    async with serving_eras(*OTHER, seen=seen) as url, before(url) as proxy:
+        async with client_at(proxy, "stateless") as client:
+            assert (await client.list_tools()).tools
+        assert set(seen) == {"stateless"}
+        wrong, headers = modern("initialize")
+        given = {name.replace("-", "_"): value for name, value in headers.items()}
+        assert (await proxy.post(wrong, **given)).status_code == 404
+        assert (await proxy.post(rpc("initialize"))).json()["error"]["code"] == -32602
+        seen.clear()
+        async with client_at(proxy, "handshake") as client:
+            assert (await client.list_tools()).tools
+        assert set(seen) == {"handshake"}
 
 
 VERSIONS = {"handshake": "2025-11-25", "stateless": MODERN}
@@ -126,77 +120,69 @@ async def negotiated(url: str) -> str:
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
 @pytest.mark.parametrize("era", OTHER)
-def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(era: str) -> None:
-    async def main() -> None:
-        async with serving_eras(era) as url, before(url) as proxy:
-            assert await negotiated(url) == VERSIONS[era]
+async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(
+    era: str,
+) -> None:
+    async with serving_eras(era) as url, before(url) as proxy:
+        assert await negotiated(url) == VERSIONS[era]
+        assert await negotiated(proxy.url) == VERSIONS[era]
+        # Others before it, whom the proxy helps, make no difference.
+        async with client_at(proxy, OTHER[era]) as client:
+            await check_use(client)
             assert await negotiated(proxy.url) == VERSIONS[era]
-            # Others before it, whom the proxy helps, make no difference.
-            async with client_at(proxy, OTHER[era]) as client:
-                await check_use(client)
-                assert await negotiated(proxy.url) == VERSIONS[era]
-
-    run(main())
 
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
-def test_before_a_command_too_and_whoever_was_there_first() -> None:
-    async def main() -> None:
-        command = (sys.executable, "-IS", small_server.__file__)
-        async with listening(*command) as proxy:
-            url = f"http://127.0.0.1:{proxy.port}/mcp"
-            assert await negotiated(url) == "2025-11-25"
-            async with (
-                httpx2.AsyncClient() as http,
-                Client(streamable_http_client(url, http_client=http), mode=MODERN) as client,
-            ):
-                assert (await client.list_tools()).tools
-                assert await negotiated(url) == "2025-11-25"
-
-    run(main())
-
-
-def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
-    async def main() -> None:
+async def test_before_a_command_too_and_whoever_was_there_first() -> None:
+    command = (sys.executable, "-IS", small_server.__file__)
+    async with listening(*command) as proxy:
+        url = f"http://127.0.0.1:{proxy.port}/mcp"
+        assert await negotiated(url) == "2025-11-25"
         async with (
-            serving_eras("handshake") as url,
-            before(url, discoverable=True) as proxy,
-            before(proxy.url) as passed,
+            httpx2.AsyncClient() as http,
+            Client(streamable_http_client(url, http_client=http), mode=MODERN) as client,
         ):
-            assert await negotiated(proxy.url) == MODERN
-            assert await negotiated(passed.url) == MODERN
-        command = (sys.executable, "-IS", small_server.__file__)
-        async with listening(*command, options=ProxyOptions(discoverable=True)) as there:
-            assert await negotiated(f"http://127.0.0.1:{there.port}/mcp") == MODERN
+            assert (await client.list_tools()).tools
+            assert await negotiated(url) == "2025-11-25"
 
-    run(main())
+
+async def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
+    async with (
+        serving_eras("handshake") as url,
+        before(url, discoverable=True) as proxy,
+        before(proxy.url) as passed,
+    ):
+        assert await negotiated(proxy.url) == MODERN
+        assert await negotiated(passed.url) == MODERN
+    command = (sys.executable, "-IS", small_server.__file__)
+    async with listening(*command, options=ProxyOptions(discoverable=True)) as there:
+        assert await negotiated(f"http://127.0.0.1:{there.port}/mcp") == MODERN
 
 
 @pytest.mark.requirement("proxy.record-probes")
-def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp_path: Path) -> None:
-    async def main() -> None:
-        file = tmp_path / "tape.jsonl"
-        async with (
-            serving_eras("stateless") as url,
-            assembled(
-                ProxiedServer(url=url),
-                SystemClock(),
-                client=TapeSide("http"),
-                recording=Recording(file=file),
-            ) as proxy,
-            proxy.listening("127.0.0.1", 0) as there,
-            httpx2.AsyncClient(verify=False) as http,
-            Client(streamable_http_client(f"{there}/mcp", http_client=http), mode="legacy") as sdk,
-        ):
-            assert (await sdk.list_tools()).tools
-        entries = read_tape(file).entries
-        own = [each for each in entries if each.context.direction is MessageDirection.INTERNAL]
-        asked = [each.message.method for each in own if isinstance(each.message, Request)]
-        # To find out its transport; then, since it refuses the client, its era.
-        assert asked == ["server/discover", "server/discover", "initialize"]
-        assert len(own) == 2 * len(asked)
-        # They are nobody's words when the tape is replayed.
-        calls = [call.message.method for call in Script.of(entries).calls]
-        assert set(calls) == {"initialize", "tools/list"}
-
-    run(main())
+async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "tape.jsonl"
+    async with (
+        serving_eras("stateless") as url,
+        assembled(
+            ProxiedServer(url=url),
+            SystemClock(),
+            client=TapeSide("http"),
+            recording=Recording(file=file),
+        ) as proxy,
+        proxy.listening("127.0.0.1", 0) as there,
+        httpx2.AsyncClient(verify=False) as http,
+        Client(streamable_http_client(f"{there}/mcp", http_client=http), mode="legacy") as sdk,
+    ):
+        assert (await sdk.list_tools()).tools
+    entries = read_tape(file).entries
+    own = [each for each in entries if each.context.direction is MessageDirection.INTERNAL]
+    asked = [each.message.method for each in own if isinstance(each.message, Request)]
+    # To find out its transport; then, since it refuses the client, its era.
+    assert asked == ["server/discover", "server/discover", "initialize"]
+    assert len(own) == 2 * len(asked)
+    # They are nobody's words when the tape is replayed.
+    calls = [call.message.method for call in Script.of(entries).calls]
+    assert set(calls) == {"initialize", "tools/list"}

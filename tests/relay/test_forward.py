@@ -15,7 +15,6 @@ from folkmoot.core.message import Request, replace
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import HttpMetadata, SseMetadata
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
-from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
 from tests.mcp_harness import INITIALIZE, modern, rpc, until
 from tests.relay.standing import BOTH, before, standing
@@ -45,17 +44,14 @@ async def answer(asked: Asked) -> None:
     await asked.result({})
 
 
-def test_what_a_client_adds_to_the_address_passes_too() -> None:
-    async def main() -> None:
-        async with standing(answer) as (proxy, place):
-            await proxy.http.post(f"{proxy.url}?names=canonical&x=%2F+1", json=CALL, headers=BOTH)
-            assert place.asked[0].path.endswith("?names=canonical&x=%2F+1")
-
-    run(main())
+async def test_what_a_client_adds_to_the_address_passes_too() -> None:
+    async with standing(answer) as (proxy, place):
+        await proxy.http.post(f"{proxy.url}?names=canonical&x=%2F+1", json=CALL, headers=BOTH)
+        assert place.asked[0].path.endswith("?names=canonical&x=%2F+1")
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.http-headers")
-def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_browser() -> None:
+async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_browser() -> None:
     sent = {
         "authorization": "Bearer t",
         "mcp_session_id": "abc",
@@ -79,33 +75,30 @@ def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_brows
             keep_alive="timeout=5",
         )
 
-    async def main() -> None:
-        async with standing(do, headers=("x-tenant", "cookie")) as (proxy, place):
-            got = await proxy.post(CALL, **sent)
-            [asked] = place.asked
-            passed = {name.replace("_", "-") for name in sent} & asked.headers.keys()
-            assert passed == {
-                "authorization",
-                "mcp-session-id",
-                "mcp-protocol-version",
-                "mcp-param-region",
-                "traceparent",
-                "x-tenant",
-            }
-            assert asked.headers["authorization"] == "Bearer t"
-            assert asked.headers["host"] == f"127.0.0.1:{place.port}"
-            assert got.headers["mcp-session-id"] == "abc"
-            assert got.headers["retry-after"] == "3"
-            assert not {"set-cookie", "x-internal", "keep-alive"} & set(got.headers)
-            context = proxy.tape.carried[0].envelope.context.transport
-            assert isinstance(context.metadata, HttpMetadata)
-            assert context.metadata.headers.get("mcp-param-region") == "eu"
-            assert (context.metadata.method, context.metadata.uri) == ("POST", "/mcp")
-
-    run(main())
+    async with standing(do, headers=("x-tenant", "cookie")) as (proxy, place):
+        got = await proxy.post(CALL, **sent)
+        [asked] = place.asked
+        passed = {name.replace("_", "-") for name in sent} & asked.headers.keys()
+        assert passed == {
+            "authorization",
+            "mcp-session-id",
+            "mcp-protocol-version",
+            "mcp-param-region",
+            "traceparent",
+            "x-tenant",
+        }
+        assert asked.headers["authorization"] == "Bearer t"
+        assert asked.headers["host"] == f"127.0.0.1:{place.port}"
+        assert got.headers["mcp-session-id"] == "abc"
+        assert got.headers["retry-after"] == "3"
+        assert not {"set-cookie", "x-internal", "keep-alive"} & set(got.headers)
+        context = proxy.tape.carried[0].envelope.context.transport
+        assert isinstance(context.metadata, HttpMetadata)
+        assert context.metadata.headers.get("mcp-param-region") == "eu"
+        assert (context.metadata.method, context.metadata.uri) == ("POST", "/mcp")
 
 
-def test_a_status_and_a_challenge_pass_as_they_are() -> None:
+async def test_a_status_and_a_challenge_pass_as_they_are() -> None:
     async def do(asked: Asked) -> None:
         await asked.say(
             401,
@@ -114,14 +107,11 @@ def test_a_status_and_a_challenge_pass_as_they_are() -> None:
             www_authenticate='Bearer resource_metadata="https://example.org/x"',
         )
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            got = await proxy.post(CALL)
-            assert got.status_code == 401
-            assert got.headers["www-authenticate"].startswith("Bearer resource_metadata")
-            assert got.content == b'{"error": "invalid_token"}'
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        got = await proxy.post(CALL)
+        assert got.status_code == 401
+        assert got.headers["www-authenticate"].startswith("Bearer resource_metadata")
+        assert got.content == b'{"error": "invalid_token"}'
 
 
 @pytest.mark.parametrize(
@@ -133,41 +123,33 @@ def test_a_status_and_a_challenge_pass_as_they_are() -> None:
         (500, b"[1, 2", "application/json"),
     ],
 )
-def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind: str) -> None:
+async def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind: str) -> None:
     async def do(asked: Asked) -> None:
         await asked.say(status, body, **({"content_type": kind} if kind else {}))
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            got = await proxy.post(told("notifications/initialized"))
-            assert (got.status_code, got.content) == (status, body)
-            assert got.headers.get("content-type", "") == kind
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        got = await proxy.post(told("notifications/initialized"))
+        assert (got.status_code, got.content) == (status, body)
+        assert got.headers.get("content-type", "") == kind
 
 
 @pytest.mark.requirement("proxy.unknown-members", "proxy.context-end-to-end")
-def test_the_bytes_of_both_messages_stay_what_they_are() -> None:
+async def test_the_bytes_of_both_messages_stay_what_they_are() -> None:
     asked_as = b' {"jsonrpc":"2.0", "x":{"b":1.50,"a":2}, "id":7,"method":"m","params":{} }'
     answered_as = b'{ "id":7,"jsonrpc":"2.0","result":{"n":1e2},"y":[] }\n'
 
     async def do(asked: Asked) -> None:
         await asked.say(200, answered_as, content_type="application/json; charset=utf-8")
 
-    async def main() -> None:
-        async with standing(do) as (proxy, place):
-            got = await proxy.post(asked_as)
-            assert place.asked[0].body.strip() == asked_as.strip()
-            assert got.content.strip() == answered_as.strip()
-            assert got.headers["content-type"] == "application/json; charset=utf-8"
-
-    run(main())
+    async with standing(do) as (proxy, place):
+        got = await proxy.post(asked_as)
+        assert place.asked[0].body.strip() == asked_as.strip()
+        assert got.content.strip() == answered_as.strip()
+        assert got.headers["content-type"] == "application/json; charset=utf-8"
 
 
 @pytest.mark.requirement("proxy.sse-fields", "proxy.sse-last-event-id")
-def test_ids_types_and_retry_of_events_stay_and_a_broken_stream_is_asked_for_by_its_own_id() -> (
-    None
-):
+async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_own_id() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, EVENTS)
         if asked.method == "POST":
@@ -179,92 +161,75 @@ def test_ids_types_and_retry_of_events_stay_and_a_broken_stream_is_asked_for_by_
             await asked.part(event(result(7), id_="a-2"))
             await asked.end()
 
-    async def main() -> None:
-        async with standing(do) as (proxy, place):
-            async with proxy.stream("POST", CALL) as answer:
-                empty, progress, other, broken = await answer.all()
-            assert (empty.data, empty.event_id, empty.retry) == (b"", "first", 0.05)
-            assert json.loads(progress.data) == PROGRESS
-            assert (progress.event_id, progress.event_type) == ("a-1", "message")
-            assert progress.retry == 0.7
-            assert (other.event_type, other.data) == ("other", b"not ours")
-            # A client that can resume has an id to do it with; one that cannot has an answer.
-            assert json.loads(broken.data)["id"] == 7
-            assert broken.event_id is None
-            async with proxy.stream("GET", last_event_id="a-1") as answer:
-                [rest] = await answer.all()
-            assert (rest.event_id, json.loads(rest.data)) == ("a-2", result(7))
-            assert place.of("GET")[0].headers["last-event-id"] == "a-1"
-            said = [each.envelope.context.transport.metadata for each in proxy.tape.carried]
-            assert isinstance(said[1], SseMetadata)
-            assert (said[1].event_id, said[1].retry_after) == ("a-1", 0.7)
-            assert isinstance(said[2], SseMetadata)
-            assert said[2].last_event_id == "a-1"
-            assert said[2].stream_id != said[1].stream_id
-
-    run(main())
+    async with standing(do) as (proxy, place):
+        async with proxy.stream("POST", CALL) as answer:
+            empty, progress, other, broken = await answer.all()
+        assert (empty.data, empty.event_id, empty.retry) == (b"", "first", 0.05)
+        assert json.loads(progress.data) == PROGRESS
+        assert (progress.event_id, progress.event_type) == ("a-1", "message")
+        assert progress.retry == 0.7
+        assert (other.event_type, other.data) == ("other", b"not ours")
+        # A client that can resume has an id to do it with; one that cannot has an answer.
+        assert json.loads(broken.data)["id"] == 7
+        assert broken.event_id is None
+        async with proxy.stream("GET", last_event_id="a-1") as answer:
+            [rest] = await answer.all()
+        assert (rest.event_id, json.loads(rest.data)) == ("a-2", result(7))
+        assert place.of("GET")[0].headers["last-event-id"] == "a-1"
+        said = [each.envelope.context.transport.metadata for each in proxy.tape.carried]
+        assert isinstance(said[1], SseMetadata)
+        assert (said[1].event_id, said[1].retry_after) == ("a-1", 0.7)
+        assert isinstance(said[2], SseMetadata)
+        assert said[2].last_event_id == "a-1"
+        assert said[2].stream_id != said[1].stream_id
 
 
-def test_what_a_server_writes_between_messages_is_left_out_but_its_place_in_the_stream_stays() -> (
-    None
-):
+async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_stays() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, EVENTS)
         await asked.part(b"data: not a message\n\nid: x\ndata: nor this\n\n")
         await asked.part(event(result(7)))
         await asked.end()
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _), proxy.stream("POST", CALL) as answer:
-            place, last = await answer.all()
-            assert (place.event_id, place.data) == ("x", b"")
-            assert json.loads(last.data) == result(7)
-
-    run(main())
+    async with standing(do) as (proxy, _), proxy.stream("POST", CALL) as answer:
+        place, last = await answer.all()
+        assert (place.event_id, place.data) == ("x", b"")
+        assert json.loads(last.data) == result(7)
 
 
-def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request() -> None:
-    async def main() -> None:
-        async with Place(answer).open() as place:
-            url = place.url
-        async with before(url, eras=False) as proxy:
-            got = await proxy.post(CALL)
-            assert got.status_code == 502
-            assert got.json()["id"] == 7
-            assert "cannot be reached" in got.json()["error"]["message"]
-            assert (await proxy.post(told("notifications/initialized"))).json()["id"] is None
-
-    run(main())
+async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request() -> None:
+    async with Place(answer).open() as place:
+        url = place.url
+    async with before(url, eras=False) as proxy:
+        got = await proxy.post(CALL)
+        assert got.status_code == 502
+        assert got.json()["id"] == 7
+        assert "cannot be reached" in got.json()["error"]["message"]
+        assert (await proxy.post(told("notifications/initialized"))).json()["id"] is None
 
 
-def test_what_a_client_sends_that_is_no_message_is_answered_here() -> None:
-    async def main() -> None:
-        async with standing(answer) as (proxy, place):
-            assert (await proxy.post(b"{")).json()["error"]["code"] == -32700
-            refused = await proxy.post({"jsonrpc": "1.0", "id": 7, "method": "m"})
-            assert (refused.status_code, refused.json()["id"]) == (400, 7)
-            assert (await proxy.http.put(proxy.url)).status_code == 405
-            assert place.asked == []
-
-    run(main())
+async def test_what_a_client_sends_that_is_no_message_is_answered_here() -> None:
+    async with standing(answer) as (proxy, place):
+        assert (await proxy.post(b"{")).json()["error"]["code"] == -32700
+        refused = await proxy.post({"jsonrpc": "1.0", "id": 7, "method": "m"})
+        assert (refused.status_code, refused.json()["id"]) == (400, 7)
+        assert (await proxy.http.put(proxy.url)).status_code == 405
+        assert place.asked == []
 
 
-def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_the_request() -> None:
+async def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_the_request() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, {"content-type": "application/json", "content-length": "100"})
         await asked.part(b'{"jsonrpc"')
         asked.hang_up()
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            got = await proxy.post(CALL)
-            assert (got.status_code, got.json()["id"]) == (502, 7)
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        got = await proxy.post(CALL)
+        assert (got.status_code, got.json()["id"]) == (502, 7)
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.session-travels", "proxy.session-states")
-def test_a_session_is_counted_from_its_first_answer_until_it_is_ended() -> None:
+async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended() -> None:
     async def do(asked: Asked) -> None:
         session = asked.headers.get("mcp-session-id")
         if asked.method == "DELETE":
@@ -284,30 +249,27 @@ def test_a_session_is_counted_from_its_first_answer_until_it_is_ended() -> None:
         params = INITIALIZE["params"] | {"clientInfo": {"name": name, "version": "1"}}
         return INITIALIZE | {"params": params}
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            sessions = proxy.proxy.sessions
-            await proxy.post(greeting("here"))
-            await proxy.post(greeting("gone"))
-            assert len(sessions) == 2
-            await proxy.post(told("notifications/initialized"), mcp_session_id="here")
-            await proxy.post(CALL, mcp_session_id="here")
-            context = proxy.tape.carried[-1].envelope.context.session
-            assert str(context.session_id) == "here"
-            assert context.protocol_version.value == "2025-11-25"
-            assert context.state is SessionState.ACTIVE
-            assert str(context.correlation_id).endswith("client:7")
-            assert (await proxy.post(CALL, mcp_session_id="gone")).status_code == 404
-            assert len(sessions) == 1
-            await proxy.http.delete(proxy.url, headers={"mcp-session-id": "here"})
-            assert len(sessions) == 0
-            assert dict(sessions.ended) == {"closed": 2}
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        sessions = proxy.proxy.sessions
+        await proxy.post(greeting("here"))
+        await proxy.post(greeting("gone"))
+        assert len(sessions) == 2
+        await proxy.post(told("notifications/initialized"), mcp_session_id="here")
+        await proxy.post(CALL, mcp_session_id="here")
+        context = proxy.tape.carried[-1].envelope.context.session
+        assert str(context.session_id) == "here"
+        assert context.protocol_version.value == "2025-11-25"
+        assert context.state is SessionState.ACTIVE
+        assert str(context.correlation_id).endswith("client:7")
+        assert (await proxy.post(CALL, mcp_session_id="gone")).status_code == 404
+        assert len(sessions) == 1
+        await proxy.http.delete(proxy.url, headers={"mcp-session-id": "here"})
+        assert len(sessions) == 0
+        assert dict(sessions.ended) == {"closed": 2}
 
 
 @pytest.mark.requirement("proxy.every-message-is-an-envelope", "proxy.direction-set-at-entry")
-def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_on() -> None:
+async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_on() -> None:
     async def do(asked: Asked) -> None:
         assert proxy.tape.committed == len(proxy.tape.carried)
         if "result" in asked.message:
@@ -318,26 +280,21 @@ def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_on() ->
             await asked.part(event(each))
         await asked.end()
 
-    async def main() -> None:
-        nonlocal proxy
-        async with standing(do) as (proxy, _):
-            async with proxy.stream("POST", CALL) as answer:
-                assert len(await answer.all()) == 3
-            await proxy.post(result("s1"))
-            up, down = (each.value for each in (TO_SERVER, TO_CLIENT))
-            assert proxy.told() == [
-                (up, "tools/call"),
-                (down, "notifications/progress"),
-                (down, "sampling/createMessage"),
-                (down, 7),
-                (up, "s1"),
-            ]
-
-    proxy: Any = None
-    run(main())
+    async with standing(do) as (proxy, _):
+        async with proxy.stream("POST", CALL) as answer:
+            assert len(await answer.all()) == 3
+        await proxy.post(result("s1"))
+        up, down = (each.value for each in (TO_SERVER, TO_CLIENT))
+        assert proxy.told() == [
+            (up, "tools/call"),
+            (down, "notifications/progress"),
+            (down, "sampling/createMessage"),
+            (down, 7),
+            (up, "s1"),
+        ]
 
 
-def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server() -> None:
+async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server() -> None:
     heard: asyncio.Future[Any]
 
     async def do(asked: Asked) -> None:
@@ -350,26 +307,22 @@ def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server() -
         await asked.part(event(result(7, (await heard).message), id_="2"))
         await asked.end()
 
-    async def main() -> None:
-        nonlocal heard
-        heard = asyncio.get_running_loop().create_future()
-        rule = Rule("sampling/createMessage", Block(e.BlockedByInterceptor("Not this.")))
-        async with standing(do, [rule]) as (proxy, _):
-            sent = {"mcp_session_id": "abc", "authorization": "Bearer t"}
-            async with proxy.stream("POST", CALL, **sent) as answer:
-                place, last = await answer.all()
-            assert (place.data, place.event_id) == (b"", "1")
-            told_server = json.loads(last.data)["result"]
-            assert (told_server["id"], told_server["error"]["message"]) == ("s1", "Not this.")
-            asked = heard.result()
-            assert asked.headers["mcp-session-id"] == "abc"
-            assert asked.headers["authorization"] == "Bearer t"
-            assert asked.headers["content-type"] == "application/json"
-
-    run(main())
+    heard = asyncio.get_running_loop().create_future()
+    rule = Rule("sampling/createMessage", Block(e.BlockedByInterceptor("Not this.")))
+    async with standing(do, [rule]) as (proxy, _):
+        sent = {"mcp_session_id": "abc", "authorization": "Bearer t"}
+        async with proxy.stream("POST", CALL, **sent) as answer:
+            place, last = await answer.all()
+        assert (place.data, place.event_id) == (b"", "1")
+        told_server = json.loads(last.data)["result"]
+        assert (told_server["id"], told_server["error"]["message"]) == ("s1", "Not this.")
+        asked = heard.result()
+        assert asked.headers["mcp-session-id"] == "abc"
+        assert asked.headers["authorization"] == "Bearer t"
+        assert asked.headers["content-type"] == "application/json"
 
 
-def test_a_blocked_request_is_answered_here_and_a_changed_one_has_headers_that_fit_it() -> None:
+async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_headers() -> None:
     message, headers = modern("tools/call", name="old", arguments={})
     changed = replace(
         Request(id=1, method="tools/call", params=message["params"]),
@@ -379,78 +332,65 @@ def test_a_blocked_request_is_answered_here_and_a_changed_one_has_headers_that_f
         Rule("tools/list", Block(e.BlockedByInterceptor("Not this."))),
         Rule("tools/call", Modify(changed)),
     ]
-
-    async def main() -> None:
-        async with standing(answer, rules) as (proxy, place):
-            got = await proxy.post(rpc("tools/list", id_=3))
-            assert (got.status_code, got.json()["id"]) == (200, 3)
-            assert place.asked == []
-            given = {name.replace("-", "_"): value for name, value in headers.items()}
-            await proxy.post(message, **given)
-            [asked] = place.asked
-            assert asked.message["params"]["name"] == "nëw"
-            assert asked.headers["mcp-name"] == "=?base64?bsOrdw==?="
-            assert asked.headers["mcp-method"] == "tools/call"
-            assert asked.headers["mcp-protocol-version"] == "2026-07-28"
-
-    run(main())
+    async with standing(answer, rules) as (proxy, place):
+        got = await proxy.post(rpc("tools/list", id_=3))
+        assert (got.status_code, got.json()["id"]) == (200, 3)
+        assert place.asked == []
+        given = {name.replace("-", "_"): value for name, value in headers.items()}
+        await proxy.post(message, **given)
+        [asked] = place.asked
+        assert asked.message["params"]["name"] == "nëw"
+        assert asked.headers["mcp-name"] == "=?base64?bsOrdw==?="
+        assert asked.headers["mcp-method"] == "tools/call"
+        assert asked.headers["mcp-protocol-version"] == "2026-07-28"
 
 
-def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
-    async def main() -> None:
-        gone = asyncio.Event()
+async def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
+    gone = asyncio.Event()
 
-        async def do(asked: Asked) -> None:
-            await asked.head(200, EVENTS)
-            try:
-                while True:
-                    await asked.part(event(PROGRESS))
-                    await asyncio.sleep(0.01)
-            except ConnectionError:
-                gone.set()
-
-        async with standing(do) as (proxy, _):
-            async with proxy.stream("POST", CALL) as answer:
-                await answer.next()
-            await gone.wait()
-
-    run(main())
-
-
-def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
-    async def main() -> None:
-        async with standing(answer) as (proxy, place):
-            proxy.tape.full = True
-            got = await proxy.post(CALL)
-            assert got.status_code == 503
-            assert got.json()["id"] == 7
-            assert got.json()["error"]["data"]["code"] == "tape_unwritable"
-            assert place.asked == []
-
-    run(main())
-
-
-def test_a_proxy_that_stops_ends_every_exchange_and_says_so() -> None:
-    async def main() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.method == "GET":
-                await asked.head(200, EVENTS)
+    async def do(asked: Asked) -> None:
+        await asked.head(200, EVENTS)
+        try:
+            while True:
                 await asked.part(event(PROGRESS))
-            await asyncio.Event().wait()
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            gone.set()
 
-        async with httpx2.AsyncClient(verify=False, timeout=30) as http:
-            async with standing(do) as (proxy, place):
-                proxy.http = http
-                asking = asyncio.ensure_future(proxy.post(CALL))
-                listening = asyncio.ensure_future(http.get(proxy.url))
+    async with standing(do) as (proxy, _):
+        async with proxy.stream("POST", CALL) as answer:
+            await answer.next()
+        await gone.wait()
 
-                async def begun() -> bool:
-                    return len(place.asked) == 2 and len(proxy.tape.carried) == 2
 
-                await until(begun)
-            answer = await asking
-            assert (answer.status_code, answer.json()["id"]) == (503, 7)
-            assert answer.json()["error"]["message"] == "The proxy is stopping."
-            assert PROGRESS["method"] in (await listening).text
+async def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
+    async with standing(answer) as (proxy, place):
+        proxy.tape.full = True
+        got = await proxy.post(CALL)
+        assert got.status_code == 503
+        assert got.json()["id"] == 7
+        assert got.json()["error"]["data"]["code"] == "tape_unwritable"
+        assert place.asked == []
 
-    run(main())
+
+async def test_a_proxy_that_stops_ends_every_exchange_and_says_so() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
+            await asked.head(200, EVENTS)
+            await asked.part(event(PROGRESS))
+        await asyncio.Event().wait()
+
+    async with httpx2.AsyncClient(verify=False, timeout=30) as http:
+        async with standing(do) as (proxy, place):
+            proxy.http = http
+            asking = asyncio.ensure_future(proxy.post(CALL))
+            listening = asyncio.ensure_future(http.get(proxy.url))
+
+            async def begun() -> bool:
+                return len(place.asked) == 2 and len(proxy.tape.carried) == 2
+
+            await until(begun)
+        answer = await asking
+        assert (answer.status_code, answer.json()["id"]) == (503, 7)
+        assert answer.json()["error"]["message"] == "The proxy is stopping."
+        assert PROGRESS["method"] in (await listening).text

@@ -19,7 +19,7 @@ def call(**arguments: Any) -> Request:
     return Request(id=1, method="tools/call", params=params)
 
 
-@pytest.mark.requirement("mcp.param-headers", "proxy.held-edited")
+@pytest.mark.requirement("mcp.param-headers")
 @pytest.mark.parametrize(
     ("before", "now", "given", "told"),
     [

@@ -24,7 +24,6 @@ from folkmoot.relay.proxy import Proxy, Upstream
 from folkmoot.relay.steps import Steps
 from tests.forge import forked
 from tests.forge.forked import Forked
-from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
 from tests.mcp_harness import INITIALIZE, rpc, until
 from tests.process import environment
@@ -102,25 +101,22 @@ async def opened(proxy: Standing) -> tuple[str, int]:
     return session, got.json()["result"]["pid"]
 
 
-def test_a_server_that_is_killed_leaves_no_call_without_an_answer() -> None:
-    async def main() -> None:
-        async with before_command(*python(SERVER)) as proxy:
-            session, pid = await opened(proxy)
-            calls = [
-                asyncio.ensure_future(proxy.post(rpc("wait", id_=each), mcp_session_id=session))
-                for each in (1, "1")
-            ]
-            await until_seen(proxy, 4)
-            os.kill(pid, signal.SIGKILL)
-            for call, id_ in zip(calls, (1, "1"), strict=True):
-                answer = (await call).json()
-                assert answer["id"] == id_
-                assert answer["error"]["data"]["code"] == "server_unreachable"
-            later = await proxy.post(rpc("wait", id_=2), mcp_session_id=session)
-            assert later.status_code == 404
-            assert (await proxy.post(INITIALIZE)).status_code == 200
-
-    run(main())
+async def test_a_server_that_is_killed_leaves_no_call_without_an_answer() -> None:
+    async with before_command(*python(SERVER)) as proxy:
+        session, pid = await opened(proxy)
+        calls = [
+            asyncio.ensure_future(proxy.post(rpc("wait", id_=each), mcp_session_id=session))
+            for each in (1, "1")
+        ]
+        await until_seen(proxy, 4)
+        os.kill(pid, signal.SIGKILL)
+        for call, id_ in zip(calls, (1, "1"), strict=True):
+            answer = (await call).json()
+            assert answer["id"] == id_
+            assert answer["error"]["data"]["code"] == "server_unreachable"
+        later = await proxy.post(rpc("wait", id_=2), mcp_session_id=session)
+        assert later.status_code == 404
+        assert (await proxy.post(INITIALIZE)).status_code == 200
 
 
 async def until_seen(proxy: Standing, count: int) -> None:
@@ -130,7 +126,7 @@ async def until_seen(proxy: Standing, count: int) -> None:
     await until(reached)
 
 
-def test_a_client_of_the_old_transport_is_told_that_the_connection_to_the_server_broke() -> None:
+async def test_a_client_of_the_old_transport_is_told_that_the_connection_broke() -> None:
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -143,43 +139,36 @@ def test_a_client_of_the_old_transport_is_told_that_the_connection_to_the_server
             await asked.part(event(told("notifications/message", level="info", data="x")))
             asked.hang_up()
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            proxy.url = proxy.url.replace("/mcp", "/sse")
-            async with proxy.stream("GET") as stream:
-                endpoint = await stream.next()
-                assert endpoint.event_type == "endpoint"
-                proxy.url = proxy.url.replace("/sse", endpoint.data.decode())
-                await proxy.post(INITIALIZE)
-                assert json.loads((await stream.next()).data)["id"] == 1
-                await proxy.post(told("notifications/initialized"))
-                await proxy.post(rpc("tools/list", id_=7))
-                assert json.loads((await stream.next()).data)["method"] == "notifications/message"
-                broken = json.loads((await stream.next()).data)
-                assert (broken["id"], broken["error"]["data"]["code"]) == (7, "server_unreachable")
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        proxy.url = proxy.url.replace("/mcp", "/sse")
+        async with proxy.stream("GET") as stream:
+            endpoint = await stream.next()
+            assert endpoint.event_type == "endpoint"
+            proxy.url = proxy.url.replace("/sse", endpoint.data.decode())
+            await proxy.post(INITIALIZE)
+            assert json.loads((await stream.next()).data)["id"] == 1
+            await proxy.post(told("notifications/initialized"))
+            await proxy.post(rpc("tools/list", id_=7))
+            assert json.loads((await stream.next()).data)["method"] == "notifications/message"
+            broken = json.loads((await stream.next()).data)
+            assert (broken["id"], broken["error"]["data"]["code"]) == (7, "server_unreachable")
 
 
-def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
+async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
     tmp_path: Path,
 ) -> None:
     ended = tmp_path / "ended"
+    async with before_command(*python(SERVER, str(ended))) as proxy:
+        session, _ = await opened(proxy)
+        call = asyncio.ensure_future(proxy.post(rpc("wait", id_=9), mcp_session_id=session))
+        await until_seen(proxy, 4)
+        await proxy.http.delete(proxy.url, headers={"mcp-session-id": session})
+        assert (await call).content == b""
 
-    async def main() -> None:
-        async with before_command(*python(SERVER, str(ended))) as proxy:
-            session, _ = await opened(proxy)
-            call = asyncio.ensure_future(proxy.post(rpc("wait", id_=9), mcp_session_id=session))
-            await until_seen(proxy, 4)
-            await proxy.http.delete(proxy.url, headers={"mcp-session-id": session})
-            assert (await call).content == b""
+        async def gone() -> bool:
+            return ended.exists() and not len(proxy.proxy.sessions)
 
-            async def gone() -> bool:
-                return ended.exists() and not len(proxy.proxy.sessions)
-
-            await until(gone)
-
-    run(main())
+        await until(gone)
 
 
 def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path: Path) -> None:
@@ -192,31 +181,28 @@ def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path:
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
-def test_two_streams_that_break_are_resumed_each_with_its_own_rest() -> None:
-    async def main() -> None:
-        async with before_command(*python(SERVER)) as proxy:
-            session, _ = await opened(proxy)
-            named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
-            last: dict[str, str] = {}
-            for name in ("a", "b"):
-                asking = rpc("steps", {"_meta": {"progressToken": name}}, name)
-                async with proxy.stream("POST", asking, **named) as stream:
-                    while not (first := await stream.next()).data:
-                        pass
-                    assert json.loads(first.data)["params"] == {
-                        "progressToken": name,
-                        "progress": 0,
-                    }
-                    last[name] = first.event_id or ""
-                # The server goes on while nobody reads, and then takes the next request.
-                await proxy.post(told("notifications/go"), **named)
-            for name in ("b", "a"):
-                async with proxy.stream("GET", **named, last_event_id=last[name]) as stream:
-                    rest = [json.loads(each.data) for each in await stream.all() if each.data]
-                assert [each.get("params", {}).get("progress") for each in rest] == [1, 2, None]
-                assert rest[-1] == result(name, {"done": name})
-
-    run(main())
+async def test_two_streams_that_break_are_resumed_each_with_its_own_rest() -> None:
+    async with before_command(*python(SERVER)) as proxy:
+        session, _ = await opened(proxy)
+        named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
+        last: dict[str, str] = {}
+        for name in ("a", "b"):
+            asking = rpc("steps", {"_meta": {"progressToken": name}}, name)
+            async with proxy.stream("POST", asking, **named) as stream:
+                while not (first := await stream.next()).data:
+                    pass
+                assert json.loads(first.data)["params"] == {
+                    "progressToken": name,
+                    "progress": 0,
+                }
+                last[name] = first.event_id or ""
+            # The server goes on while nobody reads, and then takes the next request.
+            await proxy.post(told("notifications/go"), **named)
+        for name in ("b", "a"):
+            async with proxy.stream("GET", **named, last_event_id=last[name]) as stream:
+                rest = [json.loads(each.data) for each in await stream.all() if each.data]
+            assert [each.get("params", {}).get("progress") for each in rest] == [1, 2, None]
+            assert rest[-1] == result(name, {"done": name})
 
 
 def call_with(params: bytes, id_: int = 1) -> bytes:
@@ -239,7 +225,7 @@ def test_fifty_megabytes_pass_between_pipes_byte_for_byte() -> None:
 
 
 @pytest.mark.long
-def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
+async def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
     params = huge_params()
     answer = b'{"jsonrpc":"2.0","id":1,"result":%b}' % params
 
@@ -251,15 +237,12 @@ def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
             await asked.part(b"id: 1\ndata: " + answer + b"\n\n")
             await asked.end()
 
-    async def main() -> None:
-        async with standing(do) as (proxy, _):
-            got = await proxy.post(call_with(params))
-            assert got.headers["content-type"] == "application/json"
-            assert got.content == answer
-            got = await proxy.post(call_with(b"{}"))
-            assert got.content.endswith(b"id: 1\ndata: " + answer + b"\n\n")
-
-    run(main())
+    async with standing(do) as (proxy, _):
+        got = await proxy.post(call_with(params))
+        assert got.headers["content-type"] == "application/json"
+        assert got.content == answer
+        got = await proxy.post(call_with(b"{}"))
+        assert got.content.endswith(b"id: 1\ndata: " + answer + b"\n\n")
 
 
 @pytest.mark.long
@@ -315,7 +298,7 @@ def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path: Path) -
     assert child.returncode == 0
 
 
-def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path) -> None:
+async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path) -> None:
     tape = tmp_path / "tape.jsonl"
 
     async def main(port: int) -> None:
@@ -332,25 +315,22 @@ def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path) -
             assert set(statuses) <= {200, 503}
             assert 200 in statuses
 
-    async def serve() -> tuple[int | None, str]:
-        async with Place(answer).open() as place:
-            arguments = ("--listen", "127.0.0.1:0", "--eras", "pass", "--upstream-transport")
-            child = proxy_on_pipes(
-                *arguments, "http", "--upstream", place.url, "--record", str(tape), room=20_000
-            )
-            with child:
-                assert child.stdout
-                assert child.stderr
-                line = await asyncio.to_thread(child.stdout.readline)
-                port = int(line.partition("/mcp")[0].rpartition(":")[2])
-                await main(port)
-                code = await asyncio.to_thread(child.wait, SECONDS)
-                return code, child.stderr.read()
-
     async def answer(asked: Asked) -> None:
         await asked.result({})
 
-    code, err = run(serve())
+    async with Place(answer).open() as place:
+        arguments = ("--listen", "127.0.0.1:0", "--eras", "pass", "--upstream-transport")
+        child = proxy_on_pipes(
+            *arguments, "http", "--upstream", place.url, "--record", str(tape), room=20_000
+        )
+        with child:
+            assert child.stdout
+            assert child.stderr
+            line = await asyncio.to_thread(child.stdout.readline)
+            port = int(line.partition("/mcp")[0].rpartition(":")[2])
+            await main(port)
+            code = await asyncio.to_thread(child.wait, SECONDS)
+            code, err = code, child.stderr.read()
     assert code not in (0, None)
     assert "cannot be written" in err
     assert "Traceback" not in err

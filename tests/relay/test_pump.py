@@ -15,7 +15,6 @@ from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
 from folkmoot.relay import pump
-from tests.harness import run
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, MemoryCarrier, MemoryTape, Scene, bytes_of
 
 
@@ -51,133 +50,109 @@ BLOCK = Block(e.BlockedByInterceptor("Not here."))
 @pytest.mark.requirement(
     "proxy.unknown-members", "proxy.overhead", "proxy.every-message-is-an-envelope"
 )
-def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
+async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
     odd = (
         b'{ "jsonrpc":"2.0" ,"id":7,"method":"tools/call","params":{"z":1,"a":[1.50]},"x-new":{} }'
     )
-
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(odd)
-            await scene.server.hears()
-            assert scene.server.last.message.raw is not None
-            assert bytes_of(scene.server.last) == odd
-
-    run(main())
+    async with Scene().running() as scene:
+        scene.client.says(odd)
+        await scene.server.hears()
+        assert scene.server.last.message.raw is not None
+        assert bytes_of(scene.server.last) == odd
 
 
-@pytest.mark.requirement(
-    "proxy.direction-set-at-entry", "proxy.direction-routes", "proxy.passes-everything"
-)
-def test_cancellation_and_progress_go_both_ways_by_where_they_entered() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            both = [
-                tells("notifications/cancelled", requestId=1),
-                tells("notifications/progress", progressToken=1, progress=1),
-                call(1) | {"method": "elicitation/create"},
-                tells("notifications/tools/list_changed"),
-            ]
-            scene.client.says(*both)
-            assert await scene.server.hears(len(both)) == both
-            assert scene.server.last.context.direction is TO_SERVER
-            scene.server.says(*both)
-            assert await scene.client.hears(len(both)) == both
-            assert scene.client.last.context.direction is TO_CLIENT
-            assert (scene.client.heard, scene.server.heard) == ([], [])
-
-    run(main())
+@pytest.mark.requirement("proxy.direction-set-at-entry", "proxy.direction-routes")
+async def test_cancellation_and_progress_go_both_ways_by_where_they_entered() -> None:
+    async with Scene().running() as scene:
+        both = [
+            tells("notifications/cancelled", requestId=1),
+            tells("notifications/progress", progressToken=1, progress=1),
+            call(1) | {"method": "elicitation/create"},
+            tells("notifications/tools/list_changed"),
+        ]
+        scene.client.says(*both)
+        assert await scene.server.hears(len(both)) == both
+        assert scene.server.last.context.direction is TO_SERVER
+        scene.server.says(*both)
+        assert await scene.client.hears(len(both)) == both
+        assert scene.client.last.context.direction is TO_CLIENT
+        assert (scene.client.heard, scene.server.heard) == ([], [])
 
 
 @pytest.mark.requirement(
     "proxy.session-travels", "proxy.correlates-responses", "proxy.session-states"
 )
-def test_the_session_travels_with_each_message_and_ties_answers_to_requests() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            params = {"protocolVersion": "2025-06-18", "capabilities": {}}
-            scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-            await scene.server.hears()
-            assert scene.server.last.context.session.session_id is None
-            scene.server.says(answer(1, {"protocolVersion": "2025-03-26"}))
-            await scene.client.hears()
-            scene.client.says(tells("notifications/initialized"))
-            await scene.server.hears()
-            scene.client.says(call(2), call("2"))
-            await scene.server.hears(2)
-            session = scene.server.last.context.session
-            assert session.state is SessionState.ACTIVE
-            assert str(session.session_id) == "k"
-            assert session.protocol_version.value == "2025-03-26"
-            assert session.correlation_id == 'client:"2"'
-            scene.server.says(answer("2"))
-            await scene.client.hears()
-            assert scene.client.last.context.session == session
-            scene.server.says(call("2"))
-            await scene.client.hears()
-            assert scene.client.last.context.session.correlation_id == 'server:"2"'
-
-    run(main())
+async def test_the_session_travels_with_each_message_and_ties_answers_to_requests() -> None:
+    async with Scene().running() as scene:
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+        await scene.server.hears()
+        assert scene.server.last.context.session.session_id is None
+        scene.server.says(answer(1, {"protocolVersion": "2025-03-26"}))
+        await scene.client.hears()
+        scene.client.says(tells("notifications/initialized"))
+        await scene.server.hears()
+        scene.client.says(call(2), call("2"))
+        await scene.server.hears(2)
+        session = scene.server.last.context.session
+        assert session.state is SessionState.ACTIVE
+        assert str(session.session_id) == "k"
+        assert session.protocol_version.value == "2025-03-26"
+        assert session.correlation_id == 'client:"2"'
+        scene.server.says(answer("2"))
+        await scene.client.hears()
+        assert scene.client.last.context.session == session
+        scene.server.says(call("2"))
+        await scene.client.hears()
+        assert scene.client.last.context.session.correlation_id == 'server:"2"'
 
 
 @pytest.mark.requirement("proxy.timing", "proxy.context-end-to-end")
-def test_a_message_leaves_with_the_context_it_came_with_and_its_times() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1))
-            await scene.server.hears()
-            context = scene.server.last.context
-            assert context.transport is scene.client.current_context()
-            timing = context.timing
-            times = [
-                timing.created_at,
-                timing.processing_started,
-                timing.processing_completed,
-                timing.sent_at,
-            ]
-            assert None not in times
-            assert times == sorted(times)  # type: ignore[type-var]
-
-    run(main())
+async def test_a_message_leaves_with_the_context_it_came_with_and_its_times() -> None:
+    async with Scene().running() as scene:
+        scene.client.says(call(1))
+        await scene.server.hears()
+        context = scene.server.last.context
+        assert context.transport is scene.client.current_context()
+        timing = context.timing
+        times = [
+            timing.created_at,
+            timing.processing_started,
+            timing.processing_completed,
+            timing.sent_at,
+        ]
+        assert None not in times
+        assert times == sorted(times)  # type: ignore[type-var]
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context", "proxy.internal-not-forwarded")
-def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_it() -> None:
-    async def main() -> None:
-        rule, tape = Says(BLOCK, TO_SERVER), MemoryTape()
-        async with Scene([rule], tape=tape).running() as scene:
-            scene.client.says(call(1), tells("notifications/cancelled", requestId=9), call(2))
-            told = await scene.client.hears(2)
-            assert [each["id"] for each in told] == [1, 2]
-            assert told[0]["error"]["message"] == "Not here."
-            assert scene.server.heard == []
-            assert rule.seen[0].context.transport is scene.client.current_context()
-            assert [each.by for each in tape.carried] == ["rule"] * 5
-
-    run(main())
+async def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_it() -> None:
+    rule, tape = Says(BLOCK, TO_SERVER), MemoryTape()
+    async with Scene([rule], tape=tape).running() as scene:
+        scene.client.says(call(1), tells("notifications/cancelled", requestId=9), call(2))
+        told = await scene.client.hears(2)
+        assert [each["id"] for each in told] == [1, 2]
+        assert told[0]["error"]["message"] == "Not here."
+        assert scene.server.heard == []
+        assert rule.seen[0].context.transport is scene.client.current_context()
+        assert [each.by for each in tape.carried] == ["rule"] * 5
 
 
-def test_a_blocked_answer_becomes_an_error_and_a_blocked_question_of_the_server_too() -> None:
-    async def main() -> None:
-        async with Scene([Says(BLOCK, TO_CLIENT)]).running() as scene:
-            scene.client.says(call(1))
-            await scene.server.hears()
-            scene.server.says(answer(1), call(5) | {"method": "roots/list"})
-            assert (await scene.client.hears())[0]["error"]["message"] == "Not here."
-            assert (await scene.server.hears())[0]["id"] == 5
-            assert scene.client.heard == []
-
-    run(main())
+async def test_a_blocked_answer_becomes_an_error_and_a_blocked_question_of_the_server_too() -> None:
+    async with Scene([Says(BLOCK, TO_CLIENT)]).running() as scene:
+        scene.client.says(call(1))
+        await scene.server.hears()
+        scene.server.says(answer(1), call(5) | {"method": "roots/list"})
+        assert (await scene.client.hears())[0]["error"]["message"] == "Not here."
+        assert (await scene.server.hears())[0]["id"] == 5
+        assert scene.client.heard == []
 
 
-def test_a_mock_answers_in_the_servers_place() -> None:
-    async def main() -> None:
-        async with Scene([Says(Mock({"content": []}), TO_SERVER)]).running() as scene:
-            scene.client.says(call("a"))
-            assert await scene.client.hears() == [answer("a", {"content": []})]
-            assert scene.server.heard == []
-
-    run(main())
+async def test_a_mock_answers_in_the_servers_place() -> None:
+    async with Scene([Says(Mock({"content": []}), TO_SERVER)]).running() as scene:
+        scene.client.says(call("a"))
+        assert await scene.client.hears() == [answer("a", {"content": []})]
+        assert scene.server.heard == []
 
 
 class Renames:
@@ -192,57 +167,48 @@ class Renames:
         return Modify(replace(message, params={"name": "other"}))
 
 
-def test_a_changed_message_is_on_the_tape_as_each_side_saw_it() -> None:
-    async def main() -> None:
-        tape = MemoryTape()
-        async with Scene([Renames()], tape=tape).running() as scene:
-            scene.client.says(call(1))
-            assert (await scene.server.hears())[0]["params"] == {"name": "other"}
-            line = tape.carried[0]
-            assert line.envelope.message.params == {"name": "echo"}
-            assert line.at_server is not None
-            assert line.at_server.params == {"name": "other"}  # type: ignore[union-attr]
-
-    run(main())
+async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it() -> None:
+    tape = MemoryTape()
+    async with Scene([Renames()], tape=tape).running() as scene:
+        scene.client.says(call(1))
+        assert (await scene.server.hears())[0]["params"] == {"name": "other"}
+        line = tape.carried[0]
+        assert line.envelope.message.params == {"name": "echo"}
+        assert line.at_server is not None
+        assert line.at_server.params == {"name": "other"}  # type: ignore[union-attr]
 
 
-def test_a_message_that_waits_lets_the_others_go_by() -> None:
-    async def main() -> None:
-        class Slow:
-            name, guards = "slow", False
+async def test_a_message_that_waits_lets_the_others_go_by() -> None:
+    class Slow:
+        name, guards = "slow", False
 
-            async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-                return Delay(0.05) if getattr(envelope.message, "id", 0) == 1 else CONTINUE
+        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+            return Delay(0.05) if getattr(envelope.message, "id", 0) == 1 else CONTINUE
 
-        tape = MemoryTape()
-        async with Scene([Slow()], tape=tape).running() as scene:
-            scene.client.says(call(1), call(2))
-            assert [each["id"] for each in await scene.server.hears(2)] == [2, 1]
-            told = [(each.verdict, each.by) for each in tape.carried]
-            assert told == [(None, ""), (Delay(0.05), "slow")]
-
-    run(main())
+    tape = MemoryTape()
+    async with Scene([Slow()], tape=tape).running() as scene:
+        scene.client.says(call(1), call(2))
+        assert [each["id"] for each in await scene.server.hears(2)] == [2, 1]
+        told = [(each.verdict, each.by) for each in tape.carried]
+        assert told == [(None, ""), (Delay(0.05), "slow")]
 
 
-def test_nothing_is_sent_before_it_is_on_the_tape_and_nothing_any_more_when_it_cannot_be() -> None:
-    async def main() -> None:
-        tape = MemoryTape()
-        async with Scene(tape=tape).running() as scene:
-            scene.client.says(call(1))
-            await scene.server.hears()
-            assert tape.committed == 1
-            tape.full = True
-            scene.client.says(call(2))
-            told = await scene.client.hears(2)
-            assert {each["id"] for each in told} == {1, 2}
-            assert told[0]["error"]["data"]["code"] == "tape_unwritable"
-            await scene.over.wait()
-            assert isinstance(scene.failure, e.TapeUnwritable)
-            assert scene.server.heard == []
-            assert scene.server.closed
-            assert scene.client.closed
-
-    run(main())
+async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be() -> None:
+    tape = MemoryTape()
+    async with Scene(tape=tape).running() as scene:
+        scene.client.says(call(1))
+        await scene.server.hears()
+        assert tape.committed == 1
+        tape.full = True
+        scene.client.says(call(2))
+        told = await scene.client.hears(2)
+        assert {each["id"] for each in told} == {1, 2}
+        assert told[0]["error"]["data"]["code"] == "tape_unwritable"
+        await scene.over.wait()
+        assert isinstance(scene.failure, e.TapeUnwritable)
+        assert scene.server.heard == []
+        assert scene.server.closed
+        assert scene.client.closed
 
 
 class Ponders:
@@ -262,17 +228,14 @@ class Ponders:
         return CONTINUE
 
 
-def test_a_noted_message_is_on_the_tape_while_the_next_one_is_judged() -> None:
-    async def main() -> None:
-        tape, slow = MemoryTape(), Ponders(2)
-        async with Scene([slow], tape=tape).running() as scene:
-            scene.client.says(call(1), call(2))
-            await slow.begun.wait()
-            assert tape.committed == len(tape.carried) == 1
-            slow.goes_on.set()
-            await scene.server.hears(2)
-
-    run(main())
+async def test_a_noted_message_is_on_the_tape_while_the_next_one_is_judged() -> None:
+    tape, slow = MemoryTape(), Ponders(2)
+    async with Scene([slow], tape=tape).running() as scene:
+        scene.client.says(call(1), call(2))
+        await slow.begun.wait()
+        assert tape.committed == len(tape.carried) == 1
+        slow.goes_on.set()
+        await scene.server.hears(2)
 
 
 class Promising(MemoryCarrier):
@@ -283,131 +246,104 @@ class Promising(MemoryCarrier):
         return True
 
 
-def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled() -> None:
-    async def main() -> None:
-        noted = asyncio.Event()
+async def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled() -> None:
+    noted = asyncio.Event()
 
-        class Tape(MemoryTape):
-            def note(self, carried: Carried) -> None:
-                super().note(carried)
-                noted.set()
+    class Tape(MemoryTape):
+        def note(self, carried: Carried) -> None:
+            super().note(carried)
+            noted.set()
 
-        tape = Tape()
-        scene = Scene(tape=tape)
-        scene.client = Promising(TO_SERVER, TransportContext.stdio(1))
-        async with scene.running():
-            scene.client.says(call(1))
-            await noted.wait()
-            assert tape.committed == 0
-        assert tape.committed == 1
-
-    run(main())
+    tape = Tape()
+    scene = Scene(tape=tape)
+    scene.client = Promising(TO_SERVER, TransportContext.stdio(1))
+    async with scene.running():
+        scene.client.says(call(1))
+        await noted.wait()
+        assert tape.committed == 0
+    assert tape.committed == 1
 
 
-def test_stopped_messages_count_among_those_taken_together(
+async def test_stopped_messages_count_among_those_taken_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pump, "MOST_TOGETHER", 2)
-
-    async def main() -> None:
-        # A notification that is blocked leaves nothing behind that is to be sent.
-        slow = Ponders(9, BLOCK)
-        async with Scene([slow]).running() as scene:
-            scene.client.says(call(1), tells("x"), tells("x"), call(9))
-            await slow.begun.wait()
-            assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
-
-    run(main())
+    # A notification that is blocked leaves nothing behind that is to be sent.
+    slow = Ponders(9, BLOCK)
+    async with Scene([slow]).running() as scene:
+        scene.client.says(call(1), tells("x"), tells("x"), call(9))
+        await slow.begun.wait()
+        assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
 
 
-def test_when_the_server_is_gone_every_open_request_is_answered() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1), call("1"), call(2))
-            await scene.server.hears(3)
-            scene.server.says(answer(2))
-            await scene.client.hears()
-            scene.server.leaves()
-            told = await scene.client.hears(2)
-            assert [each["id"] for each in told] == [1, "1"]
-            assert told[0]["error"]["data"]["code"] == "server_unreachable"
-            await scene.over.wait()
-            assert scene.failure is None
-            assert len(scene.sessions) == 0
-
-    run(main())
+async def test_when_the_server_is_gone_every_open_request_is_answered() -> None:
+    async with Scene().running() as scene:
+        scene.client.says(call(1), call("1"), call(2))
+        await scene.server.hears(3)
+        scene.server.says(answer(2))
+        await scene.client.hears()
+        scene.server.leaves()
+        told = await scene.client.hears(2)
+        assert [each["id"] for each in told] == [1, "1"]
+        assert told[0]["error"]["data"]["code"] == "server_unreachable"
+        await scene.over.wait()
+        assert scene.failure is None
+        assert len(scene.sessions) == 0
 
 
-def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1))
-            scene.client.leaves()
-            await scene.server.hears()
-            scene.server.says(answer(1))
-            assert (await scene.client.hears())[0]["id"] == 1
-            await scene.over.wait()
-            assert scene.server.closed
-
-    run(main())
+async def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
+    async with Scene().running() as scene:
+        scene.client.says(call(1))
+        scene.client.leaves()
+        await scene.server.hears()
+        scene.server.says(answer(1))
+        assert (await scene.client.hears())[0]["id"] == 1
+        await scene.over.wait()
+        assert scene.server.closed
 
 
-def test_a_client_that_is_gone_ends_the_conversation() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.deaf = True
-            scene.server.says(tells("notifications/message", data="x"))
-            await scene.over.wait()
-            assert scene.server.closed
-
-    run(main())
+async def test_a_client_that_is_gone_ends_the_conversation() -> None:
+    async with Scene().running() as scene:
+        scene.client.deaf = True
+        scene.server.says(tells("notifications/message", data="x"))
+        await scene.over.wait()
+        assert scene.server.closed
 
 
 @pytest.mark.requirement("proxy.session-manager")
-def test_a_session_that_the_manager_ends_ends_its_conversation() -> None:
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1))
-            await scene.server.hears()
-            session = scene.sessions.find("k")
-            assert session is not None
-            assert session.end is not None
-            session.end()
-            await scene.over.wait()
-            assert scene.failure is None
-            assert scene.server.closed
-            assert scene.client.closed
-
-    run(main())
+async def test_a_session_that_the_manager_ends_ends_its_conversation() -> None:
+    async with Scene().running() as scene:
+        scene.client.says(call(1))
+        await scene.server.hears()
+        session = scene.sessions.find("k")
+        assert session is not None
+        assert session.end is not None
+        session.end()
+        await scene.over.wait()
+        assert scene.failure is None
+        assert scene.server.closed
+        assert scene.client.closed
 
 
-def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
+async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
-
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1), tells("notifications/cancelled", requestId=1))
-            await scene.server.hears(2)
-            scene.client.leaves()
-            await scene.over.wait()
-            assert scene.client.heard == []
-
-    run(main())
+    async with Scene().running() as scene:
+        scene.client.says(call(1), tells("notifications/cancelled", requestId=1))
+        await scene.server.hears(2)
+        scene.client.leaves()
+        await scene.over.wait()
+        assert scene.client.heard == []
 
 
-def test_a_client_that_hears_nothing_any_more_is_not_waited_for(
+async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     monkeypatch.setattr(MemoryCarrier, "reachable", False)
-
-    async def main() -> None:
-        async with Scene().running() as scene:
-            scene.client.says(call(1))
-            await scene.server.hears()
-            scene.client.leaves()
-            await scene.over.wait()
-
-    run(main())
+    async with Scene().running() as scene:
+        scene.client.says(call(1))
+        await scene.server.hears()
+        scene.client.leaves()
+        await scene.over.wait()

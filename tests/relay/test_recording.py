@@ -88,7 +88,6 @@ def test_the_second_tape_of_a_name_keeps_its_ending(name: str, second: str) -> N
     assert numbered(Path("a", name), 2) == Path("a", second)
 
 
-@pytest.mark.requirement("proxy.record-again")
 def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from folkmoot.telemetry.logs import AuditTrail
-from tests.harness import run
 from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
@@ -59,9 +58,8 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     return [{"action": record.getMessage(), **vars(record)} for record in found]
 
 
-@pytest.mark.requirement("audit.rules", "audit.withheld")
 @both_eras
-def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
+async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
@@ -70,20 +68,14 @@ def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     demo = Demo(remove=done, ask=done, pay=done, look=done)
     names = [f"demo_{name}" for name in ("remove", "ask", "pay", "look", "echo")]
     names += ["msg_send", "msg_whoami"]
-
-    async def main() -> None:
-        async with fronted(
-            tmp_path / "hub", era, demo, interceptors={"rules": str(rules)}
-        ) as there:
-            wire = await wired(there, await there.person("ann"))
-            caplog.clear()
-            for number, name in enumerate(names, 1):
-                call = wire.message("tools/call", {"name": name}, number, None)
-                assert (await wire.post(call)).status == 200
-            stranger = await wired(there, "", "stateless")
-            await stranger.ask("tools/call", {"name": "demo_remove"})
-
-    run(main())
+    async with fronted(tmp_path / "hub", era, demo, interceptors={"rules": str(rules)}) as there:
+        wire = await wired(there, await there.person("ann"))
+        caplog.clear()
+        for number, name in enumerate(names, 1):
+            call = wire.message("tools/call", {"name": name}, number, None)
+            assert (await wire.post(call)).status == 200
+        stranger = await wired(there, "", "stateless")
+        await stranger.ask("tools/call", {"name": "demo_remove"})
     lines = audited(caplog)
     assert [(it["action"], it["about"], it["outcome"], it["by"]) for it in lines] == [
         ("backend.call", f"{CALL}:demo:remove", "blocked", "ann"),
@@ -98,9 +90,8 @@ def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     assert all(len(it["arguments_hash"]) == 32 for it in lines)
 
 
-@pytest.mark.requirement("audit.rules")
 @pytest.mark.parametrize("way", ["websocket", "rest"])
-def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
+async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
@@ -108,28 +99,21 @@ def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
         '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
     )
     caplog.set_level(logging.INFO, "folkmoot.audit")
-
-    async def main() -> None:
-        async with fronted(
-            tmp_path / "hub", "stateless", interceptors={"rules": str(rules)}
-        ) as there:
-            ann = await there.person("ann")
-            await ann.call("room_create", name="plaza")
-            if way == "websocket":
-                async with joined(there.port, ann.token) as seat:
-                    assert (await seat.refused(chat()))["error"] == "blocked"
-            else:
-                answer = await rest(there.port, ann.token, "POST", "/plaza/messages", chat())
-                assert answer.json()["error"]["code"] == "blocked"
-
-    run(main())
+    async with fronted(tmp_path / "hub", "stateless", interceptors={"rules": str(rules)}) as there:
+        ann = await there.person("ann")
+        await ann.call("room_create", name="plaza")
+        if way == "websocket":
+            async with joined(there.port, ann.token) as seat:
+                assert (await seat.refused(chat()))["error"] == "blocked"
+        else:
+            answer = await rest(there.port, ann.token, "POST", "/plaza/messages", chat())
+            assert answer.json()["error"]["code"] == "blocked"
     (line,) = [it for it in audited(caplog) if it["action"] == "room.blocked"]
     assert (line["room"], line["by"], line["about"]) == ("plaza", "ann", "chat.message")
     assert line["detail"] == {"error": "blocked"}
 
 
-@pytest.mark.requirement("rules.everywhere", "rules.callers", "audit.rules")
-def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
+async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
@@ -139,26 +123,22 @@ def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     )
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, look=done)
-
-    async def main() -> None:
-        interceptors = {"rules": str(rules)}
-        async with fronted(tmp_path / "hub", "stateless", demo, interceptors=interceptors) as there:
-            ann, bob = await there.people("ann", "bob")
-            await ann.call("room_create", name="plaza", backends=["demo"], capabilities=["*"])
-            removing = {"room": "plaza", "to": "demo", "tool": "demo:remove", "arguments": {}}
-            path = "/plaza/messages"
-            for each in (ann, bob):
-                asked = call("demo", "demo:remove")
-                posted = await rest(there.port, each.token, "POST", path, asked)
-                assert posted.status == (403 if each is ann else 201), posted.text
-            async with joined(there.port, ann.token) as seat:
-                assert (await seat.refused(call("demo", "demo:remove")))["error"] == "blocked"
-                await seat.said(call("demo", "demo:look"))
-            refusal = await ann.refused("room_call", **removing)
-            assert refusal == "This is not allowed here."
-            await bob.call("room_call", **removing)
-
-    run(main())
+    interceptors = {"rules": str(rules)}
+    async with fronted(tmp_path / "hub", "stateless", demo, interceptors=interceptors) as there:
+        ann, bob = await there.people("ann", "bob")
+        await ann.call("room_create", name="plaza", backends=["demo"], capabilities=["*"])
+        removing = {"room": "plaza", "to": "demo", "tool": "demo:remove", "arguments": {}}
+        path = "/plaza/messages"
+        for each in (ann, bob):
+            asked = call("demo", "demo:remove")
+            posted = await rest(there.port, each.token, "POST", path, asked)
+            assert posted.status == (403 if each is ann else 201), posted.text
+        async with joined(there.port, ann.token) as seat:
+            assert (await seat.refused(call("demo", "demo:remove")))["error"] == "blocked"
+            await seat.said(call("demo", "demo:look"))
+        refusal = await ann.refused("room_call", **removing)
+        assert refusal == "This is not allowed here."
+        await bob.call("room_call", **removing)
     names = [each.params["name"] for each in demo.asked]
     assert sorted(names) == ["look", "remove", "remove"]
     lines = [(it["by"], it["about"]) for it in audited(caplog) if it["action"] == "room.blocked"]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from folkmoot.settings import GatewaySpec
-from tests.harness import run
 from tests.interaction.room_client import chat, joined, rest
 from tests.mcp_harness import Meeting, both_eras, meeting
 from tests.transports.mcp.gateway_support import Wire, wired
@@ -83,96 +82,81 @@ async def held(there: Meeting) -> int:
     return waiting.list()[0].id
 
 
-@pytest.mark.requirement("rules.callers")
 @both_eras
-def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
-            register = there.hub.accounts.register
-            tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
-            await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
-            robot = await register("robot", account_type="agent")
-            wires = {name: await wired(there, token) for name, token in tokens.items()}
-            assert await sent(wires["bob"]) == ""
-            assert await sent(wires["eve"]) == "not eve"
-            assert await sent(wires["mallory_2"]) == "not eve"
-            assert await sent(wires["iris"]) == "not interns"
-            assert await sent(await wired(there, robot.token)) == "not agents"
-            contacts = {"name": "msg_contacts"}
-            assert "result" in await wires["bob"].ask("tools/call", contacts)
-            told = await wires["eve"].ask("tools/call", contacts)
-            assert told["error"]["message"] == "not for eve"
-            new = {"name": "msg_register", "arguments": {"handle": "newcomer"}}
-            for token in ("", "sk_of_nobody"):
-                stranger = await wired(there, token)
-                assert (await stranger.ask("tools/call", new))["error"]["message"] == "not nobody"
-            # Whoever is in a group stays in it under another name, as with rights.
-            iris = await there.hub.accounts.authenticate(tokens["iris"])
-            assert iris is not None
-            await there.hub.accounts.change_handle(iris, "ivy")
-            assert await sent(wires["iris"]) == "not interns"
-
-    run(main())
+async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
+    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+        register = there.hub.accounts.register
+        tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
+        await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
+        robot = await register("robot", account_type="agent")
+        wires = {name: await wired(there, token) for name, token in tokens.items()}
+        assert await sent(wires["bob"]) == ""
+        assert await sent(wires["eve"]) == "not eve"
+        assert await sent(wires["mallory_2"]) == "not eve"
+        assert await sent(wires["iris"]) == "not interns"
+        assert await sent(await wired(there, robot.token)) == "not agents"
+        contacts = {"name": "msg_contacts"}
+        assert "result" in await wires["bob"].ask("tools/call", contacts)
+        told = await wires["eve"].ask("tools/call", contacts)
+        assert told["error"]["message"] == "not for eve"
+        new = {"name": "msg_register", "arguments": {"handle": "newcomer"}}
+        for token in ("", "sk_of_nobody"):
+            stranger = await wired(there, token)
+            assert (await stranger.ask("tools/call", new))["error"]["message"] == "not nobody"
+        # Whoever is in a group stays in it under another name, as with rights.
+        iris = await there.hub.accounts.authenticate(tokens["iris"])
+        assert iris is not None
+        await there.hub.accounts.change_handle(iris, "ivy")
+        assert await sent(wires["iris"]) == "not interns"
 
 
-@pytest.mark.requirement("rules.callers")
-def test_rules_name_who_speaks_in_a_room(tmp_path: Path) -> None:
-    async def main() -> None:
-        hub = tmp_path / "hub"
-        async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
-            ann, eve = await there.people("ann", "eve")
-            await ann.call("room_create", name="plaza")
-            for each in (ann, eve):
-                posted = await rest(there.port, each.token, "POST", "/plaza/messages", chat())
-                assert posted.status == (201 if each is ann else 403), posted.text
-            async with joined(there.port, eve.token) as seat:
-                assert (await seat.refused(chat()))["message"] == "eve is quiet"
-
-    run(main())
+async def test_rules_name_who_speaks_in_a_room(tmp_path: Path) -> None:
+    hub = tmp_path / "hub"
+    async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+        ann, eve = await there.people("ann", "eve")
+        await ann.call("room_create", name="plaza")
+        for each in (ann, eve):
+            posted = await rest(there.port, each.token, "POST", "/plaza/messages", chat())
+            assert posted.status == (201 if each is ann else 403), posted.text
+        async with joined(there.port, eve.token) as seat:
+            assert (await seat.refused(chat()))["message"] == "eve is quiet"
 
 
-@pytest.mark.requirement("rules.callers")
 @both_eras
 @pytest.mark.parametrize("change", ["suspended", "renamed", "left"])
-def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
+async def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
     era: str, change: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
-            accounts = there.hub.accounts
-            bob = await accounts.register("bob")
-            made = await accounts.register("harry")
-            harry = await accounts.authenticate(made.token)
-            assert harry is not None
-            wire = await wired(there, made.token)
-            sending = asyncio.ensure_future(sent(wire))
-            number = await held(there)
-            assert there.hub._passing.held.view(number).who == "harry"
-            if change == "suspended":
-                await accounts.suspend(harry, suspended=True)
-            elif change == "renamed":
-                await accounts.change_handle(harry, "harold")
-            else:
-                await accounts.delete(harry)
-            there.hub._passing.held.release(number)
-            await sending
-            reader = await accounts.authenticate(bob.token)
-            assert reader is not None
-            senders = [it.from_handle for it in (await there.hub.mail.inbox(reader)).messages]
-            assert senders == (["harold"] if change == "renamed" else [])
-
-    run(main())
+    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+        accounts = there.hub.accounts
+        bob = await accounts.register("bob")
+        made = await accounts.register("harry")
+        harry = await accounts.authenticate(made.token)
+        assert harry is not None
+        wire = await wired(there, made.token)
+        sending = asyncio.ensure_future(sent(wire))
+        number = await held(there)
+        assert there.hub._passing.held.view(number).who == "harry"
+        if change == "suspended":
+            await accounts.suspend(harry, suspended=True)
+        elif change == "renamed":
+            await accounts.change_handle(harry, "harold")
+        else:
+            await accounts.delete(harry)
+        there.hub._passing.held.release(number)
+        await sending
+        reader = await accounts.authenticate(bob.token)
+        assert reader is not None
+        senders = [it.from_handle for it in (await there.hub.mail.inbox(reader)).messages]
+        assert senders == (["harold"] if change == "renamed" else [])
 
 
-@pytest.mark.requirement("rules.callers", "invite.page-form")
-def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
-    async def main() -> None:
-        hub = tmp_path / "hub"
-        async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
-            ada = (await there.hub.accounts.register("ada")).account
-            code = await there.hub.accounts.create_invite(ada)
-            page = await Browser(there.port).submit(code, "handle=newcomer")
-            assert "not nobody" in page.text
-            assert await there.hub.accounts.count() == 1
-
-    run(main())
+@pytest.mark.requirement("invite.page-form")
+async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
+    hub = tmp_path / "hub"
+    async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+        ada = (await there.hub.accounts.register("ada")).account
+        code = await there.hub.accounts.create_invite(ada)
+        page = await Browser(there.port).submit(code, "handle=newcomer")
+        assert "not nobody" in page.text
+        assert await there.hub.accounts.count() == 1

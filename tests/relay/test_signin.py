@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.harness import KEEP_ALIVE_SECONDS, run
+from tests.harness import KEEP_ALIVE_SECONDS
 from tests.mcp.server.played import until
 from tests.relay.standing import Standing, before
 
@@ -229,72 +229,63 @@ async def called(proxy: Standing, browser: Browser, mode: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str) -> None:
-    async def main() -> None:
-        people, browser = People(), Browser()
-        async with protected(people) as url, before(url) as proxy:
-            assert await called(proxy, browser, mode) == "hush"
-            base = proxy.url.removesuffix("/mcp")
-            assert browser.visited[0].startswith(f"{base}/oauth/0/authorize?")
-            assert people.resources == [url]
-            # Neither code nor token is on the tape, nor is anything of the sign-in.
-            assert {what for _, what in proxy.told()} >= {"tools/call"}
-            # The same again, without the browser.
-            assert await called(proxy, browser, mode) == "hush"
-            assert len(people.resources) == 1
-
-    run(main())
+async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str) -> None:
+    people, browser = People(), Browser()
+    async with protected(people) as url, before(url) as proxy:
+        assert await called(proxy, browser, mode) == "hush"
+        base = proxy.url.removesuffix("/mcp")
+        assert browser.visited[0].startswith(f"{base}/oauth/0/authorize?")
+        assert people.resources == [url]
+        # Neither code nor token is on the tape, nor is anything of the sign-in.
+        assert {what for _, what in proxy.told()} >= {"tools/call"}
+        # The same again, without the browser.
+        assert await called(proxy, browser, mode) == "hush"
+        assert len(people.resources) == 1
 
 
-def test_an_expired_token_is_renewed_through_the_proxy() -> None:
-    async def main() -> None:
-        people, browser = People(), Browser()
-        people.lasting = 1
-        async with protected(people) as url, before(url) as proxy:
-            assert await called(proxy, browser, "legacy") == "hush"
-            first = browser.kept
-            assert first is not None
-            people.tokens[first.access_token].expires_at = 1
-            people.lasting = 3600
-            form = {
-                "grant_type": "refresh_token",
-                "refresh_token": first.refresh_token or "",
-                "client_id": (browser.client.client_id if browser.client else "") or "",
-                "resource": proxy.url,
-            }
-            base = proxy.url.removesuffix("/mcp")
-            answer = await proxy.http.post(f"{base}/oauth/0/token", data=form)
-            assert answer.status_code == 200, answer.text
-            assert answer.headers["cache-control"] == "no-store"
-            token = people.tokens[answer.json()["access_token"]]
-            assert token.resource == url
-
-    run(main())
+async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
+    people, browser = People(), Browser()
+    people.lasting = 1
+    async with protected(people) as url, before(url) as proxy:
+        assert await called(proxy, browser, "legacy") == "hush"
+        first = browser.kept
+        assert first is not None
+        people.tokens[first.access_token].expires_at = 1
+        people.lasting = 3600
+        form = {
+            "grant_type": "refresh_token",
+            "refresh_token": first.refresh_token or "",
+            "client_id": (browser.client.client_id if browser.client else "") or "",
+            "resource": proxy.url,
+        }
+        base = proxy.url.removesuffix("/mcp")
+        answer = await proxy.http.post(f"{base}/oauth/0/token", data=form)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["cache-control"] == "no-store"
+        token = people.tokens[answer.json()["access_token"]]
+        assert token.resource == url
 
 
-def test_metadata_name_the_proxy_and_challenges_lead_to_them() -> None:
-    async def main() -> None:
-        async with protected(People()) as url, before(url) as proxy:
-            base, origin = proxy.url.removesuffix("/mcp"), url.removesuffix("/mcp")
-            refused = await proxy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-            assert refused.status_code == 401
-            metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
-            assert f'resource_metadata="{metadata}"' in refused.headers["www-authenticate"]
-            for place in (metadata, metadata.removesuffix("/mcp")):
-                found = (await proxy.http.get(place)).json()
-                assert found["resource"] == proxy.url
-                assert found["authorization_servers"] == [f"{base}/oauth/0"]
-            known = f"{base}/.well-known/oauth-authorization-server"
-            for place, issuer in ((f"{known}/oauth/0", f"{base}/oauth/0"), (known, base)):
-                found = (await proxy.http.get(place)).json()
-                assert found["issuer"] == issuer
-                assert found["token_endpoint"].startswith(f"{base}/oauth/")
-                # What names no resource goes to the authorization server itself.
-                assert found["registration_endpoint"] == f"{origin}/register"
-            for which in ("1", "x", "-1", "999999", "%31"):
-                assert (await proxy.http.get(f"{known}/oauth/{which}")).status_code == 404
-
-    run(main())
+async def test_metadata_name_the_proxy_and_challenges_lead_to_them() -> None:
+    async with protected(People()) as url, before(url) as proxy:
+        base, origin = proxy.url.removesuffix("/mcp"), url.removesuffix("/mcp")
+        refused = await proxy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert refused.status_code == 401
+        metadata = f"{base}/.well-known/oauth-protected-resource/mcp"
+        assert f'resource_metadata="{metadata}"' in refused.headers["www-authenticate"]
+        for place in (metadata, metadata.removesuffix("/mcp")):
+            found = (await proxy.http.get(place)).json()
+            assert found["resource"] == proxy.url
+            assert found["authorization_servers"] == [f"{base}/oauth/0"]
+        known = f"{base}/.well-known/oauth-authorization-server"
+        for place, issuer in ((f"{known}/oauth/0", f"{base}/oauth/0"), (known, base)):
+            found = (await proxy.http.get(place)).json()
+            assert found["issuer"] == issuer
+            assert found["token_endpoint"].startswith(f"{base}/oauth/")
+            # What names no resource goes to the authorization server itself.
+            assert found["registration_endpoint"] == f"{origin}/register"
+        for which in ("1", "x", "-1", "999999", "%31"):
+            assert (await proxy.http.get(f"{known}/oauth/{which}")).status_code == 404
 
 
 @asynccontextmanager
@@ -325,21 +316,17 @@ async def telling(metadata: Any, server: Any) -> AsyncIterator[str]:
         yield f"{origin}/mcp"
 
 
-def test_an_authorization_server_that_names_itself_in_its_answers_is_left_to_the_client() -> None:
+async def test_an_authorization_server_that_names_itself_is_left_to_the_client() -> None:
     server = {
         "issuer": "ORIGIN",
         "token_endpoint": "ORIGIN/token",
         "authorization_response_iss_parameter_supported": True,
     }
-
-    async def main() -> None:
-        async with telling({}, server) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
-            assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
-            assert found.json()["resource"] == proxy.url
-
-    run(main())
+    async with telling({}, server) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
+        assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
+        assert found.json()["resource"] == proxy.url
 
 
 @pytest.mark.requirement("proxy.sign-in-refused")
@@ -356,63 +343,54 @@ def test_an_authorization_server_that_names_itself_in_its_answers_is_left_to_the
         "",
     ],
 )
-def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource: str) -> None:
+async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(
+    resource: str,
+) -> None:
     server = {
         "issuer": "ORIGIN",
         "authorization_endpoint": "ORIGIN/authorize",
         "token_endpoint": "ORIGIN/token",
     }
-
-    async def main() -> None:
-        async with telling({"resource": resource}, server) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            known = f"{base}/.well-known"
-            asked = {"response_type": "code", "resource": proxy.url}
-            for answer in (
-                await proxy.http.get(f"{known}/oauth-protected-resource/mcp"),
-                await proxy.http.get(f"{known}/oauth-authorization-server"),
-                await proxy.http.get(f"{known}/oauth-authorization-server/oauth/0"),
-                await proxy.http.get(f"{base}/oauth/0/authorize", params=asked),
-                await proxy.http.get(f"{base}/oauth/origin/authorize", params=asked),
-                await proxy.http.post(f"{base}/oauth/0/token", data=asked),
-                await proxy.http.post(f"{base}/oauth/origin/token", data=asked),
-            ):
-                assert answer.status_code == 502, answer.text
-                assert "is not its own address" in answer.text
-
-    run(main())
+    async with telling({"resource": resource}, server) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        known = f"{base}/.well-known"
+        asked = {"response_type": "code", "resource": proxy.url}
+        for answer in (
+            await proxy.http.get(f"{known}/oauth-protected-resource/mcp"),
+            await proxy.http.get(f"{known}/oauth-authorization-server"),
+            await proxy.http.get(f"{known}/oauth-authorization-server/oauth/0"),
+            await proxy.http.get(f"{base}/oauth/0/authorize", params=asked),
+            await proxy.http.get(f"{base}/oauth/origin/authorize", params=asked),
+            await proxy.http.post(f"{base}/oauth/0/token", data=asked),
+            await proxy.http.post(f"{base}/oauth/origin/token", data=asked),
+        ):
+            assert answer.status_code == 502, answer.text
+            assert "is not its own address" in answer.text
 
 
 @pytest.mark.parametrize("resource", ["ORIGIN/mcp", "ORIGIN/mcp/", "ORIGIN", "ORIGIN/"])
-def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str) -> None:
+async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str) -> None:
     server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
-
-    async def main() -> None:
-        async with telling({"resource": resource}, server) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            asked = {"resource": proxy.url}
-            answer = await proxy.http.get(f"{base}/oauth/0/authorize", params=asked)
-            led = parse_qs(urlsplit(answer.headers["location"]).query)
-            assert led["resource"] == [resource.replace("ORIGIN", url.removesuffix("/mcp"))]
-
-    run(main())
+    async with telling({"resource": resource}, server) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        asked = {"resource": proxy.url}
+        answer = await proxy.http.get(f"{base}/oauth/0/authorize", params=asked)
+        led = parse_qs(urlsplit(answer.headers["location"]).query)
+        assert led["resource"] == [resource.replace("ORIGIN", url.removesuffix("/mcp"))]
 
 
-def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing() -> None:
-    async def main() -> None:
-        async with telling(None, None) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            for place in ("oauth-protected-resource", "oauth-authorization-server"):
-                assert (await proxy.http.get(f"{base}/.well-known/{place}")).status_code == 404
-        lies = {"issuer": "https://honest.example", "token_endpoint": "file:///etc/passwd"}
-        async with telling({}, lies) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
-            assert token.status_code == 404
-        odd = {"issuer": "ORIGIN", "token_endpoint": "file:///etc/passwd"}
-        async with telling({}, odd) as url, before(url) as proxy:
-            base = proxy.url.removesuffix("/mcp")
-            token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
-            assert token.status_code == 502
-
-    run(main())
+async def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing() -> None:
+    async with telling(None, None) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        for place in ("oauth-protected-resource", "oauth-authorization-server"):
+            assert (await proxy.http.get(f"{base}/.well-known/{place}")).status_code == 404
+    lies = {"issuer": "https://honest.example", "token_endpoint": "file:///etc/passwd"}
+    async with telling({}, lies) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
+        assert token.status_code == 404
+    odd = {"issuer": "ORIGIN", "token_endpoint": "file:///etc/passwd"}
+    async with telling({}, odd) as url, before(url) as proxy:
+        base = proxy.url.removesuffix("/mcp")
+        token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
+        assert token.status_code == 502

@@ -10,7 +10,6 @@ import pytest
 from folkmoot.core.message import Request, Response
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.proxy.tape import Tape, read_tape
-from tests.harness import run
 from tests.mcp_harness import INITIALIZE, Meeting, both_eras, meeting, modern, rpc
 from tests.proxy.tape.test_recorder_faults import full_at
 
@@ -38,26 +37,22 @@ def tape_in(folder: Path) -> Tape:
 
 @pytest.mark.requirement("proxy.record", "proxy.record-no-secrets", "proxy.session-travels")
 @both_eras
-def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
+async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
     era: str, tmp_path: Path
 ) -> None:
     tapes = tmp_path / "tapes"
-
-    async def main() -> list[str]:
-        async with meeting(tmp_path / "hub", era, record={"folder": str(tapes)}) as there:
-            stranger = await there.stranger()
-            made = await stranger.call("msg_register", handle="cleo")
-            alice, bob = await there.people("alice", "bob")
-            sent = await alice.call("msg_send", to="bob", body=SECRETS[0])
-            inbox = await bob.call("msg_inbox")
-            assert SECRETS[0] in str(inbox)
-            await bob.call("msg_reply", message_id=sent["message_id"], body=SECRETS[1])
-            thread = {"thread_id": sent["thread_id"]} if "thread_id" in sent else {}
-            if thread:
-                await alice.call("msg_thread", **thread)
-            return [made["token"], made["recovery_code"], alice.token, bob.token]
-
-    opened = run(main())
+    async with meeting(tmp_path / "hub", era, record={"folder": str(tapes)}) as there:
+        stranger = await there.stranger()
+        made = await stranger.call("msg_register", handle="cleo")
+        alice, bob = await there.people("alice", "bob")
+        sent = await alice.call("msg_send", to="bob", body=SECRETS[0])
+        inbox = await bob.call("msg_inbox")
+        assert SECRETS[0] in str(inbox)
+        await bob.call("msg_reply", message_id=sent["message_id"], body=SECRETS[1])
+        thread = {"thread_id": sent["thread_id"]} if "thread_id" in sent else {}
+        if thread:
+            await alice.call("msg_thread", **thread)
+        opened = [made["token"], made["recovery_code"], alice.token, bob.token]
     tape = tape_in(tapes)
     written = next(iter(tapes.glob("*.jsonl"))).read_bytes()
     for secret in (*SECRETS, *opened):
@@ -103,53 +98,41 @@ async def refusals(there: Meeting, spelling: str, token: str) -> list[Any]:
 
 @pytest.mark.parametrize("spelling", ["msg_send", "msg/send"])
 @both_eras
-def test_a_rule_about_a_tool_holds_for_every_spelling_and_on_every_way(
+async def test_a_rule_about_a_tool_holds_for_every_spelling_and_on_every_way(
     era: str, spelling: str, tmp_path: Path
 ) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
-
-    async def main() -> None:
-        async with meeting(tmp_path / "hub", era, interceptors={"rules": str(rules)}) as there:
-            alice, bob = await there.people("alice", "bob")
-            for answer in await refusals(there, spelling, alice.token):
-                assert answer["error"]["message"] == "Sending is not allowed here."
-            assert (await bob.call("msg_inbox"))["messages"] == []
-            assert (await alice.call("msg_whoami")) == {"handle": "nobody"}
-
-    run(main())
+    async with meeting(tmp_path / "hub", era, interceptors={"rules": str(rules)}) as there:
+        alice, bob = await there.people("alice", "bob")
+        for answer in await refusals(there, spelling, alice.token):
+            assert answer["error"]["message"] == "Sending is not allowed here."
+        assert (await bob.call("msg_inbox"))["messages"] == []
+        assert (await alice.call("msg_whoami")) == {"handle": "nobody"}
 
 
-def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(
+async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(
     tmp_path: Path,
 ) -> None:
     tapes = tmp_path / "tapes"
-
-    async def main() -> None:
-        record = {"folder": str(tapes)}
-        async with meeting(tmp_path / "hub", "stateless", record=record) as there:
-            message, headers = modern("tools/list")
-            assert (await there.post(message, headers=headers)).status == 200
-            size = next(iter(tapes.glob("*.jsonl"))).stat().st_size
-            with full_at(size + 10):
-                got = await there.post(message, headers=headers)
-            assert got.status == 503
-            assert "tape" in got.text
-            # Room that comes later does not undo that messages are missing.
-            assert (await there.post(message, headers=headers)).status == 503
-
-    run(main())
+    record = {"folder": str(tapes)}
+    async with meeting(tmp_path / "hub", "stateless", record=record) as there:
+        message, headers = modern("tools/list")
+        assert (await there.post(message, headers=headers)).status == 200
+        size = next(iter(tapes.glob("*.jsonl"))).stat().st_size
+        with full_at(size + 10):
+            got = await there.post(message, headers=headers)
+        assert got.status == 503
+        assert "tape" in got.text
+        # Room that comes later does not undo that messages are missing.
+        assert (await there.post(message, headers=headers)).status == 503
     assert len(tape_in(tapes).entries) == 2
 
 
-def test_a_hub_may_go_on_without_its_tape(tmp_path: Path) -> None:
+async def test_a_hub_may_go_on_without_its_tape(tmp_path: Path) -> None:
     tapes = tmp_path / "tapes"
-
-    async def main() -> None:
-        record = {"folder": str(tapes), "best_effort": True}
-        async with meeting(tmp_path / "hub", "stateless", record=record) as there:
-            message, headers = modern("tools/list")
-            with full_at(0):
-                assert (await there.post(message, headers=headers)).status == 200
-
-    run(main())
+    record = {"folder": str(tapes), "best_effort": True}
+    async with meeting(tmp_path / "hub", "stateless", record=record) as there:
+        message, headers = modern("tools/list")
+        with full_at(0):
+            assert (await there.post(message, headers=headers)).status == 200

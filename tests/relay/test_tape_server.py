@@ -64,16 +64,13 @@ async def every_chance() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_live_client_gets_the_recorded_answer_under_its_own_id() -> None:
-    async def main() -> None:
-        async with talking(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))) as server:
-            await say(server, calls("mine", "a"))
-            assert await heard(server) == [members(message(answers("mine", text("hi"))))]
-
-    run(main())
+async def test_a_live_client_gets_the_recorded_answer_under_its_own_id() -> None:
+    async with talking(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))) as server:
+        await say(server, calls("mine", "a"))
+        assert await heard(server) == [members(message(answers("mine", text("hi"))))]
 
 
-def test_what_came_between_comes_again_with_the_live_progress_token() -> None:
+async def test_what_came_between_comes_again_with_the_live_progress_token() -> None:
     recorded = (
         calls(1, "slow", _meta={"progressToken": "old"}),
         tells("notifications/progress", {"progressToken": "old", "progress": 1}),
@@ -81,24 +78,20 @@ def test_what_came_between_comes_again_with_the_live_progress_token() -> None:
         answers(1, {}),
         tells("notifications/tools/list_changed"),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, calls(5, "slow", _meta={"progressToken": 77}))
-            progress, log, answer, changed = await heard(server, 4)
-            assert progress["params"] == {"progressToken": 77, "progress": 1}
-            assert log["params"] == {"data": "hm"}
-            assert answer["id"] == 5
-            assert changed["method"] == "notifications/tools/list_changed"
-            # Who has no token wants no progress.
-            await say(server, calls(6, "slow"))
-            assert "method" in (await heard(server))[0]
-            assert (await heard(server))[0]["id"] == 6
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, calls(5, "slow", _meta={"progressToken": 77}))
+        progress, log, answer, changed = await heard(server, 4)
+        assert progress["params"] == {"progressToken": 77, "progress": 1}
+        assert log["params"] == {"data": "hm"}
+        assert answer["id"] == 5
+        assert changed["method"] == "notifications/tools/list_changed"
+        # Who has no token wants no progress.
+        await say(server, calls(6, "slow"))
+        assert "method" in (await heard(server))[0]
+        assert (await heard(server))[0]["id"] == 6
 
 
-def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> None:
+async def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> None:
     recorded = (
         calls(1, "a"),
         asks(1, "sampling/createMessage", {"q": 1}, side="server"),
@@ -107,124 +100,99 @@ def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> None:
         answers(2, {"text": "recorded"}, side="client"),
         answers(1, text("done")),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, calls(1, "a"), asks(2, "ping"))
-            first, second = await heard(server, 2)
-            asked, pong = (first, second) if "method" in first else (second, first)
-            assert asked["params"] == {"q": 1}
-            assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
-            assert not server.waiting
-            await say(server, answers(asked["id"], {"text": "live"}, side="client"))
-            (again,) = await heard(server)
-            assert again["params"] == {"q": 2}
-            assert again["id"] != asked["id"]
-            await say(server, answers(again["id"], {"text": "live"}, side="client"))
-            assert (await heard(server))[0]["result"] == text("done")
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, calls(1, "a"), asks(2, "ping"))
+        first, second = await heard(server, 2)
+        asked, pong = (first, second) if "method" in first else (second, first)
+        assert asked["params"] == {"q": 1}
+        assert pong == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        assert not server.waiting
+        await say(server, answers(asked["id"], {"text": "live"}, side="client"))
+        (again,) = await heard(server)
+        assert again["params"] == {"q": 2}
+        assert again["id"] != asked["id"]
+        await say(server, answers(again["id"], {"text": "live"}, side="client"))
+        assert (await heard(server))[0]["result"] == text("done")
 
 
-def test_what_a_notification_led_to_comes_after_it() -> None:
+async def test_what_a_notification_led_to_comes_after_it() -> None:
     recorded = (
         *HANDSHAKE,
         asks("r", "roots/list", side="server"),
         answers("r", {"roots": []}, side="client"),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, asks(0, "initialize", HELLO))
-            assert (await heard(server))[0]["result"] == WELCOME
-            assert not server.waiting
-            await say(server, tells("notifications/initialized", side="client"))
-            assert (await heard(server))[0]["method"] == "roots/list"
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, asks(0, "initialize", HELLO))
+        assert (await heard(server))[0]["result"] == WELCOME
+        assert not server.waiting
+        await say(server, tells("notifications/initialized", side="client"))
+        assert (await heard(server))[0]["method"] == "roots/list"
 
 
-def test_the_recorded_version_is_answered_whatever_is_asked_for() -> None:
-    async def main() -> None:
-        async with talking(*HANDSHAKE, mode=Mode.EXACT) as server:
-            await say(server, asks(0, "initialize", {**HELLO, "protocolVersion": "2024-11-05"}))
-            assert (await heard(server))[0]["result"]["protocolVersion"] == "2025-11-25"
-
-    run(main())
+async def test_the_recorded_version_is_answered_whatever_is_asked_for() -> None:
+    async with talking(*HANDSHAKE, mode=Mode.EXACT) as server:
+        await say(server, asks(0, "initialize", {**HELLO, "protocolVersion": "2024-11-05"}))
+        assert (await heard(server))[0]["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_what_is_not_on_the_tape_is_refused_and_remembered() -> None:
-    async def main() -> None:
-        told: list[str] = []
-        replay = Replay(
-            tape(*HANDSHAKE, calls(1, "a"), answers(1, {})),
-            SystemClock(),
-            on_miss=lambda error: told.append(error.message),
-        )
-        async with replay.connect() as server:
-            await say(server, calls(1, "b"), tells("notifications/unheard", side="client"))
-            (answer,) = await heard(server)
-        assert answer["error"]["data"]["code"] == "not_on_tape"
-        assert answer["error"]["message"] == told[0] == replay.misses[0].message
-        assert [call.seq for call in replay.unasked()] == [1, 4]
-
-    run(main())
+async def test_what_is_not_on_the_tape_is_refused_and_remembered() -> None:
+    told: list[str] = []
+    replay = Replay(
+        tape(*HANDSHAKE, calls(1, "a"), answers(1, {})),
+        SystemClock(),
+        on_miss=lambda error: told.append(error.message),
+    )
+    async with replay.connect() as server:
+        await say(server, calls(1, "b"), tells("notifications/unheard", side="client"))
+        (answer,) = await heard(server)
+    assert answer["error"]["data"]["code"] == "not_on_tape"
+    assert answer["error"]["message"] == told[0] == replay.misses[0].message
+    assert [call.seq for call in replay.unasked()] == [1, 4]
 
 
-def test_a_tape_that_ends_before_an_answer_says_so() -> None:
-    async def main() -> None:
-        async with talking(calls(1, "a")) as server:
-            await say(server, calls(1, "a"))
-            (answer,) = await heard(server)
-            said = "The tape ends before tools/call a is answered."
-            assert answer["error"]["message"] == said
-
-    run(main())
+async def test_a_tape_that_ends_before_an_answer_says_so() -> None:
+    async with talking(calls(1, "a")) as server:
+        await say(server, calls(1, "a"))
+        (answer,) = await heard(server)
+        said = "The tape ends before tools/call a is answered."
+        assert answer["error"]["message"] == said
 
 
-def test_a_client_that_takes_its_request_back_hears_no_more_of_it() -> None:
+async def test_a_client_that_takes_its_request_back_hears_no_more_of_it() -> None:
     recorded = (
         calls(1, "a"),
         asks(1, "roots/list", side="server"),
         answers(1, {}, side="client"),
         answers(1, {}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, calls(1, "a"))
-            (asked,) = await heard(server)
-            await say(
-                server,
-                tells("notifications/cancelled", {"requestId": 1}, side="client"),
-                answers(asked["id"], {}, side="client"),
-                asks(2, "ping"),
-            )
-            assert (await heard(server))[0]["id"] == 2
-            await every_chance()
-            assert not server.waiting
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, calls(1, "a"))
+        (asked,) = await heard(server)
+        await say(
+            server,
+            tells("notifications/cancelled", {"requestId": 1}, side="client"),
+            answers(asked["id"], {}, side="client"),
+            asks(2, "ping"),
+        )
+        assert (await heard(server))[0]["id"] == 2
+        await every_chance()
+        assert not server.waiting
 
 
-def test_the_original_pauses_are_kept_at_their_scale() -> None:
+async def test_the_original_pauses_are_kept_at_their_scale() -> None:
     recorded = (
         calls(1, "a", _meta={"progressToken": 1}),
         tells("notifications/progress", {"progressToken": 1, "progress": 1}),
         answers(1, {}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded, timing=0.05) as server:
-            began = asyncio.get_running_loop().time()
-            await say(server, calls(1, "a", _meta={"progressToken": 1}))
-            await heard(server, 2)
-            assert asyncio.get_running_loop().time() - began >= 0.099
-
-    run(main())
+    async with talking(*recorded, timing=0.05) as server:
+        began = asyncio.get_running_loop().time()
+        await say(server, calls(1, "a", _meta={"progressToken": 1}))
+        await heard(server, 2)
+        assert asyncio.get_running_loop().time() - began >= 0.099
 
 
-def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
+async def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
     recorded = (
         *HANDSHAKE,
         calls(1, "n"),
@@ -232,113 +200,84 @@ def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
         calls(2, "n"),
         answers(2, text("2")),
     )
-
-    async def main() -> None:
-        replay = Replay(tape(*recorded), SystemClock(), once=True)
-        for _ in range(2):
-            async with replay.connect() as server:
-                await say(server, calls(1, "n"))
-                assert (await heard(server))[0]["result"] == text("1")
-
-    run(main())
+    replay = Replay(tape(*recorded), SystemClock(), once=True)
+    for _ in range(2):
+        async with replay.connect() as server:
+            await say(server, calls(1, "n"))
+            assert (await heard(server))[0]["result"] == text("1")
 
 
-def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several() -> None:
+async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several() -> None:
     recorded = [
         line for n in ("1", "2") for line in (*HANDSHAKE, calls(1, "n"), answers(1, text(n)))
     ]
-
-    async def main() -> None:
-        replay = Replay(tape(*recorded), SystemClock())
-        for number in ("1", "2", "2"):
-            async with replay.connect() as server:
-                await say(server, calls(1, "n"))
-                assert (await heard(server))[0]["result"] == text(number)
-
-    run(main())
-
-
-def test_a_client_of_the_other_era_is_refused_as_a_live_server_would() -> None:
-    meta = {VERSION: "2026-07-28"}
-
-    async def main() -> None:
-        replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, {})), SystemClock())
+    replay = Replay(tape(*recorded), SystemClock())
+    for number in ("1", "2", "2"):
         async with replay.connect() as server:
-            await say(
-                server, asks(1, "server/discover", {"_meta": meta}), calls(2, "a", _meta=meta)
-            )
-            for answer in await heard(server, 2):
-                assert answer["error"]["code"] == -32022
-                assert answer["error"]["data"]["supported"] == ["2025-11-25"]
-        assert replay.misses == []
-        modern = Replay(tape(asks(1, "tools/list", {"_meta": meta}), answers(1, {})), SystemClock())
-        async with modern.connect() as server:
-            await say(server, asks(1, "initialize", HELLO))
-            assert (await heard(server))[0]["error"]["data"]["supported"] == ["2026-07-28"]
-        assert modern.misses == []
-
-    run(main())
+            await say(server, calls(1, "n"))
+            assert (await heard(server))[0]["result"] == text(number)
 
 
-def test_a_recorded_refusal_of_the_other_era_is_given_again() -> None:
+async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would() -> None:
+    meta = {VERSION: "2026-07-28"}
+    replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, {})), SystemClock())
+    async with replay.connect() as server:
+        await say(server, asks(1, "server/discover", {"_meta": meta}), calls(2, "a", _meta=meta))
+        for answer in await heard(server, 2):
+            assert answer["error"]["code"] == -32022
+            assert answer["error"]["data"]["supported"] == ["2025-11-25"]
+    assert replay.misses == []
+    modern = Replay(tape(asks(1, "tools/list", {"_meta": meta}), answers(1, {})), SystemClock())
+    async with modern.connect() as server:
+        await say(server, asks(1, "initialize", HELLO))
+        assert (await heard(server))[0]["error"]["data"]["supported"] == ["2026-07-28"]
+    assert modern.misses == []
+
+
+async def test_a_recorded_refusal_of_the_other_era_is_given_again() -> None:
     probe = asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}})
-
-    async def main() -> None:
-        async with talking(probe, fails("d", -32601, "what?"), *HANDSHAKE) as server:
-            await say(server, probe)
-            assert (await heard(server))[0]["error"] == {"code": -32601, "message": "what?"}
-
-    run(main())
+    async with talking(probe, fails("d", -32601, "what?"), *HANDSHAKE) as server:
+        await say(server, probe)
+        assert (await heard(server))[0]["error"] == {"code": -32601, "message": "what?"}
 
 
-def test_a_subscription_carries_the_id_of_the_live_request() -> None:
+async def test_a_subscription_carries_the_id_of_the_live_request() -> None:
     meta = {VERSION: "2026-07-28"}
     recorded = (
         asks("old", "subscriptions/listen", {"_meta": meta}),
         tells("notifications/subscriptions/acknowledged", {"_meta": {SUBSCRIPTION: "old"}}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, asks("new", "subscriptions/listen", {"_meta": meta}), asks(2, "ping"))
-            first, second = await heard(server, 2)
-            told = first if "method" in first else second
-            assert told["params"]["_meta"] == {SUBSCRIPTION: "new"}
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, asks("new", "subscriptions/listen", {"_meta": meta}), asks(2, "ping"))
+        first, second = await heard(server, 2)
+        told = first if "method" in first else second
+        assert told["params"]["_meta"] == {SUBSCRIPTION: "new"}
 
 
-def test_more_requests_than_can_be_answered_at_once_are_refused() -> None:
+async def test_more_requests_than_can_be_answered_at_once_are_refused() -> None:
     recorded = (
         calls(1, "a"),
         asks(1, "roots/list", side="server"),
         answers(1, {}, side="client"),
         answers(1, {}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, *(calls(n, "a") for n in range(MOST_PLAYING)))
-            for asked in await heard(server, MOST_PLAYING):
-                assert asked["method"] == "roots/list"
-            await say(server, calls(MOST_PLAYING, "a"))
-            (refused,) = await heard(server)
-            assert refused["error"]["data"]["code"] == "too_many_in_flight"
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, *(calls(n, "a") for n in range(MOST_PLAYING)))
+        for asked in await heard(server, MOST_PLAYING):
+            assert asked["method"] == "roots/list"
+        await say(server, calls(MOST_PLAYING, "a"))
+        (refused,) = await heard(server)
+        assert refused["error"]["data"]["code"] == "too_many_in_flight"
 
 
-def test_after_the_end_nothing_is_said() -> None:
-    async def main() -> None:
-        async with talking(*HANDSHAKE) as server:
-            await say(server, asks(0, "initialize", HELLO))
-            await server.close()
-            with pytest.raises(e.TransportClosed):
-                await say(server, asks(1, "ping"))
-            with pytest.raises(e.TransportClosed):
-                await heard(server, 2)
-
-    run(main())
+async def test_after_the_end_nothing_is_said() -> None:
+    async with talking(*HANDSHAKE) as server:
+        await say(server, asks(0, "initialize", HELLO))
+        await server.close()
+        with pytest.raises(e.TransportClosed):
+            await say(server, asks(1, "ping"))
+        with pytest.raises(e.TransportClosed):
+            await heard(server, 2)
 
 
 def test_what_goes_wrong_while_a_tape_is_served_is_raised_as_it_is() -> None:
@@ -350,19 +289,16 @@ def test_what_goes_wrong_while_a_tape_is_served_is_raised_as_it_is() -> None:
         run(main())
 
 
-def test_a_tape_that_nobody_reads_stands_still() -> None:
-    async def main() -> None:
-        logs = [tells("notifications/message", {"data": n}) for n in range(3000)]
-        replay = Replay(tape(calls(1, "a"), *logs), SystemClock())
-        async with replay.connect() as server:
-            await say(server, calls(1, "a"))
-            await every_chance()
-            assert replay.misses == []
-            said = await heard(server, 3001)
-            assert [each["params"]["data"] for each in said[:-1]] == list(range(3000))
-        assert len(replay.misses) == 1
-
-    run(main())
+async def test_a_tape_that_nobody_reads_stands_still() -> None:
+    logs = [tells("notifications/message", {"data": n}) for n in range(3000)]
+    replay = Replay(tape(calls(1, "a"), *logs), SystemClock())
+    async with replay.connect() as server:
+        await say(server, calls(1, "a"))
+        await every_chance()
+        assert replay.misses == []
+        said = await heard(server, 3001)
+        assert [each["params"]["data"] for each in said[:-1]] == list(range(3000))
+    assert len(replay.misses) == 1
 
 
 def discovers(id_: int) -> Said:
@@ -381,27 +317,23 @@ CHANGES = {
 
 @pytest.mark.requirement("proxy.replay-changed-era")
 @pytest.mark.parametrize("how", CHANGES)
-def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str) -> None:
+async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str) -> None:
     recorded = tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi")))
-
-    async def main() -> None:
-        replay = Replay(recorded, SystemClock())
-        async with replay.connect() as server:
-            await say(server, discovers(7))
-            (refused,) = await heard(server)
-            assert refused["error"]["code"] == -32022
-            assert refused["error"]["data"]["supported"] == ["2025-11-25"]
-            await say(server, asks(8, "initialize", HELLO))
-            assert (await heard(server))[0]["result"] == WELCOME
-            await say(server, calls(9, "a"))
-            assert (await heard(server))[0]["result"] == text("hi")
-        assert (replay.misses, replay.unasked()) == ([], [])
-
-    run(main())
+    replay = Replay(recorded, SystemClock())
+    async with replay.connect() as server:
+        await say(server, discovers(7))
+        (refused,) = await heard(server)
+        assert refused["error"]["code"] == -32022
+        assert refused["error"]["data"]["supported"] == ["2025-11-25"]
+        await say(server, asks(8, "initialize", HELLO))
+        assert (await heard(server))[0]["result"] == WELCOME
+        await say(server, calls(9, "a"))
+        assert (await heard(server))[0]["result"] == text("hi")
+    assert (replay.misses, replay.unasked()) == ([], [])
 
 
 @pytest.mark.requirement("proxy.replay-changed-era")
-def test_a_discovery_that_was_open_while_another_client_shook_hands_is_answered() -> None:
+async def test_a_discovery_that_was_open_while_another_client_shook_hands_is_answered() -> None:
     meta = {VERSION: "2026-07-28"}
     recorded = (
         discovers(1),
@@ -411,17 +343,13 @@ def test_a_discovery_that_was_open_while_another_client_shook_hands_is_answered(
         calls(2, "a", _meta=meta),
         answers(2, {**text("hi"), "resultType": "complete"}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, discovers(7))
-            assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, discovers(7))
+        assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
 
 
 @pytest.mark.requirement("proxy.replay-changed-era")
-def test_a_handshake_that_is_refused_after_a_late_discovery_leads_to_the_stateless_era() -> None:
+async def test_a_handshake_refused_after_a_late_discovery_leads_to_the_stateless_era() -> None:
     meta = {VERSION: "2026-07-28"}
     recorded = (
         discovers(1),
@@ -433,67 +361,52 @@ def test_a_handshake_that_is_refused_after_a_late_discovery_leads_to_the_statele
         calls(4, "a", _meta=meta),
         answers(4, {**text("hi"), "resultType": "complete"}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, discovers(7))
-            assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, discovers(7))
+        assert (await heard(server))[0]["result"]["supportedVersions"] == ["2026-07-28"]
 
 
 @pytest.mark.requirement("proxy.replay-both-eras")
-def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it() -> None:
-    async def main() -> None:
-        replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))), SystemClock())
-        assert replay.script.discoverable
-        proxy = Proxy(
-            Upstream(replay.connect),
-            Steps(Chain(), None, SystemClock()),
-            ProxyOptions(discoverable=replay.script.discoverable),
-        )
-        async with proxy.listening("127.0.0.1", 0) as url, httpx2.AsyncClient() as http:
-            for method, params in (("server/discover", {}), ("tools/call", {"name": "a"})):
-                body, headers = modern(method, **params)
-                answer = await http.post(f"{url}/mcp", json=body, headers=BOTH | headers)
-                assert answer.status_code == 200, answer.text
-                assert answer.json()["result"]["resultType"] == "complete"
-
-    run(main())
+async def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it() -> None:
+    replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))), SystemClock())
+    assert replay.script.discoverable
+    proxy = Proxy(
+        Upstream(replay.connect),
+        Steps(Chain(), None, SystemClock()),
+        ProxyOptions(discoverable=replay.script.discoverable),
+    )
+    async with proxy.listening("127.0.0.1", 0) as url, httpx2.AsyncClient() as http:
+        for method, params in (("server/discover", {}), ("tools/call", {"name": "a"})):
+            body, headers = modern(method, **params)
+            answer = await http.post(f"{url}/mcp", json=body, headers=BOTH | headers)
+            assert answer.status_code == 200, answer.text
+            assert answer.json()["result"]["resultType"] == "complete"
 
 
 @pytest.mark.requirement("proxy.replay-both-eras")
-def test_a_stateless_tape_on_which_nobody_discovered_the_server_can_be_discovered() -> None:
+async def test_a_stateless_tape_on_which_nobody_discovered_the_server_can_be_discovered() -> None:
     recorded = (
         asks(1, "tools/list", {"_meta": {VERSION: "2026-07-28"}}),
         answers(1, {"resultType": "complete", "tools": []}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, asks(7, "server/discover", {"_meta": {VERSION: "2026-07-28"}}))
-            (answer,) = await heard(server)
-            assert answer["result"]["supportedVersions"] == ["2026-07-28"]
-            assert answer["result"]["capabilities"] == {"tools": {}}
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, asks(7, "server/discover", {"_meta": {VERSION: "2026-07-28"}}))
+        (answer,) = await heard(server)
+        assert answer["result"]["supportedVersions"] == ["2026-07-28"]
+        assert answer["result"]["capabilities"] == {"tools": {}}
 
 
-def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it() -> None:
+async def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it() -> None:
     recorded = (
         calls(1, "slow", _meta={"progressToken": "old"}),
         tells("notifications/progress", {"progressToken": "old", "progress": 1}),
         tells("notifications/progress", {"progressToken": "old", "progress": 2}),
         answers(1, {}),
     )
-
-    async def main() -> None:
-        async with talking(*recorded) as server:
-            await say(server, calls(5, "slow", _meta={"progressToken": 77}))
-            assert [each["params"]["progress"] for each in await heard(server, 2)] == [1, 2]
-            # Whoever is woken by what is told has seen to it before the answer is there.
-            await every_chance()
-            assert not server.waiting
-            assert (await heard(server))[0]["id"] == 5
-
-    run(main())
+    async with talking(*recorded) as server:
+        await say(server, calls(5, "slow", _meta={"progressToken": 77}))
+        assert [each["params"]["progress"] for each in await heard(server, 2)] == [1, 2]
+        # Whoever is woken by what is told has seen to it before the answer is there.
+        await every_chance()
+        assert not server.waiting
+        assert (await heard(server))[0]["id"] == 5

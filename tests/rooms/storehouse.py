@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from folkmoot.rooms.machine import Append, Role
 from folkmoot.rooms.model import Membership, MemberState, RoomPolicy, RoomRecord
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
-from tests.mail.support import KEY, NOON, SECONDS, StillClock
+from tests.mail.support import KEY, NOON, StillClock
 from tests.stores import open_store
 
 T = TypeVar("T")
@@ -106,11 +105,3 @@ async def opened(folder: Path) -> AsyncIterator[Storehouse]:
         yield Storehouse(store, Accounts(store, StillClock(), vault, policy="open"))
     finally:
         await store.close()
-
-
-def in_storehouse(folder: Path, body: Callable[[Storehouse], Awaitable[None]]) -> None:
-    async def run() -> None:
-        async with asyncio.timeout(SECONDS), opened(folder) as house:
-            await body(house)
-
-    asyncio.run(run())

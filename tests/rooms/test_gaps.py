@@ -15,7 +15,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.rooms import Visitor, read_spec
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
-from tests.rooms.test_nodes import WAIT_SECONDS, Member, hub, in_loop
+from tests.rooms.test_nodes import WAIT_SECONDS, Member, hub
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
@@ -64,7 +64,6 @@ async def hears(ear: Ear, *texts: str) -> None:
     assert ear.is_open
 
 
-@in_loop
 async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(tmp_path: Path) -> None:
     async with lost_words(tmp_path) as (one, _, ann, ear, losing):
         losing.loses = False
@@ -72,7 +71,6 @@ async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(tmp_pat
         await hears(ear, "lost on the way", "and later")
 
 
-@in_loop
 async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
     tmp_path: Path,
 ) -> None:
@@ -93,7 +91,6 @@ async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
         await hears(ear, "lost on the way", "and later")
 
 
-@in_loop
 async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(tmp_path: Path) -> None:
     async with lost_words(tmp_path) as (one, _, _ann, ear, losing):
         live = next(iter(one.rooms._live))

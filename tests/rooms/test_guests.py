@@ -12,7 +12,7 @@ from folkmoot.rooms import invitations, queries, queries_guests, queries_members
 from folkmoot.rooms.invitations import GuestSecret
 from folkmoot.rooms.model import Guest, RoomId
 from tests.mail.support import NOON
-from tests.rooms.storehouse import Storehouse, in_storehouse
+from tests.rooms.storehouse import Storehouse, opened
 from tests.stores import ON_POSTGRES, is_in_tables
 
 DAY = 86_400
@@ -50,13 +50,13 @@ async def refused(attempt: Any, error: type[e.FolkmootError], words: str | None 
 async def is_stored(house: Storehouse, folder: Path, text: str) -> bool:
     if ON_POSTGRES:
         return await is_in_tables(house.store, text)
-    files = list(folder.iterdir())  # noqa: ASYNC240 - a test may wait for its disk
+    files = list(folder.iterdir())
     return any(text.encode() in file.read_bytes() for file in files)
 
 
 @pytest.mark.requirement("room.guest-once")
-def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room, other = [await house.room(name) for name in ("one", "two")]
         invited, invitation = await invite(house, room.id)
         await refused(exchange(house, other.id, invitation.text), e.InvitationInvalid)
@@ -66,11 +66,9 @@ def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: 
         await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid, "used before")
         assert await authenticate(house, credential.text) == guest
 
-    in_storehouse(tmp_path, body)
 
-
-def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, invitation = await invite(house, room.id)
         outcomes = await asyncio.gather(
@@ -81,11 +79,11 @@ def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: P
         assert (len(won), len(lost)) == (1, 19)
         assert await authenticate(house, won[0][1].text) == won[0][0]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, invitation = await invite(house, room.id)
         _, credential = await exchange(house, room.id, invitation.text)
@@ -100,21 +98,17 @@ def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(tmp_path
             assert not await is_stored(house, tmp_path, secret.text[3:])
         assert await is_stored(house, tmp_path, waiting.hash)
 
-    in_storehouse(tmp_path, body)
-
 
 @pytest.mark.parametrize("shown", ["", "gi_short", "gk_" + "0" * 64, "gi_" + "0" * 64])
-def test_what_is_no_invitation_opens_nothing(tmp_path: Path, shown: str) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_what_is_no_invitation_opens_nothing(tmp_path: Path, shown: str) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         await invite(house, room.id)
         await refused(exchange(house, room.id, shown), e.InvitationInvalid)
 
-    in_storehouse(tmp_path, body)
 
-
-def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, late = await invite(house, room.id, "lee")
         _, early = await invite(house, room.id, "kim")
@@ -126,11 +120,9 @@ def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
         assert await house.write(queries_guests.remove_expired, end + 999 * DAY, 10) == 0
         assert await authenticate(house, credential.text) == guest
 
-    in_storehouse(tmp_path, body)
 
-
-def test_what_has_expired_is_removed_a_few_at_a_time(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_what_has_expired_is_removed_a_few_at_a_time(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         for name in ("kim", "lee", "ben"):
             await invite(house, room.id, name)
@@ -141,11 +133,9 @@ def test_what_has_expired_is_removed_a_few_at_a_time(tmp_path: Path) -> None:
             0,
         ]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, invitation = await invite(house, room.id)
         guest, credential = await exchange(house, room.id, invitation.text)
@@ -157,28 +147,22 @@ def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
         _, credential = await exchange(house, room.id, invitation.text)
         assert await authenticate(house, credential.text) == again
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_guest_who_was_invited_can_be_forgotten_before_coming(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_guest_who_was_invited_can_be_forgotten_before_coming(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         guest, invitation = await invite(house, room.id)
         assert await house.write(queries_guests.remove, guest.id)
         await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid)
 
-    in_storehouse(tmp_path, body)
 
-
-def test_guests_go_with_their_room(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_guests_go_with_their_room(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, invitation = await invite(house, room.id)
         _, credential = await exchange(house, room.id, invitation.text)
         await house.write(queries.delete_room, room.id)
         assert await authenticate(house, credential.text) is None
-
-    in_storehouse(tmp_path, body)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +186,10 @@ def test_guests_go_with_their_room(tmp_path: Path) -> None:
         ("be-n", "another guest"),
     ],
 )
-def test_a_guest_has_a_name_that_is_nobody_elses(tmp_path: Path, name: str, words: str) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_guest_has_a_name_that_is_nobody_elses(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    async with opened(tmp_path) as house:
         alice, bob, carol = await house.people("alice", "old_bob", "carol")
         await house.accounts.change_handle(bob, "bob")
         await house.accounts.delete(carol)
@@ -214,34 +200,28 @@ def test_a_guest_has_a_name_that_is_nobody_elses(tmp_path: Path, name: str, word
         await refused(invite(house, room.id, name), e.NameRefused, words)
         await invite(house, room.id, "anna")
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         (carol,) = await house.people("carol")
         await house.accounts.delete(carol)
         room = await house.room()
         await refused(invite(house, room.id, "carol"), e.NameRefused)
         await invite(house, room.id, "carol", now=NOON + 30 * DAY)
 
-    in_storehouse(tmp_path, body)
 
-
-def test_two_rooms_may_have_guests_of_one_name(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_two_rooms_may_have_guests_of_one_name(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         rooms = [await house.room(name) for name in ("one", "two")]
         for room in rooms:
             guest, invitation = await invite(house, room.id)
             assert (await exchange(house, room.id, invitation.text))[0] == guest
 
-    in_storehouse(tmp_path, body)
 
-
-def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(
+async def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(
     tmp_path: Path,
 ) -> None:
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         _, first = await invite(house, room.id, by="a1")
         await refused(invite(house, room.id, by="a2"), e.NameRefused, "another guest")
@@ -251,24 +231,19 @@ def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs
         await refused(invite(house, room.id, by="a1"), e.NameRefused, "another guest")
         assert await authenticate(house, credential.text) == guest
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_name_is_free_again_when_its_invitation_has_expired(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_name_is_free_again_when_its_invitation_has_expired(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         await invite(house, room.id, by="a1")
         await invite(house, room.id, by="a2", now=NOON + 7 * DAY)
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_room_has_so_many_guests_and_no_more(
+async def test_a_room_has_so_many_guests_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invitations, "MAX_GUESTS", 3)
-
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room, other = [await house.room(name) for name in ("one", "two")]
         for name in ("kim", "lee", "ben"):
             await invite(house, room.id, name)
@@ -276,11 +251,9 @@ def test_a_room_has_so_many_guests_and_no_more(
         await invite(house, room.id, "kim")
         await invite(house, other.id, "anna")
 
-    in_storehouse(tmp_path, body)
 
-
-def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         (alice,) = await house.people("alice")
         room = await house.room()
         _, waiting = await invite(house, room.id, "kim", by=alice.id)
@@ -290,17 +263,13 @@ def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Pat
         await refused(exchange(house, room.id, waiting.text), e.InvitationInvalid)
         assert await authenticate(house, credential.text) == guest
 
-    in_storehouse(tmp_path, body)
 
-
-def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     async def rows(tx: Tx) -> object:
         return await tx.fetch("SELECT id FROM room_guests")
 
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         await house.people("alice")
         room = await house.room()
         await refused(invite(house, room.id, "alice"), e.NameRefused)
         assert await house.read(rows) == []
-
-    in_storehouse(tmp_path, body)

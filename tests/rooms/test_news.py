@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from folkmoot.bus import MemoryBus
@@ -29,38 +28,29 @@ class Followed:
         return [one["seq"] for one in self.heard]
 
 
-def test_chat_soon_after_other_chat_is_told_together_and_the_last_of_it_always() -> None:
-    async def main() -> None:
-        room = Followed()
-        for seq in range(1, 6):
-            room.news.add([said(seq)])
-        assert room.seqs == [1]
-        await until(lambda: len(room.heard) > 1)
-        assert room.seqs == [1, 5]
-
-    asyncio.run(main())
+async def test_chat_soon_after_other_chat_is_told_together_and_the_last_of_it_always() -> None:
+    room = Followed()
+    for seq in range(1, 6):
+        room.news.add([said(seq)])
+    assert room.seqs == [1]
+    await until(lambda: len(room.heard) > 1)
+    assert room.seqs == [1, 5]
 
 
-def test_what_is_more_than_chat_is_told_at_once() -> None:
-    async def main() -> None:
-        room = Followed()
-        room.news.add([said(1)])
-        room.news.add([said(2)])
-        room.news.add([said(3, "mcp.proposal.tools/call:sweep")])
-        room.news.add([said(4, "capability.revoke")])
-        assert room.seqs == [1, 3, 4]
-        assert room.heard[1]["proposals"] == [{"proposal": "m3", "change": "made"}]
-        assert [one["rights"] for one in room.heard] == [False, False, True]
-
-    asyncio.run(main())
+async def test_what_is_more_than_chat_is_told_at_once() -> None:
+    room = Followed()
+    room.news.add([said(1)])
+    room.news.add([said(2)])
+    room.news.add([said(3, "mcp.proposal.tools/call:sweep")])
+    room.news.add([said(4, "capability.revoke")])
+    assert room.seqs == [1, 3, 4]
+    assert room.heard[1]["proposals"] == [{"proposal": "m3", "change": "made"}]
+    assert [one["rights"] for one in room.heard] == [False, False, True]
 
 
-def test_a_room_that_ends_keeps_no_news_back() -> None:
-    async def main() -> None:
-        room = Followed()
-        room.news.add([said(1)])
-        room.news.add([said(2)])
-        room.news.end()
-        assert room.seqs == [1, 2]
-
-    asyncio.run(main())
+async def test_a_room_that_ends_keeps_no_news_back() -> None:
+    room = Followed()
+    room.news.add([said(1)])
+    room.news.add([said(2)])
+    room.news.end()
+    assert room.seqs == [1, 2]

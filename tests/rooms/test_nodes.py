@@ -8,9 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from folkmoot.rooms.model import RoomRecord
 from folkmoot.rooms.remote import RemoteRoom
 from folkmoot.vault import Vault
 from tests import nats, postgres
-from tests.harness import run
 from tests.mail.support import KEY, StillClock
 from tests.ports import free_port
 from tests.rooms.gathering import Ear, Ears, chat, envelope
@@ -42,16 +40,6 @@ LEASE_SECONDS = 10.0
 """Longer than a busy machine lets a process wait; who dies ends its lease at once."""
 WAIT_SECONDS = 60.0
 """For what must happen, however busy the machine is."""
-
-
-def in_loop(test: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
-    """Run a test in a loop of its own."""
-
-    @wraps(test)
-    def called(tmp_path: Path) -> None:
-        run(test(tmp_path))
-
-    return called
 
 
 class Member:
@@ -134,7 +122,6 @@ async def hub(
         yield Hub(nodes, known)
 
 
-@in_loop
 async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(tmp_path: Path) -> None:
     async with hub(tmp_path) as many:
         ann, bob, cy = await many.people("ann", "bob", "cyd")
@@ -157,7 +144,6 @@ async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(tmp_pa
         assert [text for text in ear_a.texts if text[0] == "b"] == [f"b{n}" for n in range(5)]
 
 
-@in_loop
 async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_the_owner(
     tmp_path: Path,
 ) -> None:
@@ -182,7 +168,6 @@ async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_t
         assert "ann" in str(here)
 
 
-@in_loop
 async def test_a_room_in_memory_is_used_from_another_node(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -198,7 +183,6 @@ async def test_a_room_in_memory_is_used_from_another_node(tmp_path: Path) -> Non
         assert b"hello" in bytes(page.messages[-1])
 
 
-@in_loop
 async def test_what_is_refused_elsewhere_is_told_as_here(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -218,8 +202,6 @@ async def test_what_is_refused_elsewhere_is_told_as_here(tmp_path: Path) -> None
             await two.rooms.enter(bob, "square")
 
 
-@pytest.mark.requirement("nodes.rooms-go-on")
-@in_loop
 async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) -> None:
     async with hub(tmp_path) as many:
         ann, bob, cy = await many.people("ann", "bob", "cyd")
@@ -250,8 +232,6 @@ async def test_connections_elsewhere_stay_when_the_owner_dies(tmp_path: Path) ->
             assert seqs == list(range(seqs[0], seqs[0] + len(seqs))), "a gap, or twice"
 
 
-@pytest.mark.requirement("nodes.rooms-go-on")
-@in_loop
 async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_owner_dies(
     tmp_path: Path,
 ) -> None:
@@ -272,8 +252,6 @@ async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_own
         assert sum(b"lost-1" in bytes(one) for one in page.messages) == 1
 
 
-@pytest.mark.requirement("nodes.hand-over")
-@in_loop
 async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewhere(
     tmp_path: Path,
 ) -> None:
@@ -312,8 +290,6 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
         assert ear_b.texts == ear_c.texts == [f"t{number}" for number in range(1, said + 1)]
 
 
-@pytest.mark.requirement("nodes.drain")
-@in_loop
 async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("folkmoot.rooms.rooms.STOP_SECONDS", 0.1)
@@ -330,8 +306,6 @@ async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(tmp_pat
             assert isinstance(room, LiveRoom)
 
 
-@pytest.mark.requirement("nodes.unreachable")
-@in_loop
 async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
     tmp_path: Path,
 ) -> None:
@@ -348,7 +322,6 @@ async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
                 await two.rooms.post(ann, "square", chat("again"))
 
 
-@in_loop
 async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is_not_heard(
     tmp_path: Path,
 ) -> None:
@@ -365,7 +338,6 @@ async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is
             assert await ear_b.until_closed() is CloseCode.NOT_AUTHENTICATED
 
 
-@in_loop
 async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
     tmp_path: Path,
 ) -> None:
@@ -387,7 +359,6 @@ async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
             assert await ear_b.until_closed() is CloseCode.NO_SUCH_ROOM
 
 
-@in_loop
 async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_again(
     tmp_path: Path,
 ) -> None:
@@ -405,8 +376,6 @@ async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_a
         assert ear.is_open
 
 
-@pytest.mark.requirement("nodes.asked-once")
-@in_loop
 async def test_no_backend_is_asked_of_a_room_that_was_taken_in_a_lapse(tmp_path: Path) -> None:
     async with hub(tmp_path, 1) as many:
         (ann,) = await many.people("ann")
@@ -426,7 +395,6 @@ async def test_no_backend_is_asked_of_a_room_that_was_taken_in_a_lapse(tmp_path:
         assert live.is_taken_over
 
 
-@in_loop
 async def test_a_room_in_memory_goes_on_after_a_lapse_only_if_nobody_took_it(
     tmp_path: Path,
 ) -> None:
@@ -449,7 +417,6 @@ async def test_a_room_in_memory_goes_on_after_a_lapse_only_if_nobody_took_it(
         assert ear.texts == ["still here"]
 
 
-@in_loop
 async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_later(
     tmp_path: Path,
 ) -> None:
@@ -471,7 +438,6 @@ async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_l
                 await remote.participants()
 
 
-@in_loop
 async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_time(
     tmp_path: Path,
 ) -> None:
@@ -488,7 +454,6 @@ async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_ti
         assert not two.rooms._nodes.rooms
 
 
-@in_loop
 async def test_a_room_that_ended_on_its_node_is_found_by_the_others(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         (ann,) = await many.people("ann")
@@ -508,7 +473,6 @@ async def test_a_room_that_ended_on_its_node_is_found_by_the_others(tmp_path: Pa
                         await two.rooms.post(ann, name, chat("hello"))
 
 
-@in_loop
 async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         (ann,) = await many.people("ann")
@@ -543,7 +507,6 @@ async def taken_by(node: Member, visitor: Visitor) -> None:
             await node.rooms.post(visitor, "square", chat("hello"))
 
 
-@in_loop
 async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -572,7 +535,6 @@ async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(tmp_path: Pa
         assert driven.machine._is_handed_over
 
 
-@in_loop
 async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
     tmp_path: Path,
 ) -> None:
@@ -615,8 +577,6 @@ def two_servers() -> Iterator[list[nats.NatsProcess]]:
             one.kill()
 
 
-@pytest.mark.requirement("nodes.alone")
-@in_loop
 async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(tmp_path: Path) -> None:
     with two_servers() as (one_server, other):
         async with hub(tmp_path, 2, {0: one_server.url, 1: other.url}) as many:
@@ -681,8 +641,6 @@ async def slowly_loaded(
     return record, go_on
 
 
-@pytest.mark.requirement("nodes.alone")
-@in_loop
 async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(tmp_path: Path) -> None:
     with two_servers() as (one_server, other):
         async with hub(tmp_path, 2, {0: one_server.url, 1: other.url}) as many:
@@ -712,7 +670,6 @@ async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(tmp_path: Pa
             await one.rooms.post(ann, "square", chat("here again"))
 
 
-@in_loop
 async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob, cy = await many.people("ann", "bob", "cyd")
@@ -737,8 +694,6 @@ async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(tmp_path: Pa
         assert one.rooms._live.get(live.room_id) is None
 
 
-@pytest.mark.requirement("nodes.alone")
-@in_loop
 async def test_nodes_that_all_lack_the_bus_keep_their_rooms(tmp_path: Path) -> None:
     server = nats.NatsProcess()
     try:
@@ -763,7 +718,6 @@ async def test_nodes_that_all_lack_the_bus_keep_their_rooms(tmp_path: Path) -> N
         server.kill()
 
 
-@in_loop
 async def test_one_node_removes_the_credentials_whose_time_is_over(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         await many.people("ann")
@@ -785,7 +739,6 @@ async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count:
     return max(ear.seqs)
 
 
-@in_loop
 async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
     tmp_path: Path,
 ) -> None:
@@ -812,7 +765,6 @@ async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
                 room.left(ear)
 
 
-@in_loop
 async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_than_a_page(
     tmp_path: Path,
 ) -> None:
@@ -835,7 +787,6 @@ async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_tha
         assert slow.seqs[:last] == list(range(1, last + 1))
 
 
-@in_loop
 async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(
     tmp_path: Path,
 ) -> None:
@@ -852,7 +803,6 @@ async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_d
         assert driven.machine.is_idle
 
 
-@in_loop
 async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
     tmp_path: Path,
 ) -> None:
@@ -881,7 +831,6 @@ async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
         assert not (await two.rooms.asks.open_for(ann)).complete
 
 
-@in_loop
 async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -909,7 +858,6 @@ async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(tmp_path: 
             await two.join(bob)
 
 
-@in_loop
 async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_session(
     tmp_path: Path,
 ) -> None:
@@ -950,12 +898,8 @@ async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_sessi
 
 
 @pytest.mark.parametrize("body", [b"", b"nothing", encode([*range(MAX_STATUSES + 1)])])
-def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(
+async def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(
     tmp_path: Path, body: bytes
 ) -> None:
-    @in_loop
-    async def asked(tmp_path: Path) -> None:
-        async with hub(tmp_path, 1) as many:
-            assert many.nodes[0].rooms._nodes._own_statuses(body) == encode({})
-
-    asked(tmp_path)
+    async with hub(tmp_path, 1) as many:
+        assert many.nodes[0].rooms._nodes._own_statuses(body) == encode({})

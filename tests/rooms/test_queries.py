@@ -9,18 +9,18 @@ import pytest
 from benchmarks.steps import metered
 from folkmoot.core import errors
 from folkmoot.core.kinds import KNOWN_KINDS
-from folkmoot.core.ports import Tx, Unit
+from folkmoot.core.ports import Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import REPLAYED, Role
 from folkmoot.rooms.model import Membership, RoomPolicy
 from tests.mail.support import NOON
-from tests.rooms.storehouse import Storehouse, in_storehouse, numbers, record, said
+from tests.rooms.storehouse import Storehouse, numbers, opened, record, said
 
 HELD = ("chat.*", {"kind": "mcp.request.tools/call", "payload": {"params": {"name": "read"}}})
 
 
-def test_a_room_is_read_as_it_was_stored(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_room_is_read_as_it_was_stored(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         (alice,) = await house.people("alice")
         room = await house.room(
             access="invite",
@@ -36,22 +36,18 @@ def test_a_room_is_read_as_it_was_stored(tmp_path: Path) -> None:
         assert await house.read(queries.room_by_name, "circle") is None
         assert await house.read(queries.room_by_id, room.id + 1) is None
 
-    in_storehouse(tmp_path, body)
 
-
-def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         first = await house.room()
         assert await house.write(queries.insert_room, record()) is None
         await house.write(queries.delete_room, first.id)
         again = await house.room()
         assert again.id > first.id
 
-    in_storehouse(tmp_path, body)
 
-
-def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         await house.room("none", capabilities=())
         await house.room("default", capabilities=None)
         for name, held in (("none", ()), ("default", None)):
@@ -59,11 +55,9 @@ def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults(tmp_path: Pat
             assert room is not None
             assert room.capabilities == held
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_change_of_a_room_leaves_its_name_and_history_alone(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_change_of_a_room_leaves_its_name_and_history_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         await house.write(queries.save_snapshot, room.id, b"s", 0, 1)
         changed = msgspec.structs.replace(
@@ -82,11 +76,9 @@ def test_a_change_of_a_room_leaves_its_name_and_history_alone(tmp_path: Path) ->
         assert not await house.write(queries.update_room, changed)
         assert await house.read(queries.snapshot_of, room.id) == (b"s", 0)
 
-    in_storehouse(tmp_path, body)
 
-
-def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         (alice,) = await house.people("alice")
         rooms = [await house.room(name) for name in ("one", "two")]
         for room in rooms:
@@ -104,13 +96,11 @@ def test_everything_of_a_room_goes_with_it_and_nothing_of_another(tmp_path: Path
         with pytest.raises(errors.ConstraintViolated):
             await house.write(queries_messages.insert, gone.id, [said(2)])
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_history_begins(
+async def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_history_begins(
     tmp_path: Path,
 ) -> None:
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         assert await house.read(queries.snapshot_of, room.id) == (None, 0)
         await house.write(queries.save_snapshot, room.id, b"one", 5, 1)
@@ -120,16 +110,14 @@ def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_history
         assert now is not None
         assert now.first_seq == 4
 
-    in_storehouse(tmp_path, body)
 
-
-def test_the_last_seq_is_known_even_when_no_message_is_left(tmp_path: Path) -> None:
+async def test_the_last_seq_is_known_even_when_no_message_is_left(tmp_path: Path) -> None:
     async def last(house: Storehouse, room_id: int) -> int:
         room = await house.read(queries.room_by_id, room_id)
         assert room is not None
         return room.last_seq
 
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         assert await last(house, room.id) == 0
         await house.write(queries_messages.insert, room.id, [said(1), said(2), said(3)])
@@ -138,11 +126,9 @@ def test_the_last_seq_is_known_even_when_no_message_is_left(tmp_path: Path) -> N
         await house.write(queries.save_snapshot, room.id, b"s", 3, 4)
         assert await last(house, room.id) == 3
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         alice, bob = await house.people("alice", "bob")
         a = await house.room("a-open")
         b = await house.room("b-invite", access="invite")
@@ -171,11 +157,9 @@ def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(tmp_path: P
         assert seen[0].room == a
         assert seen[1].membership == Membership(b.id, alice.id, Role.OWNER, "member")
 
-    in_storehouse(tmp_path, body)
 
-
-def test_the_pages_of_a_list_are_the_list(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_the_pages_of_a_list_are_the_list(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         (alice,) = await house.people("alice")
         for number in range(20):
             access = ("open", "private", "invite")[number % 3]
@@ -192,40 +176,35 @@ def test_the_pages_of_a_list_are_the_list(tmp_path: Path) -> None:
         assert paged == whole == sorted(whole)
         assert len(whole) == 17
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
-        (alice,) = await house.people("alice")
-        for number in range(10):
-            await house.put(await house.room(f"m-{number}", access="private"), alice)
-            await house.room(f"n-{number}")
-
-        async def listed(tx: Tx) -> object:
-            return await queries.rooms_seen_by(tx, alice.id, "", 15)
-
-        async def look() -> None:
-            await house.store.read(
-                lambda tx: queries.rooms_seen_by(tx, alice.id, "", 15), long=True
-            )
-
-        few = await meter.measure(look)
-        flood = (
-            "WITH RECURSIVE n (n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 6000) "
-            "INSERT INTO rooms (id, name, epoch, access, durable, grants, policy, first_seq, "
-            "created_at, updated_at) SELECT n, 'a-' || n, 'e', 'private', 1, '{}', '{}', 1, 1, 1 "
-            "FROM n"
-        )
-        await house.write(lambda tx: tx.execute(flood))
-        assert await meter.measure(look) <= few * 1.05
-
+async def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_path: Path) -> None:
     with metered() as meter:
-        in_storehouse(tmp_path, body)
+        async with opened(tmp_path) as house:
+            (alice,) = await house.people("alice")
+            for number in range(10):
+                await house.put(await house.room(f"m-{number}", access="private"), alice)
+                await house.room(f"n-{number}")
+
+            async def look() -> None:
+                await house.store.read(
+                    lambda tx: queries.rooms_seen_by(tx, alice.id, "", 15), long=True
+                )
+
+            few = await meter.measure(look)
+            flood = (
+                "WITH RECURSIVE n (n) AS "
+                "(SELECT 1000 UNION ALL SELECT n + 1 FROM n WHERE n < 6000) "
+                "INSERT INTO rooms (id, name, epoch, access, durable, grants, policy, first_seq, "
+                "created_at, updated_at) "
+                "SELECT n, 'a-' || n, 'e', 'private', 1, '{}', '{}', 1, 1, 1 "
+                "FROM n"
+            )
+            await house.write(lambda tx: tx.execute(flood))
+            assert await meter.measure(look) <= few * 1.05
 
 
-def test_a_membership_is_changed_removed_and_counted(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_membership_is_changed_removed_and_counted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         alice, bob = await house.people("alice", "bob")
         one, two = [await house.room(name) for name in ("one", "two")]
         await house.put(one, alice, Role.OWNER)
@@ -244,11 +223,11 @@ def test_a_membership_is_changed_removed_and_counted(tmp_path: Path) -> None:
         assert not await house.write(queries_members.leave, two.id, alice.id)
         assert await house.read(queries_members.membership, two.id, alice.id) is None
 
-    in_storehouse(tmp_path, body)
 
-
-def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as house:
         alice, bob = await house.people("alice", "bob")
         room = await house.room()
         await house.put(room, alice)
@@ -260,11 +239,9 @@ def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(tmp_path:
         await house.write(queries_members.expel, room.id, "gone-meanwhile")
         assert await house.read(queries_members.membership, room.id, "gone-meanwhile") is None
 
-    in_storehouse(tmp_path, body)
 
-
-def test_owners_are_told_by_their_present_handles(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_owners_are_told_by_their_present_handles(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         alice, bob, carol = await house.people("alice", "bob", "carol")
         one, two, three = [await house.room(name) for name in ("one", "two", "three")]
         await house.put(one, bob, Role.OWNER)
@@ -289,22 +266,18 @@ def test_owners_are_told_by_their_present_handles(tmp_path: Path) -> None:
             "robert",
         ]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_long_lists_of_accounts_are_looked_up_in_parts(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_long_lists_of_accounts_are_looked_up_in_parts(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         people = await house.people("alice", "bob")
         ids = [people[0].id, *(f"gone-{number}" for number in range(700)), people[1].id]
         assert await house.read(queries_members.handles_of, ids) == {
             one.id: one.handle for one in people
         }
 
-    in_storehouse(tmp_path, body)
 
-
-def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         alice, bob = await house.people("alice", "bob")
         one, two, three = [
             await house.room(name, created_by=alice.id) for name in ("one", "two", "three")
@@ -322,19 +295,16 @@ def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(tmp_path: Pat
         assert room is not None
         assert room.created_by is None
 
-    in_storehouse(tmp_path, body)
-
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200])
-def test_messages_come_back_as_they_were_stored_however_many_at_once(
+async def test_messages_come_back_as_they_were_stored_however_many_at_once(
     tmp_path: Path, count: int
 ) -> None:
     messages = [
         said(seq, about="a2" if seq % 2 else None, account="a1" if seq % 3 else None)
         for seq in range(1, count + 1)
     ]
-
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         await house.write(queries_messages.insert, room.id, messages)
         assert await house.read(queries_messages.page, room.id, after=0, limit=999) == messages
@@ -344,13 +314,11 @@ def test_messages_come_back_as_they_were_stored_however_many_at_once(
         )
         assert await house.read(queries_messages.page, room.id, after=count, limit=9) == []
 
-    in_storehouse(tmp_path, body)
 
-
-def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(
+async def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(
     tmp_path: Path,
 ) -> None:
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         one, two = [await house.room(name) for name in ("one", "two")]
         await house.write(queries_messages.insert, one.id, [said(1)])
         await house.write(queries_messages.insert, two.id, [said(1)])
@@ -358,19 +326,15 @@ def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_th
             await house.write(queries_messages.insert, one.id, [said(3), said(1, id="other")])
         assert await house.read(queries_messages.page, one.id, after=0, limit=999) == [said(1)]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_an_id_may_be_used_again_before_its_first_message_is_removed(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_an_id_may_be_used_again_before_its_first_message_is_removed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         again = said(3, id="m1", account="a2")
         await house.write(queries_messages.insert, room.id, [said(1), said(2), again])
         assert await house.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
         await house.write(queries_messages.trim, room.id, 2, 10)
         assert await house.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
-
-    in_storehouse(tmp_path, body)
 
 
 @pytest.mark.parametrize(
@@ -389,23 +353,20 @@ def test_an_id_may_be_used_again_before_its_first_message_is_removed(tmp_path: P
         ({"after": 5, "before": 5, "limit": 9}, []),
     ],
 )
-def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
+async def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
     tmp_path: Path, wanted: dict[str, int], page: list[int]
 ) -> None:
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room, other = [await house.room(name) for name in ("one", "two")]
         for one in (room, other):
             await house.write(queries_messages.insert, one.id, [said(n) for n in range(1, 11)])
         found = await house.read(queries_messages.page, room.id, **wanted)
         assert found == [said(seq) for seq in page]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(tmp_path: Path) -> None:
+async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(tmp_path: Path) -> None:
     large = 400_000
-
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         sizes = {1: large, 2: large, 3: large, 4: 2_000_000, 5: large}
         messages = [said(seq, data=b"x" * size) for seq, size in sizes.items()]
@@ -416,40 +377,42 @@ def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(tmp_path: 
         ]
         assert pages == [[1, 2], [3], [4], [2, 3], [4]]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
-        room = await house.room()
-        await house.write(queries_messages.insert, room.id, [said(n) for n in range(1, 8_001)])
-
-        async def cost(ask: Unit[Any]) -> int:
-            return await meter.measure(lambda: house.store.read(ask, long=True))
-
-        def page(**wanted: int) -> Unit[Any]:
-            return lambda tx: queries_messages.page(tx, room.id, limit=50, **wanted)
-
-        costs = [
-            await cost(page(**wanted))
-            for wanted in ({"after": 0}, {"after": 7_900}, {"before": 60}, {"before": 7_900}, {})
-        ]
-        assert max(costs) <= min(costs) * 1.3
-        assert await cost(lambda tx: queries_messages.used(tx, room.id, ["m4000"])) < 50
-        assert await cost(lambda tx: queries_messages.oldest_after(tx, room.id, NOON)) < 1_000
-        scans = {
-            sql: scanned
-            for sql, scanned in meter.statements.items()
-            if "room_messages" in sql and scanned
-        }
-        assert scans == {}
-
+async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> None:
     with metered() as meter:
-        in_storehouse(tmp_path, body)
+        async with opened(tmp_path) as house:
+            room = await house.room()
+            await house.write(queries_messages.insert, room.id, [said(n) for n in range(1, 8_001)])
+
+            async def cost(ask: Unit[Any]) -> int:
+                return await meter.measure(lambda: house.store.read(ask, long=True))
+
+            def page(**wanted: int) -> Unit[Any]:
+                return lambda tx: queries_messages.page(tx, room.id, limit=50, **wanted)
+
+            costs = [
+                await cost(page(**wanted))
+                for wanted in (
+                    {"after": 0},
+                    {"after": 7_900},
+                    {"before": 60},
+                    {"before": 7_900},
+                    {},
+                )
+            ]
+            assert max(costs) <= min(costs) * 1.3
+            assert await cost(lambda tx: queries_messages.used(tx, room.id, ["m4000"])) < 50
+            assert await cost(lambda tx: queries_messages.oldest_after(tx, room.id, NOON)) < 1_000
+            scans = {
+                sql: scanned
+                for sql, scanned in meter.statements.items()
+                if "room_messages" in sql and scanned
+            }
+            assert scans == {}
 
 
-def test_ids_are_looked_up_together_and_each_has_its_last_message(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_ids_are_looked_up_together_and_each_has_its_last_message(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         one, two = [await house.room(name) for name in ("one", "two")]
         again = msgspec.structs.replace(said(3), id="m1")
         await house.write(queries_messages.insert, one.id, [said(1), said(2, account=None), again])
@@ -459,11 +422,9 @@ def test_ids_are_looked_up_together_and_each_has_its_last_message(tmp_path: Path
         assert await house.read(queries_messages.used, two.id, ids) == dict.fromkeys(ids)
         assert await house.read(queries_messages.used, one.id, []) == {}
 
-    in_storehouse(tmp_path, body)
 
-
-def test_only_messages_that_change_what_a_room_knows_are_read_again(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_only_messages_that_change_what_a_room_knows_are_read_again(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         kinds = [
             *(known.kind for known in KNOWN_KINDS),
@@ -481,11 +442,11 @@ def test_only_messages_that_change_what_a_room_knows_are_read_again(tmp_path: Pa
         ]
         assert "chat.message" not in {one.kind for one in read}
 
-    in_storehouse(tmp_path, body)
 
-
-def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as house:
         room, other = [await house.room(name) for name in ("one", "two")]
         for one in (room, other):
             await house.write(queries_messages.insert, one.id, [said(n) for n in range(1, 11)])
@@ -501,11 +462,9 @@ def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(tmp_path
         assert await house.read(queries_messages.used, room.id, ["m6"]) == {"m6": None}
         assert await house.read(queries_messages.used, room.id, ["m7"]) == {"m7": (7, "a1")}
 
-    in_storehouse(tmp_path, body)
 
-
-def test_the_first_message_of_a_time_is_found(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_the_first_message_of_a_time_is_found(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room, empty = [await house.room(name) for name in ("one", "two")]
         await house.write(queries_messages.insert, room.id, [said(n) for n in range(5, 30)])
         for at, seq in (
@@ -519,15 +478,12 @@ def test_the_first_message_of_a_time_is_found(tmp_path: Path) -> None:
             assert await house.read(queries_messages.oldest_after, room.id, at) == seq
         assert await house.read(queries_messages.oldest_after, empty.id, 0.0) is None
 
-    in_storehouse(tmp_path, body)
 
-
-def test_all_that_an_account_said_is_found_in_pages(
+async def test_all_that_an_account_said_is_found_in_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries_messages, "SCAN_MESSAGES", 7)
-
-    async def body(house: Storehouse) -> None:
+    async with opened(tmp_path) as house:
         alice, bob = await house.people("alice", "bob")
         rooms = [await house.room(f"room-{number}") for number in range(4)]
         for number, room in enumerate(rooms):
@@ -546,15 +502,11 @@ def test_all_that_an_account_said_is_found_in_pages(
                 after = page.next
             assert found == [one for one in messages if one.account == alice.id]
 
-    in_storehouse(tmp_path, body)
 
-
-def test_only_an_account_that_is_there_can_be_a_member(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_only_an_account_that_is_there_can_be_a_member(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         room = await house.room()
         with pytest.raises(errors.ConstraintViolated):
             await house.write(
                 queries_members.put_membership, Membership(room.id, "nobody", Role.MEMBER, "member")
             )
-
-    in_storehouse(tmp_path, body)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from folkmoot.rooms import queries
-from tests.rooms.storehouse import Storehouse, in_storehouse
+from tests.rooms.storehouse import opened
 
 
-def test_a_room_has_the_backends_it_was_last_given(tmp_path: Path) -> None:
-    async def body(house: Storehouse) -> None:
+async def test_a_room_has_the_backends_it_was_last_given(tmp_path: Path) -> None:
+    async with opened(tmp_path) as house:
         square, other = await house.room("square"), await house.room("other")
         put = queries.put_backends
         await house.write(put, square.id, ("github", "files"))
@@ -20,5 +20,3 @@ def test_a_room_has_the_backends_it_was_last_given(tmp_path: Path) -> None:
         await house.write(queries.delete_room, other.id)
         found = await house.read(queries.backends_by_room, (square.id, other.id))
         assert found == {square.id: ("github", "mail"), other.id: ()}
-
-    in_storehouse(tmp_path, body)

@@ -18,7 +18,7 @@ from folkmoot.rooms.journal import Barrier
 from folkmoot.rooms.server import RoomServer
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
-from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub, in_loop
+from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
@@ -38,7 +38,6 @@ def server_of(node: Member) -> RoomServer:
     return server
 
 
-@in_loop
 async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(
     tmp_path: Path,
 ) -> None:
@@ -60,7 +59,6 @@ async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming
         assert list(server.owner._sessions.values()) == [session]
 
 
-@in_loop
 async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         bob, ear, room, live = await met(many)
@@ -81,26 +79,23 @@ async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(tmp_path
 
 
 @pytest.mark.parametrize("code", [CloseCode.NOT_AUTHENTICATED, CloseCode.TOO_SLOW])
-def test_whom_the_owner_closes_at_another_node_has_left(tmp_path: Path, code: CloseCode) -> None:
-    @in_loop
-    async def closed(tmp_path: Path) -> None:
-        async with hub(tmp_path, 2) as many:
-            bob, ear, _, live = await met(many)
-            (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
-            outlet.close(code)
-            async with asyncio.timeout(WAIT_SECONDS):
-                assert await ear.until_closed() is code
-            await nats.until(lambda: len(live.outlets) == 1)
-            assert [each["id"] for each in await live.participants()] == ["ann"]
-            # It has left once, also where its node says so too.
-            live.left(outlet)
-            await live.flushed()
-            await many.nodes[1].join(bob)
-
-    closed(tmp_path)
+async def test_whom_the_owner_closes_at_another_node_has_left(
+    tmp_path: Path, code: CloseCode
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        bob, ear, _, live = await met(many)
+        (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
+        outlet.close(code)
+        async with asyncio.timeout(WAIT_SECONDS):
+            assert await ear.until_closed() is code
+        await nats.until(lambda: len(live.outlets) == 1)
+        assert [each["id"] for each in await live.participants()] == ["ann"]
+        # It has left once, also where its node says so too.
+        live.left(outlet)
+        await live.flushed()
+        await many.nodes[1].join(bob)
 
 
-@in_loop
 async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         bob, ear, room, live = await met(many)
@@ -129,7 +124,6 @@ async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(tmp_p
         await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
 
 
-@in_loop
 async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         _, _, room, live = await met(many)
@@ -157,7 +151,6 @@ async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
         assert not session.turns
 
 
-@in_loop
 async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         bob, ear, room, live = await met(many)
@@ -181,7 +174,6 @@ async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(tmp_path: Pa
         await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
 
 
-@in_loop
 async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         _, ear, room, live = await met(many)
@@ -202,7 +194,6 @@ async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(tmp_path: Pa
             await ear._until(lambda: ear.texts == ["still here"])
 
 
-@in_loop
 async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         _, ear, room, live = await met(many)

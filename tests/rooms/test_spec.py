@@ -161,7 +161,6 @@ def test_what_a_change_leaves_out_stays() -> None:
     assert patch.change_policy(RoomPolicy(quorum=3)) == RoomPolicy(quorum=3)
 
 
-@pytest.mark.requirement("room.owners")
 @pytest.mark.parametrize("owners", [None, [], "ann", [7], ["no handle"], ["ann"] * 17])
 def test_owners_are_a_list_of_handles_and_never_none(owners: Any) -> None:
     with pytest.raises(e.ArgumentInvalid, match="owners"):

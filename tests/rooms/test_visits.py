@@ -14,7 +14,7 @@ from folkmoot.rooms import Visitor, queries_visits, read_spec, visitor_of
 from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.rooms.gathering import chat, envelope
-from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub, in_loop
+from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
@@ -84,70 +84,61 @@ def hold_first(table: Any) -> tuple[asyncio.Event, asyncio.Event]:
 
 
 @BOTH
-def test_visitors_stay_when_the_owner_of_their_room_dies(tmp_path: Path, durable: bool) -> None:
-    @in_loop
-    async def stay(tmp_path: Path) -> None:
-        async with hub(tmp_path) as many:
-            ann, bob, cy = await many.people("ann", "bob", "cyd")
-            one, two, three = many.nodes
-            live = await visited(many, ann, bob, cy, durable=durable)
-            assert await here(live) == ["ann", "bob", "cyd"]
-            # Whoever has left stays away, and so does whoever was put out.
-            await three.rooms.depart(cy, "square")
-            await one.die()
-            next_live = await taken(many, ann)
-            assert await here(next_live) == ["ann", "bob"]
-            # They go on as visits: they can leave, and do so when they are idle.
-            await three.rooms.depart(bob, "square")
-            assert await here(next_live) == ["ann"]
-            clock(two).seconds += 1_000
-            for node in (two, three):
-                await node.rooms._upkeep.round()
-            # A round may also have let go of the room, which nobody uses.
-            assert next_live.machine.participants() == []
-            await until_stored(two, 0)
-
-    stay(tmp_path)
-
-
-@BOTH
-def test_visitors_stay_when_the_owner_of_their_room_stops(tmp_path: Path, durable: bool) -> None:
-    @in_loop
-    async def stay(tmp_path: Path) -> None:
-        async with hub(tmp_path, 2) as many:
-            ann, bob = await many.people("ann", "bob")
-            one, _ = many.nodes
-            await visited(many, ann, bob, durable=durable)
-            await one.stop()
-            next_live = await taken(many, ann)
-            assert await here(next_live) == ["ann", "bob"]
-            said = [bytes(one) for one in (await next_live.read(0, None, 100)).messages]
-            assert sum(b"presence.join" in one and b'"bob"' in one for one in said) == 1
-            assert not any(b"presence.leave" in one for one in said)
-
-    stay(tmp_path)
-
-
-@BOTH
-def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
+async def test_visitors_stay_when_the_owner_of_their_room_dies(
     tmp_path: Path, durable: bool
 ) -> None:
-    @in_loop
-    async def leave(tmp_path: Path) -> None:
-        async with hub(tmp_path) as many:
-            ann, bob, cy = await many.people("ann", "bob", "cyd")
-            one, two, three = many.nodes
-            await visited(many, ann, bob, cy, durable=durable)
-            await one.die()
-            # An owner stays a member, so only the visit tells that she is gone.
-            await asyncio.gather(two.rooms.depart(ann, "square"), three.rooms.depart(bob, "square"))
-            next_live = await taken(many, cy)
-            assert await here(next_live) == ["cyd"]
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, three = many.nodes
+        live = await visited(many, ann, bob, cy, durable=durable)
+        assert await here(live) == ["ann", "bob", "cyd"]
+        # Whoever has left stays away, and so does whoever was put out.
+        await three.rooms.depart(cy, "square")
+        await one.die()
+        next_live = await taken(many, ann)
+        assert await here(next_live) == ["ann", "bob"]
+        # They go on as visits: they can leave, and do so when they are idle.
+        await three.rooms.depart(bob, "square")
+        assert await here(next_live) == ["ann"]
+        clock(two).seconds += 1_000
+        for node in (two, three):
+            await node.rooms._upkeep.round()
+        # A round may also have let go of the room, which nobody uses.
+        assert next_live.machine.participants() == []
+        await until_stored(two, 0)
 
-    leave(tmp_path)
+
+@BOTH
+async def test_visitors_stay_when_the_owner_of_their_room_stops(
+    tmp_path: Path, durable: bool
+) -> None:
+    async with hub(tmp_path, 2) as many:
+        ann, bob = await many.people("ann", "bob")
+        one, _ = many.nodes
+        await visited(many, ann, bob, durable=durable)
+        await one.stop()
+        next_live = await taken(many, ann)
+        assert await here(next_live) == ["ann", "bob"]
+        said = [bytes(one) for one in (await next_live.read(0, None, 100)).messages]
+        assert sum(b"presence.join" in one and b'"bob"' in one for one in said) == 1
+        assert not any(b"presence.leave" in one for one in said)
 
 
-@in_loop
+@BOTH
+async def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
+    tmp_path: Path, durable: bool
+) -> None:
+    async with hub(tmp_path) as many:
+        ann, bob, cy = await many.people("ann", "bob", "cyd")
+        one, two, three = many.nodes
+        await visited(many, ann, bob, cy, durable=durable)
+        await one.die()
+        # An owner stays a member, so only the visit tells that she is gone.
+        await asyncio.gather(two.rooms.depart(ann, "square"), three.rooms.depart(bob, "square"))
+        next_live = await taken(many, cy)
+        assert await here(next_live) == ["cyd"]
+
+
 async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -167,8 +158,6 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
         assert await here(next_live) == ["bob"]
 
 
-@pytest.mark.requirement("nodes.fence")
-@in_loop
 async def test_a_replaced_owner_stores_no_visit_and_removes_none(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -185,7 +174,6 @@ async def test_a_replaced_owner_stores_no_visit_and_removes_none(tmp_path: Path)
         assert await stored(one) == 1
 
 
-@in_loop
 async def test_who_was_active_of_late_is_here_with_the_next_owner_too(tmp_path: Path) -> None:
     async with hub(tmp_path) as many:
         ann, bob, cy = await many.people("ann", "bob", "cyd")
@@ -206,33 +194,27 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(tmp_path: 
 
 
 @BOTH
-def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
+async def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
     tmp_path: Path, durable: bool
 ) -> None:
-    @in_loop
-    async def refused(tmp_path: Path) -> None:
-        async with hub(tmp_path, 2) as many:
-            (ann,) = await many.people("ann")
-            one, two = many.nodes
-            made = {
-                name: await many.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")
-            }
-            people = []
-            for each in made.values():
-                identity = await many.accounts.identify(each.token)
-                people.append(visitor_of(each.account, identity.credential.id))
-            await visited(many, ann, *people, durable=durable)
-            # Nobody tells the room: its owner is gone.
-            await one.die()
-            await two.store.write(lambda tx: expelled(tx, people[0]))
-            await two.accounts.suspend(made["cyd"].account, suspended=True)
-            async with two.store._pool.acquire() as connection:
-                ended = "DELETE FROM credentials WHERE id = $1"
-                await connection.execute(ended, people[2].credential_id)
-            next_live = await taken(many, ann)
-            assert await here(next_live) == ["ann", "eve"]
-
-    refused(tmp_path)
+    async with hub(tmp_path, 2) as many:
+        (ann,) = await many.people("ann")
+        one, two = many.nodes
+        made = {name: await many.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")}
+        people = []
+        for each in made.values():
+            identity = await many.accounts.identify(each.token)
+            people.append(visitor_of(each.account, identity.credential.id))
+        await visited(many, ann, *people, durable=durable)
+        # Nobody tells the room: its owner is gone.
+        await one.die()
+        await two.store.write(lambda tx: expelled(tx, people[0]))
+        await two.accounts.suspend(made["cyd"].account, suspended=True)
+        async with two.store._pool.acquire() as connection:
+            ended = "DELETE FROM credentials WHERE id = $1"
+            await connection.execute(ended, people[2].credential_id)
+        next_live = await taken(many, ann)
+        assert await here(next_live) == ["ann", "eve"]
 
 
 async def expelled(tx: Any, visitor: Visitor) -> None:
@@ -240,7 +222,6 @@ async def expelled(tx: Any, visitor: Visitor) -> None:
     await tx.execute(update, (visitor.principal.account_id,))
 
 
-@in_loop
 async def test_who_leaves_while_their_visit_is_stored_has_none(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -257,7 +238,6 @@ async def test_who_leaves_while_their_visit_is_stored_has_none(tmp_path: Path) -
         assert await stored(one) == 1
 
 
-@in_loop
 async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one(
     tmp_path: Path,
 ) -> None:
@@ -286,7 +266,6 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
         assert await stored(one) == 2
 
 
-@in_loop
 async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_one(
     tmp_path: Path,
 ) -> None:
@@ -311,7 +290,6 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
         assert await stored(one) == 2
 
 
-@in_loop
 async def test_a_visit_goes_with_its_room_and_its_account(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")
@@ -327,7 +305,6 @@ async def test_a_visit_goes_with_its_room_and_its_account(tmp_path: Path) -> Non
         assert await stored(one) == 0
 
 
-@in_loop
 async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back(
     tmp_path: Path,
 ) -> None:
@@ -359,7 +336,6 @@ async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back
         assert await here(next_live) == ["ann"]
 
 
-@in_loop
 async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_hear_of(
     tmp_path: Path,
 ) -> None:
@@ -374,7 +350,6 @@ async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_he
         assert await stored(one) == 2
 
 
-@in_loop
 async def test_who_comes_again_while_their_first_visit_is_stored_has_one(tmp_path: Path) -> None:
     async with hub(tmp_path, 2) as many:
         ann, bob = await many.people("ann", "bob")

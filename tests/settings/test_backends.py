@@ -436,7 +436,6 @@ def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
         msgspec.json.encode(msgspec.structs.asdict(spec))
 
 
-@pytest.mark.requirement("capability.path-loose")
 @pytest.mark.parametrize(
     ("arguments", "member"),
     [
@@ -459,7 +458,6 @@ def test_a_path_that_is_compared_as_text_is_noted_and_allowed(
         assert f'{member} = {{ under = "FOLDER/" }}' in note
 
 
-@pytest.mark.requirement("capability.path-under")
 def test_a_folder_that_is_none_is_refused() -> None:
     constraint = 'payload = { params = { arguments = { path = { under = "notes/*" } } } }'
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
@@ -467,7 +465,6 @@ def test_a_folder_that_is_none_is_refused() -> None:
     assert "one folder" in problem
 
 
-@pytest.mark.requirement("gateway.isolation")
 def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
     tmp_path: Path,
 ) -> None:

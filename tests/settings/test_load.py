@@ -340,7 +340,6 @@ def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int) -> Non
     )
 
 
-@pytest.mark.requirement("hub.plain-http-warned")
 @pytest.mark.parametrize(
     ("environ", "told"),
     [

@@ -12,9 +12,6 @@ from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
-from tests.harness import run
-
-pytestmark = pytest.mark.requirement("settings.files-of-others")
 
 STRANGER = 54_321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -110,7 +107,7 @@ def test_a_pipe_of_the_shells_is_taken_as_it_is(tmp_path: Path) -> None:
     writing.join()
 
 
-def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
+async def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     applied: list[GatewaySpec] = []
@@ -123,19 +120,16 @@ def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
         if text is not None:
             file.write_text(text)
 
-    async def main() -> None:
-        following = SettingsFollower(load(file, environ={}, runs=True), apply)
-        before = following._stamps()
-        change(0o666)
-        # The permissions alone are looked at too.
-        assert following._stamps() != before
-        change(0o666, '[backends.two]\ncommand = ["evil"]\n')
-        with pytest.raises(e.SettingsError, match="can be written by others; run: chmod go-w"):
-            await following.reload()
-        assert applied == []
-        change(0o600)
+    following = SettingsFollower(load(file, environ={}, runs=True), apply)
+    before = following._stamps()
+    change(0o666)
+    # The permissions alone are looked at too.
+    assert following._stamps() != before
+    change(0o666, '[backends.two]\ncommand = ["evil"]\n')
+    with pytest.raises(e.SettingsError, match="can be written by others; run: chmod go-w"):
         await following.reload()
-        assert [sorted(spec.backends) for spec in applied] == [["two"]]
-
-    run(main())
+    assert applied == []
+    change(0o600)
+    await following.reload()
+    assert [sorted(spec.backends) for spec in applied] == [["two"]]
     assert "the settings were not changed: " in caplog.text

@@ -18,7 +18,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.long
-@pytest.mark.requirement("hub.under-attack", "durable.answered-is-kept")
+@pytest.mark.requirement("durable.answered-is-kept")
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks at the hub through /proc")
 def test_people_lose_nothing_and_a_hub_stays_within_its_bounds_while_it_is_attacked() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,14 +14,6 @@ from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore
 
 SECONDS = 300
-
-
-def run(body: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(SECONDS):
-            await body
-
-    asyncio.run(bounded())
 
 
 @asynccontextmanager

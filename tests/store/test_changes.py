@@ -63,122 +63,102 @@ async def nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[tuple[Any, 
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["nats", "without-nats"])
-def test_each_change_is_heard_once_in_order(tmp_path: Path, cut: bool) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path, cut=cut) as (one, two):
-            for number in range(20):
-                await one.write(publishing(number))
-            await until(lambda: len(two.heard) >= 20)
-            for _ in range(3):
-                await one._log.look()
-                await two._log.look()
-            assert one.heard == two.heard == list(range(20))
-
-    asyncio.run(main())
-
-
-def test_what_is_of_no_consequence_to_caches_is_not_logged(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path) as (one, two):
-            await one.write(publishing("a letter", subject="mail.ann"))
-            await until(lambda: two.heard)
-            await one.write(publishing(1, 2))
-
-            async def rows(tx: Tx) -> list[Any]:
-                return await tx.fetch("SELECT subject, event FROM changes ORDER BY id")
-
-            assert await one.read(rows) == [(SAY, "1"), (SAY, "2")]
-
-    asyncio.run(main())
-
-
-def test_a_change_whose_node_died_before_it_was_published_is_heard(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path) as (one, two):
-            one._publish = lambda event: None
-            await one.write(publishing("unpublished"))
-            await until(lambda: one.heard == two.heard == ["unpublished"])
-
-    asyncio.run(main())
-
-
-def test_a_change_that_was_undone_is_not_heard(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path, cut=True) as (one, two):
-
-            async def undone(tx: Tx) -> None:
-                tx.publish(SAY, "undone")
-                raise LookupError
-
-            with pytest.raises(LookupError):
-                await one.write(undone)
-            await one.write(publishing("done"))
-            await until(lambda: two.heard)
-            assert two.heard == ["done"]
-
-    asyncio.run(main())
-
-
-def test_a_change_with_a_lower_number_that_is_committed_later_is_heard(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path, cut=True) as (one, two):
-            async with one._pool.acquire() as slow:
-                transaction = slow.transaction()
-                await transaction.start()
-                await slow.execute("INSERT INTO changes (subject, event) VALUES ('grants.x', '1')")
-                await one.write(publishing("later"))
-                await until(lambda: two.heard == ["later"])
-                for _ in range(3):
-                    await two._log.look()
-                await transaction.commit()
-            await until(lambda: two.heard == ["later", 1])
-
-    asyncio.run(main())
-
-
-def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with nodes(tmp_path, cut=True) as (one, _):
-            bus = one.bus
-            async with one._pool.acquire() as connection:
-                rows = await connection.fetch(
-                    "INSERT INTO changes (subject, event) VALUES ($1, '1'), ($1, '2') RETURNING id",
-                    SAY,
-                )
-            # As if the bus had carried the second before the first.
-            bus.emit(SAY, 2, change=rows[1][0])
-            bus.emit(SAY, 1, change=rows[0][0])
-            await until(lambda: len(one.heard) == 3)
-            assert one.heard == [2, 1, 2]
+async def test_each_change_is_heard_once_in_order(tmp_path: Path, cut: bool) -> None:
+    async with nodes(tmp_path, cut=cut) as (one, two):
+        for number in range(20):
+            await one.write(publishing(number))
+        await until(lambda: len(two.heard) >= 20)
+        for _ in range(3):
             await one._log.look()
-            assert one.heard == [2, 1, 2]
+            await two._log.look()
+        assert one.heard == two.heard == list(range(20))
 
-    asyncio.run(main())
+
+async def test_what_is_of_no_consequence_to_caches_is_not_logged(tmp_path: Path) -> None:
+    async with nodes(tmp_path) as (one, two):
+        await one.write(publishing("a letter", subject="mail.ann"))
+        await until(lambda: two.heard)
+        await one.write(publishing(1, 2))
+
+        async def rows(tx: Tx) -> list[Any]:
+            return await tx.fetch("SELECT subject, event FROM changes ORDER BY id")
+
+        assert await one.read(rows) == [(SAY, "1"), (SAY, "2")]
 
 
-@pytest.mark.requirement("nodes.doubt")
-def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
+async def test_a_change_whose_node_died_before_it_was_published_is_heard(tmp_path: Path) -> None:
+    async with nodes(tmp_path) as (one, two):
+        one._publish = lambda event: None
+        await one.write(publishing("unpublished"))
+        await until(lambda: one.heard == two.heard == ["unpublished"])
+
+
+async def test_a_change_that_was_undone_is_not_heard(tmp_path: Path) -> None:
+    async with nodes(tmp_path, cut=True) as (one, two):
+
+        async def undone(tx: Tx) -> None:
+            tx.publish(SAY, "undone")
+            raise LookupError
+
+        with pytest.raises(LookupError):
+            await one.write(undone)
+        await one.write(publishing("done"))
+        await until(lambda: two.heard)
+        assert two.heard == ["done"]
+
+
+async def test_a_change_with_a_lower_number_that_is_committed_later_is_heard(
+    tmp_path: Path,
+) -> None:
+    async with nodes(tmp_path, cut=True) as (one, two):
+        async with one._pool.acquire() as slow:
+            transaction = slow.transaction()
+            await transaction.start()
+            await slow.execute("INSERT INTO changes (subject, event) VALUES ('grants.x', '1')")
+            await one.write(publishing("later"))
+            await until(lambda: two.heard == ["later"])
+            for _ in range(3):
+                await two._log.look()
+            await transaction.commit()
+        await until(lambda: two.heard == ["later", 1])
+
+
+async def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path: Path) -> None:
+    async with nodes(tmp_path, cut=True) as (one, _):
+        bus = one.bus
+        async with one._pool.acquire() as connection:
+            rows = await connection.fetch(
+                "INSERT INTO changes (subject, event) VALUES ($1, '1'), ($1, '2') RETURNING id",
+                SAY,
+            )
+        # As if the bus had carried the second before the first.
+        bus.emit(SAY, 2, change=rows[1][0])
+        bus.emit(SAY, 1, change=rows[0][0])
+        await until(lambda: len(one.heard) == 3)
+        assert one.heard == [2, 1, 2]
+        await one._log.look()
+        assert one.heard == [2, 1, 2]
+
+
+async def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.store.postgres import changes
 
-    async def main() -> None:
-        async with nodes(tmp_path) as (one, two):
-            doubts: list[bool] = []
-            two.bus.listen_doubt(lambda: doubts.append(True))
-            real, two._log._connected = two._log._connected, Unreachable()
-            await until(lambda: len(doubts) >= 2)
-            await one.write(publishing("meanwhile"))
-            two._log._connected = real
-            await until(lambda: "meanwhile" in two.heard)
-            # On a busy machine, a node may come too late to the log and rightly doubt.
-            monkeypatch.setattr(changes, "TRUST_SECONDS", 3_600.0)
-            await two._log.look()
-            doubts.clear()
-            await asyncio.sleep(2 * changes.LOOK_SECONDS)
-            assert doubts == []
-
-    asyncio.run(main())
+    async with nodes(tmp_path) as (one, two):
+        doubts: list[bool] = []
+        two.bus.listen_doubt(lambda: doubts.append(True))
+        real, two._log._connected = two._log._connected, Unreachable()
+        await until(lambda: len(doubts) >= 2)
+        await one.write(publishing("meanwhile"))
+        two._log._connected = real
+        await until(lambda: "meanwhile" in two.heard)
+        # On a busy machine, a node may come too late to the log and rightly doubt.
+        monkeypatch.setattr(changes, "TRUST_SECONDS", 3_600.0)
+        await two._log.look()
+        doubts.clear()
+        await asyncio.sleep(2 * changes.LOOK_SECONDS)
+        assert doubts == []
 
 
 class Unreachable:
@@ -191,41 +171,35 @@ class Unreachable:
         raise ConnectionRefusedError
 
 
-def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(
+async def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from folkmoot.store.postgres import changes
 
-    async def main() -> None:
-        async with nodes(tmp_path) as (one, _):
-            await one.write(publishing(1))
-            # The loop's clock may stand still while a machine sleeps.
-            now = changes.boot_time() + changes.AWAY_SECONDS + 60
-            monkeypatch.setattr(changes, "boot_time", lambda: now)
-            await one._log.look()
-            with pytest.raises(e.DatabaseUnreachable, match="Restart"):
-                await one.write(publishing(2))
-
-    asyncio.run(main())
+    async with nodes(tmp_path) as (one, _):
+        await one.write(publishing(1))
+        # The loop's clock may stand still while a machine sleeps.
+        now = changes.boot_time() + changes.AWAY_SECONDS + 60
+        monkeypatch.setattr(changes, "boot_time", lambda: now)
+        await one._log.look()
+        with pytest.raises(e.DatabaseUnreachable, match="Restart"):
+            await one.write(publishing(2))
 
 
-def test_old_changes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_changes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from folkmoot.store.postgres import changes
 
-    async def main() -> None:
-        async with nodes(tmp_path) as (one, two):
-            await one.write(publishing(1))
-            await until(lambda: two.heard)
-            monkeypatch.setattr(changes, "KEPT_SECONDS", -10.0)
-            one._log._trimmed_at = float("-inf")
-            await one._log.look()
+    async with nodes(tmp_path) as (one, two):
+        await one.write(publishing(1))
+        await until(lambda: two.heard)
+        monkeypatch.setattr(changes, "KEPT_SECONDS", -10.0)
+        one._log._trimmed_at = float("-inf")
+        await one._log.look()
 
-            async def rows(tx: Tx) -> list[Any]:
-                return await tx.fetch("SELECT id FROM changes")
+        async def rows(tx: Tx) -> list[Any]:
+            return await tx.fetch("SELECT id FROM changes")
 
-            assert await one.read(rows) == []
-
-    asyncio.run(main())
+        assert await one.read(rows) == []
 
 
 def test_the_tokens_that_are_known_are_forgotten_when_in_doubt(tmp_path: Path) -> None:

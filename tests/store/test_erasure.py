@@ -15,7 +15,7 @@ import pytest
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, erasure
 from tests.amounts import few
-from tests.store.support import held, in_thread, insert, make_table, opened, run
+from tests.store.support import held, in_thread, insert, make_table, opened
 
 SOON = 0.01
 """Seconds after which the write-ahead log is emptied, in place of half a minute."""
@@ -57,51 +57,41 @@ async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(200))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == list(range(200))
-            await store.write(remove(range(0, 200, 3)))
-            await log_emptied(store)
-            assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
-            assert store.stats().wal_pages == 0
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(200))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == list(range(200))
+        await store.write(remove(range(0, 200, 3)))
+        await log_emptied(store)
+        assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
+        assert store.stats().wal_pages == 0
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            assert found(tmp_path, range(50))
-        assert found(tmp_path, range(100)) == list(range(50, 100))
-
-    run(body())
+async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        assert found(tmp_path, range(50))
+    assert found(tmp_path, range(100)) == list(range(50, 100))
 
 
 @pytest.mark.requirement("store.erasure")
-def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
+async def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(
     tmp_path: Path,
 ) -> None:
     killed = tmp_path / "killed"
-
-    async def body() -> None:
-        running = tmp_path / "running"
-        running.mkdir()
-        async with opened(running) as store:
-            await fill(store, range(100))
-            await store.write(remove(range(50)))
-            # What a program that is killed leaves are its files as they are.
-            shutil.copytree(running, killed)
-        assert found(killed, range(50))
-        async with opened(killed):
-            assert found(killed, range(100)) == list(range(50, 100))
-
-    run(body())
+    running = tmp_path / "running"
+    running.mkdir()
+    async with opened(running) as store:
+        await fill(store, range(100))
+        await store.write(remove(range(50)))
+        # What a program that is killed leaves are its files as they are.
+        shutil.copytree(running, killed)
+    assert found(killed, range(50))
+    async with opened(killed):
+        assert found(killed, range(100)) == list(range(50, 100))
 
 
 def pages_in(log: Path, frames: int) -> set[int]:
@@ -169,22 +159,21 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
 
 
 @pytest.mark.requirement("store.erasure")
-def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, empty_log_seconds=SOON) as store:
-            await fill(store, range(20))
-            with closing(apsw.Connection(str(store.path))) as reader:
-                reader.execute("BEGIN")
-                reader.execute("SELECT count(*) FROM notes").fetchall()
-                await store.write(remove(range(20)))
-                async with held(in_thread(store)):
-                    await store.write(insert(1_000))
-                assert found(tmp_path, range(20))
-                reader.execute("ROLLBACK")
-            await log_emptied(store)
-            assert found(tmp_path, range(20)) == []
-
-    run(body())
+async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, empty_log_seconds=SOON) as store:
+        await fill(store, range(20))
+        with closing(apsw.Connection(str(store.path))) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM notes").fetchall()
+            await store.write(remove(range(20)))
+            async with held(in_thread(store)):
+                await store.write(insert(1_000))
+            assert found(tmp_path, range(20))
+            reader.execute("ROLLBACK")
+        await log_emptied(store)
+        assert found(tmp_path, range(20)) == []
 
 
 async def make_words(tx: Tx) -> None:
@@ -194,7 +183,7 @@ async def make_words(tx: Tx) -> None:
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.parametrize("end", ["running", "stopped", "killed"])
 @pytest.mark.parametrize("seed", few([3, 4, 5]))
-def test_rows_that_were_moved_between_pages_leave_no_copies(
+async def test_rows_that_were_moved_between_pages_leave_no_copies(
     tmp_path: Path, seed: int, end: str
 ) -> None:
     """With `secure_delete` alone the first two leave one: SQLite does not clear where rows were."""
@@ -208,8 +197,8 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
         raw = b"\n".join(file.read_bytes() for file in where.iterdir())
         return [
             key
-            for key, body in dead.items()
-            if any(part.encode() in raw for part in (key, body[:24], body[-24:]))
+            for key, text in dead.items()
+            if any(part.encode() in raw for part in (key, text[:24], text[-24:]))
         ]
 
     async def change(store: SqliteStore) -> None:
@@ -232,23 +221,20 @@ def test_rows_that_were_moved_between_pages_leave_no_copies(
     async def words(tx: Tx) -> dict[str, str]:
         return dict(await tx.fetch("SELECT key, body FROM words"))
 
-    async def body() -> None:
-        soon = {"empty_log_seconds": SOON} if end == "running" else {}
-        async with opened(folder, synchronous="normal", **soon) as store:
-            await store.write(make_words)
-            for _ in range(30):
-                await change(store)
-            if end == "killed":
-                shutil.copytree(folder, tmp_path / "killed")
-            while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-        where = tmp_path / "killed" if end == "killed" else folder
-        async with opened(where) as store:
-            while left(where):
-                assert end == "killed"
-                await asyncio.sleep(0.005)
-            assert await store.read(words) == live
-            assert await store.check() == []
-
-    run(body())
+    soon = {"empty_log_seconds": SOON} if end == "running" else {}
+    async with opened(folder, synchronous="normal", **soon) as store:
+        await store.write(make_words)
+        for _ in range(30):
+            await change(store)
+        if end == "killed":
+            shutil.copytree(folder, tmp_path / "killed")
+        while end == "running" and left(folder):  # noqa: ASYNC110 - a file has no event
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+    where = tmp_path / "killed" if end == "killed" else folder
+    async with opened(where) as store:
+        while left(where):
+            assert end == "killed"
+            await asyncio.sleep(0.005)
+        assert await store.read(words) == live
+        assert await store.check() == []

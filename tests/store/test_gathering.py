@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
@@ -29,23 +30,21 @@ async def make_names(tx: Tx) -> None:
         await tx.execute("INSERT INTO names VALUES (?, ?)", (f"n{number}", number))
 
 
-def with_hubs(
-    folder: Path, body: Callable[[PostgresStore, PostgresStore], Awaitable[None]]
+@asynccontextmanager
+async def two_hubs(folder: Path) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    url = await postgres.schema_of(folder)
+    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+    try:
+        yield first, second
+    finally:
+        await first.close()
+        await second.close()
+
+
+async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(
+    tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        url = await postgres.schema_of(folder)
-        first, second = await PostgresStore.open(url), await PostgresStore.open(url)
-        try:
-            await body(first, second)
-        finally:
-            await first.close()
-            await second.close()
-
-    asyncio.run(main())
-
-
-def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(tmp_path: Path) -> None:
-    async def body(store: PostgresStore, _: PostgresStore) -> None:
+    async with two_hubs(tmp_path) as (store, _):
         await store.write(make_names)
         asked: list[int] = []
         run = store._run_alone
@@ -62,11 +61,9 @@ def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(tmp_path
         assert asked == [600]
         assert await store.look_up(BY_NAME, "n\0") is None
 
-    with_hubs(tmp_path, body)
 
-
-def test_what_was_committed_before_a_look_up_is_found_by_it(tmp_path: Path) -> None:
-    async def body(store: PostgresStore, other: PostgresStore) -> None:
+async def test_what_was_committed_before_a_look_up_is_found_by_it(tmp_path: Path) -> None:
+    async with two_hubs(tmp_path) as (store, other):
         await store.write(make_names)
         running = [asyncio.create_task(store.look_up(BY_NAME, "x0")) for _ in range(5)]
         for number in range(20):
@@ -78,13 +75,11 @@ def test_what_was_committed_before_a_look_up_is_found_by_it(tmp_path: Path) -> N
             assert await store.look_up(BY_NAME, name) == (name, 1)
         await asyncio.gather(*running)
 
-    with_hubs(tmp_path, body)
 
-
-def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
+async def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
     tmp_path: Path,
 ) -> None:
-    async def body(store: PostgresStore, _: PostgresStore) -> None:
+    async with two_hubs(tmp_path) as (store, _):
         asking = (store.look_up(BY_NAME, "n1") for _ in range(3))
         failed = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(each) for each in failed] == [e.StatementFailed] * 3
@@ -99,26 +94,21 @@ def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
         with pytest.raises(e.StoreClosed):
             await store.look_up(BY_NAME, "n1")
 
-    with_hubs(tmp_path, body)
 
+async def test_a_server_that_does_not_answer_makes_a_queue_that_has_a_bound() -> None:
+    never = asyncio.Event()
 
-def test_a_server_that_does_not_answer_makes_a_queue_that_has_a_bound() -> None:
-    async def main() -> None:
-        never = asyncio.Event()
+    async def ask(questions: list[int]) -> list[int]:
+        await never.wait()
+        return questions
 
-        async def ask(questions: list[int]) -> list[int]:
-            await never.wait()
-            return questions
-
-        gatherer = Gatherer[int, int](ask, asyncio.ensure_future, most_waiting=10)
-        waiting = [asyncio.create_task(gatherer.get(number)) for number in range(12)]
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        assert {type(each.exception()) for each in done} == {e.StoreOverloaded}
-        never.set()
-        answers = await asyncio.gather(*waiting, return_exceptions=True)
-        assert answers[:10] == list(range(10))
-
-    asyncio.run(main())
+    gatherer = Gatherer[int, int](ask, asyncio.ensure_future, most_waiting=10)
+    waiting = [asyncio.create_task(gatherer.get(number)) for number in range(12)]
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert {type(each.exception()) for each in done} == {e.StoreOverloaded}
+    never.set()
+    answers = await asyncio.gather(*waiting, return_exceptions=True)
+    assert answers[:10] == list(range(10))
 
 
 def limits(store: PostgresStore, limit: Limit) -> RateLimits:
@@ -134,9 +124,8 @@ async def take(counted: RateLimits, key: str, count: int) -> list[float | e.Rate
     return answers  # type: ignore[return-value]
 
 
-@pytest.mark.requirement("store.postgres.rates")
-def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) -> None:
-    async def body(*stores: PostgresStore) -> None:
+async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) -> None:
+    async with two_hubs(tmp_path) as stores:
         hubs = [limits(store, Limit(50, HOUR)) for store in stores]
         takes = [take(hub, key, 40) for hub in hubs for key in ("a", "b") for _ in range(2)]
         answers = await asyncio.gather(*takes)
@@ -146,12 +135,9 @@ def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) 
         assert len(refused) == 220
         assert all(HOUR - 60 < each.data["retry_after"] <= HOUR for each in refused)
 
-    with_hubs(tmp_path, body)
 
-
-@pytest.mark.requirement("store.postgres.rates")
-def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
-    async def body(*stores: PostgresStore) -> None:
+async def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
+    async with two_hubs(tmp_path) as stores:
         one, two = (limits(store, Limit(3, HOUR)) for store in stores)
         assert (await take(one, "a", 4)).count(0.0) == 3
         await asyncio.gather(*(two.give_back("send", "a") for _ in range(2)))
@@ -161,23 +147,19 @@ def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
                 raise KeyError
         assert (await take(two, "b", 4)).count(0.0) == 3
 
-    with_hubs(tmp_path, body)
 
-
-def test_a_limit_that_slows_counts_everything_and_refuses_nothing(tmp_path: Path) -> None:
-    async def body(*stores: PostgresStore) -> None:
+async def test_a_limit_that_slows_counts_everything_and_refuses_nothing(tmp_path: Path) -> None:
+    async with two_hubs(tmp_path) as stores:
         one, two = (limits(store, Limit(3, HOUR, slows=True)) for store in stores)
         first = await take(one, "a", 2)
         later = await take(two, "a", 3)
         assert [bool(each) for each in first + later] == [False, False, False, True, True]
 
-    with_hubs(tmp_path, body)
 
-
-def test_a_window_that_is_over_counts_anew_and_is_removed(
+async def test_a_window_that_is_over_counts_anew_and_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(*stores: PostgresStore) -> None:
+    async with two_hubs(tmp_path) as stores:
         url = await postgres.schema_of(tmp_path)
         connection = await asyncpg.connect(url)
         one, two = (limits(store, Limit(3, 60)) for store in stores)
@@ -205,5 +187,3 @@ def test_a_window_that_is_over_counts_anew_and_is_removed(
         logged = "SELECT relpersistence FROM pg_class WHERE oid = 'rate_counts'::regclass"
         assert await connection.fetchval(logged) == b"u"
         await connection.close()
-
-    with_hubs(tmp_path, body)

@@ -10,7 +10,7 @@ import pytest
 from folkmoot.core.ports import Tx
 from folkmoot.store import find_faults
 from tests.store import killed
-from tests.store.support import opened, run
+from tests.store.support import opened
 
 
 def acknowledged_until_killed(database: Path, acknowledgements: int) -> set[int]:
@@ -24,7 +24,7 @@ def acknowledged_until_killed(database: Path, acknowledgements: int) -> set[int]
     return {int(line) for line in told if line.endswith(b"\n")}
 
 
-def check_rounds(tmp_path: Path, rounds: int) -> None:
+async def check_rounds(tmp_path: Path, rounds: int) -> None:
     acknowledged: set[int] = set()
     for round_ in range(rounds):
         acknowledged |= acknowledged_until_killed(tmp_path / "folkmoot.db", 100 + 37 * round_)
@@ -33,24 +33,22 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
     async def all_pairs(tx: Tx) -> list[tuple[int, str]]:
         return [(row[0], row[1]) for row in await tx.fetch("SELECT number, half FROM pairs")]
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            found = Counter(await store.read(all_pairs))
-        assert set(found.values()) == {1}
-        assert {number for number, half in found if half == "a"} == {
-            number for number, half in found if half == "b"
-        }
-        assert acknowledged <= {number for number, _ in found}
-        assert len(acknowledged) >= rounds * 100
-
-    run(body())
+    async with opened(tmp_path) as store:
+        found = Counter(await store.read(all_pairs))
+    assert set(found.values()) == {1}
+    assert {number for number, half in found if half == "a"} == {
+        number for number, half in found if half == "b"
+    }
+    assert acknowledged <= {number for number, _ in found}
+    assert len(acknowledged) >= rounds * 100
 
 
-@pytest.mark.requirement("store.one-transaction-per-action")
-def test_every_acknowledged_write_of_a_killed_program_is_there_exactly_once(tmp_path: Path) -> None:
-    check_rounds(tmp_path, 3)
+async def test_every_acknowledged_write_of_a_killed_program_is_there_exactly_once(
+    tmp_path: Path,
+) -> None:
+    await check_rounds(tmp_path, 3)
 
 
 @pytest.mark.long
-def test_it_holds_through_many_kills(tmp_path: Path) -> None:
-    check_rounds(tmp_path, 30)
+async def test_it_holds_through_many_kills(tmp_path: Path) -> None:
+    await check_rounds(tmp_path, 30)

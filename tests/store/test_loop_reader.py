@@ -15,7 +15,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, loop_reader
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, in_thread, insert, make_table, opened, run
+from tests.store.support import Gate, all_notes, in_thread, insert, make_table, opened
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 LONG = (
@@ -40,103 +40,86 @@ async def where(tx: Tx) -> bool:
     return in_loop()
 
 
-def test_a_short_query_is_answered_in_the_loop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
+async def test_a_short_query_is_answered_in_the_loop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        assert await store.read(where)
+        stats = store.stats()
+        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 1, 0)
+
+
+async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        assert not await store.read(where, long=True)
+        stats = store.stats()
+        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
+
+
+async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    places = []
+
+    async def query(tx: Tx) -> object:
+        places.append(in_loop())
+        if in_loop():
+            return await tx.fetch(ENDLESS)
+        gate.wait()
+        return await tx.fetch(LONG)
+
+    async with opened(tmp_path) as store, asyncio.TaskGroup() as tasks:
+        reading = tasks.create_task(store.read(query))
+        await gate.entered()
+        # Each turn would last as long as the query is held, if it held the loop.
+        for _ in range(100):
+            await asyncio.sleep(0)
             assert await store.read(where)
-            stats = store.stats()
-            assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 1, 0)
-
-    run(body())
-
-
-def test_a_query_known_to_be_long_does_not_begin_in_the_loop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert not await store.read(where, long=True)
-            stats = store.stats()
-            assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
-
-    run(body())
+        gate.open()
+        assert await reading == ROWS
+        assert places == [True, False]
+        assert store.stats().given_up_reads == 1
 
 
-@pytest.mark.requirement("store.loop-not-blocked")
-def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(tmp_path: Path) -> None:
-    async def body() -> None:
-        gate = Gate()
-        places = []
-
-        async def query(tx: Tx) -> object:
-            places.append(in_loop())
-            if in_loop():
-                return await tx.fetch(ENDLESS)
-            gate.wait()
-            return await tx.fetch(LONG)
-
-        async with opened(tmp_path) as store, asyncio.TaskGroup() as tasks:
-            reading = tasks.create_task(store.read(query))
-            await gate.entered()
-            # Each turn would last as long as the query is held, if it held the loop.
-            for _ in range(100):
-                await asyncio.sleep(0)
-                assert await store.read(where)
-            gate.open()
-            assert await reading == ROWS
-            assert places == [True, False]
-            assert store.stats().given_up_reads == 1
-
-    run(body())
-
-
-def test_a_long_query_moves_once_and_answers_the_same_rows(tmp_path: Path) -> None:
+async def test_a_long_query_moves_once_and_answers_the_same_rows(tmp_path: Path) -> None:
     places = []
 
     async def query(tx: Tx) -> object:
         places.append(in_loop())
         return await tx.fetch(LONG)
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert await store.read(query) == ROWS
-            assert places == [True, False]
-            stats = store.stats()
-            assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 1)
-            assert stats.failed_reads == 0
-            assert await store.read(where)
-
-    run(body())
+    async with opened(tmp_path) as store:
+        assert await store.read(query) == ROWS
+        assert places == [True, False]
+        stats = store.stats()
+        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 1)
+        assert stats.failed_reads == 0
+        assert await store.read(where)
 
 
-def test_the_steps_of_all_statements_of_a_query_count_together(tmp_path: Path) -> None:
+async def test_the_steps_of_all_statements_of_a_query_count_together(tmp_path: Path) -> None:
     async def query(tx: Tx) -> bool:
         for _ in range(1_000):
             await tx.fetch("SELECT id FROM notes ORDER BY id")
         return in_loop()
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            for number in range(20):
-                await store.write(insert(number))
-            assert not await store.read(query)
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        for number in range(20):
+            await store.write(insert(number))
+        assert not await store.read(query)
 
 
-def test_a_short_query_is_never_given_up_for_what_others_used(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            for number in range(20):
-                await store.write(insert(number))
-            for _ in range(1_000):
-                await store.read(all_notes)
-            assert store.stats().given_up_reads == 0
-
-    run(body())
+async def test_a_short_query_is_never_given_up_for_what_others_used(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        for number in range(20):
+            await store.write(insert(number))
+        for _ in range(1_000):
+            await store.read(all_notes)
+        assert store.stats().given_up_reads == 0
 
 
-def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same(
+async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same(
     tmp_path: Path,
 ) -> None:
     async def query(tx: Tx) -> object:
@@ -145,14 +128,11 @@ def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same
         except e.StatementFailed:
             return "wrong"
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert await store.read(query) == ROWS
-
-    run(body())
+    async with opened(tmp_path) as store:
+        assert await store.read(query) == ROWS
 
 
-def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> None:
+async def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> None:
     text = "x" * 100_000
 
     async def query(tx: Tx) -> tuple[object, bool]:
@@ -169,18 +149,17 @@ def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> Non
     async def given(tx: Tx) -> object:
         return await tx.fetch_one("SELECT length(?)", (text,))
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make)
-            assert await store.read(query) == ((text,), False)
-            assert await store.read(given) == (100_000,)
-            assert store.stats().given_up_reads == 2
-            assert await store.read(where)
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make)
+        assert await store.read(query) == ((text,), False)
+        assert await store.read(given) == (100_000,)
+        assert store.stats().given_up_reads == 2
+        assert await store.read(where)
 
 
-def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_giving_a_query_up_ends_its_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Looked at after each step, also what ends the transaction would be given up.
     monkeypatch.setattr(loop_reader, "STEPS_A_LOOK", 1)
     monkeypatch.setattr(loop_reader, "LOOKS", 1_000)
@@ -188,128 +167,108 @@ def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pytest.Mon
     async def look(tx: Tx) -> tuple[bool, object]:
         return in_loop(), await tx.fetch_one("SELECT count(*) FROM notes")
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            for number in range(1, 5):
-                await store.write(insert(number))
-                assert await store.read(lambda tx: tx.fetch(LONG)) == ROWS
-                assert store.stats().given_up_reads == number
-                assert await store.read(look) == (True, (number,))
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        for number in range(1, 5):
+            await store.write(insert(number))
+            assert await store.read(lambda tx: tx.fetch(LONG)) == ROWS
+            assert store.stats().given_up_reads == number
+            assert await store.read(look) == (True, (number,))
 
 
-@pytest.mark.requirement("store.readers-see-committed")
-def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
+async def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
     tmp_path: Path,
 ) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            with closing(apsw.Connection(str(store.path))) as other:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        with closing(apsw.Connection(str(store.path))) as other:
 
-                async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
-                    first = await all_notes(tx)
-                    other.execute("INSERT INTO notes VALUES (1, '')")
-                    return in_loop(), first, await all_notes(tx)
+            async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
+                first = await all_notes(tx)
+                other.execute("INSERT INTO notes VALUES (1, '')")
+                return in_loop(), first, await all_notes(tx)
 
-                assert await store.read(look_twice) == (True, [], [])
-                assert await store.read(all_notes) == [1]
-
-    run(body())
+            assert await store.read(look_twice) == (True, [], [])
+            assert await store.read(all_notes) == [1]
 
 
-def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            for number in range(50):
-                await store.write(insert(number))
-                assert await store.read(all_notes) == list(range(number + 1))
-            assert store.stats().loop_reads == 50
-
-    run(body())
+async def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        for number in range(50):
+            await store.write(insert(number))
+            assert await store.read(all_notes) == list(range(number + 1))
+        assert store.stats().loop_reads == 50
 
 
-def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path: Path) -> None:
+async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path: Path) -> None:
     def busy_in_loop() -> None:
         if in_loop():
             raise apsw.BusyError
 
-    async def body() -> None:
-        disk = Disk()
-        async with opened(tmp_path, vfs=disk.name) as store:
-            await store.write(make_table)
-            await store.write(insert(1))
-            disk.before_read = busy_in_loop
-            assert await store.read(all_notes) == [1]
-            assert store.stats().given_up_reads == 1
-            disk.before_read = lambda: None
-            assert await store.read(all_notes) == [1]
-            assert store.stats().loop_reads == 1
-
-    run(body())
+    disk = Disk()
+    async with opened(tmp_path, vfs=disk.name) as store:
+        await store.write(make_table)
+        await store.write(insert(1))
+        disk.before_read = busy_in_loop
+        assert await store.read(all_notes) == [1]
+        assert store.stats().given_up_reads == 1
+        disk.before_read = lambda: None
+        assert await store.read(all_notes) == [1]
+        assert store.stats().loop_reads == 1
 
 
-def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(
+async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(
     tmp_path: Path,
 ) -> None:
     def fail() -> None:
         raise apsw.IOError
 
-    async def body() -> None:
-        disk = Disk()
-        async with opened(tmp_path, vfs=disk.name) as store:
-            await store.write(make_table)
-            await store.write(insert(1))
-            disk.before_read = fail
-            told = []
-            for long in (False, True):
-                with pytest.raises(e.DiskFailed) as caught:
-                    await store.read(all_notes, long=long)
-                told.append(caught.value.message)
-            assert told[0] == told[1]
-            stats = store.stats()
-            assert (stats.reads, stats.failed_reads, stats.given_up_reads) == (2, 2, 0)
-            disk.before_read = lambda: None
-            assert await store.read(all_notes) == [1]
-
-    run(body())
+    disk = Disk()
+    async with opened(tmp_path, vfs=disk.name) as store:
+        await store.write(make_table)
+        await store.write(insert(1))
+        disk.before_read = fail
+        told = []
+        for long in (False, True):
+            with pytest.raises(e.DiskFailed) as caught:
+                await store.read(all_notes, long=long)
+            told.append(caught.value.message)
+        assert told[0] == told[1]
+        stats = store.stats()
+        assert (stats.reads, stats.failed_reads, stats.given_up_reads) == (2, 2, 0)
+        disk.before_read = lambda: None
+        assert await store.read(all_notes) == [1]
 
 
-def test_a_unit_may_not_wait_for_a_query(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
+async def test_a_unit_may_not_wait_for_a_query(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
 
-            async def nested(tx: Tx) -> bool:
-                return await store.read(where)
+        async def nested(tx: Tx) -> bool:
+            return await store.read(where)
 
-            for ask in (store.read, in_thread(store), store.write):
-                with pytest.raises(e.UnitSuspended):
-                    await ask(nested)
-            assert await store.read(where)
-
-    run(body())
+        for ask in (store.read, in_thread(store), store.write):
+            with pytest.raises(e.UnitSuspended):
+                await ask(nested)
+        assert await store.read(where)
 
 
-def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            reading = True
+async def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as store:
+        reading = True
 
-            async def read() -> None:
-                while reading:
-                    await store.read(where)
+        async def read() -> None:
+            while reading:
+                await store.read(where)
 
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(3):
-                    tasks.create_task(read())
-                for _ in range(50):
-                    await asyncio.sleep(0)
-                reading = False
-
-    run(body())
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(3):
+                tasks.create_task(read())
+            for _ in range(50):
+                await asyncio.sleep(0)
+            reading = False
 
 
 @pytest.mark.parametrize(
@@ -320,32 +279,26 @@ def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(tmp_path
         pytest.param(repeat(7), 1e9, [True, True, True, True], id="slow machine"),
     ],
 )
-def test_after_a_query_that_waited_long_for_the_disk_the_threads_read_for_a_while(
+async def test_after_a_query_that_waited_long_for_the_disk_the_threads_read_for_a_while(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     blocks: Iterator[int],
     rests: float,
     places: list[bool],
 ) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert [await store.read(where) for _ in places] == places
-
     monkeypatch.setattr(loop_reader, "SLOW_SECONDS", 0)
     monkeypatch.setattr(loop_reader, "RESTS", rests)
     monkeypatch.setattr(loop_reader, "blocks_read", lambda: next(blocks))
-    run(body())
+    async with opened(tmp_path) as store:
+        assert [await store.read(where) for _ in places] == places
 
 
-def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(
+async def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(
     tmp_path: Path,
 ) -> None:
-    async def body() -> None:
-        store = await SqliteStore.open(tmp_path / "folkmoot.db")
-        await store.close()
-        for long in (False, True):
-            with pytest.raises(e.StoreClosed):
-                await store.read(where, long=long)
-
-    run(body())
+    store = await SqliteStore.open(tmp_path / "folkmoot.db")
+    await store.close()
+    for long in (False, True):
+        with pytest.raises(e.StoreClosed):
+            await store.read(where, long=long)
     assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]

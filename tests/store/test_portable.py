@@ -104,7 +104,6 @@ def test_nothing_outside_the_store_knows_its_engine() -> None:
     assert found == []
 
 
-@pytest.mark.requirement("store.portable")
 @pytest.mark.parametrize("what", REFUSED)
 def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
     refused = re.compile(REFUSED[what])
@@ -112,7 +111,6 @@ def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
     assert found == []
 
 
-@pytest.mark.requirement("store.portable")
 def test_texts_that_are_searched_are_compared_without_case_on_both_sides() -> None:
     """SQLite's LIKE ignores case, and PostgreSQL's does not."""
     found = [text for _, text in statements() if " LIKE " in text]
@@ -124,7 +122,6 @@ def test_the_statements_that_are_looked_at_are_many() -> None:
     assert len(statements()) > 250
 
 
-@pytest.mark.requirement("store.portable")
 def test_the_schema_is_made_of_what_both_engines_understand() -> None:
     texts = re.sub(r"--.*", "", "\n".join(load_schema()))
     assert set(re.findall(r"^    [a-z]\w* ([A-Z]+)", texts, re.MULTILINE)) <= {
@@ -135,7 +132,6 @@ def test_the_schema_is_made_of_what_both_engines_understand() -> None:
             assert not re.search(pattern, texts), what
 
 
-@pytest.mark.requirement("store.portable")
 def test_what_a_release_does_to_the_schema_only_adds() -> None:
     for step in STEPS:
         assert not re.search(r"\b(DROP TABLE|DROP COLUMN|RENAME)\b", step)

@@ -51,43 +51,30 @@ def node(name: str, **more: Any) -> HubNode:
     return HubNode(name, secrets.token_hex(8), **more)
 
 
-def with_url(folder: Path, body: Callable[[str], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await body(await postgres.schema_of(folder))
-
-    asyncio.run(main())
-
-
-def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
+async def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
     tmp_path: Path,
 ) -> None:
-    async def body(url: str) -> None:
-        for attempt in (PostgresStore.open, inspect_server):
-            with pytest.raises(e.SettingsError, match=r"store\.url has .*nonsense") as caught:
-                await attempt(f"{url}&nonsense=sesame")
-            assert "sesame" not in caught.value.message
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    for attempt in (PostgresStore.open, inspect_server):
+        with pytest.raises(e.SettingsError, match=r"store\.url has .*nonsense") as caught:
+            await attempt(f"{url}&nonsense=sesame")
+        assert "sesame" not in caught.value.message
 
 
-@pytest.mark.requirement("store.postgres.serializable")
-def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        first, second = await PostgresStore.open(url), await PostgresStore.open(url)
-        await first.write(make_counts)
-        units = [store.write(read_then_write) for store in (first, second) for _ in range(20)]
-        answers = await asyncio.gather(*units)
-        assert sorted(answers) == list(range(1, 41))
-        assert await second.read(value) == 40
-        assert first.stats().failed_commits + second.stats().failed_commits > 0
-        await first.close()
-        await second.close()
-
-    with_url(tmp_path, body)
+async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+    await first.write(make_counts)
+    units = [store.write(read_then_write) for store in (first, second) for _ in range(20)]
+    answers = await asyncio.gather(*units)
+    assert sorted(answers) == list(range(1, 41))
+    assert await second.read(value) == 40
+    assert first.stats().failed_commits + second.stats().failed_commits > 0
+    await first.close()
+    await second.close()
 
 
-@pytest.mark.requirement("store.postgres.serializable")
-def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
+async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
     tmp_path: Path,
 ) -> None:
     """What opts out of running SERIALIZABLE: see `Store.write`."""
@@ -102,30 +89,28 @@ def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
 
         return unit
 
-    async def body(url: str) -> None:
-        first, second = await PostgresStore.open(url), await PostgresStore.open(url)
-        await first.write(make_counts)
-        await first.write(lambda tx: tx.execute("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
-        units = [
-            store.write(put(place), single=True) for place in range(40) for store in (first, second)
-        ]
-        answers = await asyncio.gather(*units, return_exceptions=True)
-        refused = [each for each in answers if isinstance(each, e.ConstraintViolated)]
-        assert (len(refused), answers.count(None)) == (40, 40)
-        assert await second.read(value) == 40
-        with pytest.raises(SecondStatement):
-            await first.write(read_then_write, single=True)
+    url = await postgres.schema_of(tmp_path)
+    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+    await first.write(make_counts)
+    await first.write(lambda tx: tx.execute("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
+    units = [
+        store.write(put(place), single=True) for place in range(40) for store in (first, second)
+    ]
+    answers = await asyncio.gather(*units, return_exceptions=True)
+    refused = [each for each in answers if isinstance(each, e.ConstraintViolated)]
+    assert (len(refused), answers.count(None)) == (40, 40)
+    assert await second.read(value) == 40
+    with pytest.raises(SecondStatement):
+        await first.write(read_then_write, single=True)
 
-        async def tell(tx: Tx) -> None:
-            tx.publish("accounts.ann", {})
+    async def tell(tx: Tx) -> None:
+        tx.publish("accounts.ann", {})
 
-        # It would be logged by a second statement, without which no other node may hear of it.
-        with pytest.raises(e.StatementFailed, match="publishes nothing"):
-            await first.write(tell, single=True)
-        await first.close()
-        await second.close()
-
-    with_url(tmp_path, body)
+    # It would be logged by a second statement, without which no other node may hear of it.
+    with pytest.raises(e.StatementFailed, match="publishes nothing"):
+        await first.write(tell, single=True)
+    await first.close()
+    await second.close()
 
 
 SLOW_COMMIT = """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql
@@ -137,189 +122,168 @@ END_SLEEPER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     (SELECT pid FROM pg_locks WHERE relation = 'counts'::regclass)"""
 
 
-@pytest.mark.requirement("store.postgres.lost-answer")
 @pytest.mark.parametrize("single", [False, True])
-def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: bool) -> None:
+async def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: bool) -> None:
     attempts: list[int] = []
 
     async def slow(tx: Tx) -> None:
         attempts.append(1)
         await tx.execute("UPDATE counts SET value = value + 1")
 
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        connection = await asyncpg.connect(url)
-        await connection.execute(f"{SLOW_COMMIT}; {AT_COMMIT}")
-        waiting = asyncio.create_task(store.write(slow, single=single))
-        async with asyncio.timeout(60):
-            while not await connection.fetchval(END_SLEEPER):  # noqa: ASYNC110 - it has no event
-                await asyncio.sleep(0.05)
-        with pytest.raises(e.DatabaseUnreachable, match="It may have been done"):
-            await waiting
-        assert (attempts, await store.read(value)) == ([1], 0)
-        await connection.close()
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    connection = await asyncpg.connect(url)
+    await connection.execute(f"{SLOW_COMMIT}; {AT_COMMIT}")
+    waiting = asyncio.create_task(store.write(slow, single=single))
+    async with asyncio.timeout(60):
+        while not await connection.fetchval(END_SLEEPER):  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.05)
+    with pytest.raises(e.DatabaseUnreachable, match="It may have been done"):
+        await waiting
+    assert (attempts, await store.read(value)) == ([1], 0)
+    await connection.close()
+    await store.close()
 
 
-def test_whoever_inserts_second_sees_what_the_first_did(tmp_path: Path) -> None:
+async def test_whoever_inserts_second_sees_what_the_first_did(tmp_path: Path) -> None:
     async def take(tx: Tx) -> bool:
         if await tx.fetch_one("SELECT 1 FROM counts WHERE name = 'b'"):
             return False
         await tx.execute("INSERT INTO counts (name, value) VALUES ('b', 1)")
         return True
 
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        taken = await asyncio.gather(*(store.write(take) for _ in range(10)))
-        assert sum(taken) == 1
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    taken = await asyncio.gather(*(store.write(take) for _ in range(10)))
+    assert sum(taken) == 1
+    await store.close()
 
 
-def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        reached = asyncio.Event()
+async def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    reached = asyncio.Event()
 
-        async def unit(tx: Tx) -> None:
-            await tx.execute("UPDATE counts SET value = 1")
-            reached.set()
-            await tx.execute("SELECT pg_sleep(0.1)")
-            await tx.execute("UPDATE counts SET value = 2")
+    async def unit(tx: Tx) -> None:
+        await tx.execute("UPDATE counts SET value = 1")
+        reached.set()
+        await tx.execute("SELECT pg_sleep(0.1)")
+        await tx.execute("UPDATE counts SET value = 2")
 
-        caller = asyncio.create_task(store.write(unit))
-        await reached.wait()
-        caller.cancel()
-        await store.close()
-        again = await PostgresStore.open(url)
-        assert await again.read(value) == 2
-        await again.close()
-
-    with_url(tmp_path, body)
+    caller = asyncio.create_task(store.write(unit))
+    await reached.wait()
+    caller.cancel()
+    await store.close()
+    again = await PostgresStore.open(url)
+    assert await again.read(value) == 2
+    await again.close()
 
 
-@pytest.mark.requirement("store.postgres.one-hub")
-def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(tmp_path: Path) -> None:
-    async def main(url: str) -> None:
-        told: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        store, goes_on = await PostgresStore.open(url), asyncio.Event()
-
-        async def query(_: Tx) -> None:
-            await goes_on.wait()
-            raise e.StatementFailed("This cannot be done.")
-
-        reading = asyncio.create_task(store.read(query))
-        await asyncio.sleep(0.1)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-        goes_on.set()
-        await store.close()
-        gc.collect()
-        assert told == []
-
-    with_url(tmp_path, main)
-
-
-def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        first = await PostgresStore.open(url, node=node("one"))
-        with pytest.raises(e.DatabaseInUse, match="another hub uses this database"):
-            await PostgresStore.open(url, node=node("two"))
-        again = await PostgresStore.open(url, node=node("one"))
-        await again.close()
-        await first.close()
-        await (await PostgresStore.open(url, node=node("two"))).close()
-
-    with_url(tmp_path, body)
-
-
-def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        opened = await asyncio.gather(
-            *(PostgresStore.open(url, node=node(f"node {n}")) for n in range(5)),
-            return_exceptions=True,
-        )
-        stores = [each for each in opened if isinstance(each, PostgresStore)]
-        refused = [each for each in opened if isinstance(each, e.DatabaseInUse)]
-        assert (len(stores), len(refused)) == (1, 4)
-        await stores[0].close()
-
-    with_url(tmp_path, body)
-
-
-def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
+async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(
     tmp_path: Path,
 ) -> None:
-    async def body(url: str) -> None:
-        # It would be renewed meanwhile, were it shorter.
-        first = await PostgresStore.open(url, node=node("one", lease_seconds=600))
-        await first.write(make_counts)
-        connection = await asyncpg.connect(url)
-        await connection.execute("UPDATE nodes SET until = 0")
-        second = await PostgresStore.open(url, node=node("two"))
-        assert first._lease is not None
-        first._lease._lease.ended()
-        for attempt in (first.write(read_then_write), first.read(value)):
-            with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
-                await attempt
-        assert await second.read(value) == 0
-        await first.close()
-        with pytest.raises(e.DatabaseInUse):
-            await PostgresStore.open(url, node=node("three"))
-        await connection.close()
-        await second.close()
+    url = await postgres.schema_of(tmp_path)
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    store, goes_on = await PostgresStore.open(url), asyncio.Event()
 
-    with_url(tmp_path, body)
+    async def query(_: Tx) -> None:
+        await goes_on.wait()
+        raise e.StatementFailed("This cannot be done.")
+
+    reading = asyncio.create_task(store.read(query))
+    await asyncio.sleep(0.1)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    goes_on.set()
+    await store.close()
+    gc.collect()
+    assert told == []
 
 
-def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one"))
-        await store.write(make_counts)
-        connection = await asyncpg.connect(url)
-        await connection.execute("UPDATE nodes SET until = 0")
-        assert store._lease is not None
-        store._lease._lease.ended()
-        assert await store.write(read_then_write) == 1
-        with pytest.raises(e.DatabaseInUse):
-            await PostgresStore.open(url, node=node("two"))
-        await connection.close()
-        await store.close()
-
-    with_url(tmp_path, body)
+async def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    first = await PostgresStore.open(url, node=node("one"))
+    with pytest.raises(e.DatabaseInUse, match="another hub uses this database"):
+        await PostgresStore.open(url, node=node("two"))
+    again = await PostgresStore.open(url, node=node("one"))
+    await again.close()
+    await first.close()
+    await (await PostgresStore.open(url, node=node("two"))).close()
 
 
-@pytest.mark.requirement("store.postgres.clock")
-def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
+async def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    opened = await asyncio.gather(
+        *(PostgresStore.open(url, node=node(f"node {n}")) for n in range(5)),
+        return_exceptions=True,
+    )
+    stores = [each for each in opened if isinstance(each, PostgresStore)]
+    refused = [each for each in opened if isinstance(each, e.DatabaseInUse)]
+    assert (len(stores), len(refused)) == (1, 4)
+    await stores[0].close()
+
+
+async def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
+    tmp_path: Path,
+) -> None:
+    url = await postgres.schema_of(tmp_path)
+    # It would be renewed meanwhile, were it shorter.
+    first = await PostgresStore.open(url, node=node("one", lease_seconds=600))
+    await first.write(make_counts)
+    connection = await asyncpg.connect(url)
+    await connection.execute("UPDATE nodes SET until = 0")
+    second = await PostgresStore.open(url, node=node("two"))
+    assert first._lease is not None
+    first._lease._lease.ended()
+    for attempt in (first.write(read_then_write), first.read(value)):
+        with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
+            await attempt
+    assert await second.read(value) == 0
+    await first.close()
+    with pytest.raises(e.DatabaseInUse):
+        await PostgresStore.open(url, node=node("three"))
+    await connection.close()
+    await second.close()
+
+
+async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one"))
+    await store.write(make_counts)
+    connection = await asyncpg.connect(url)
+    await connection.execute("UPDATE nodes SET until = 0")
+    assert store._lease is not None
+    store._lease._lease.ended()
+    assert await store.write(read_then_write) == 1
+    with pytest.raises(e.DatabaseInUse):
+        await PostgresStore.open(url, node=node("two"))
+    await connection.close()
+    await store.close()
+
+
+async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine's clock is an hour off here, and is set to another time later."""
     here, off = time.time, 3_600.0
-
-    async def body(url: str) -> None:
-        nonlocal off
-        monkeypatch.setattr(time, "time", lambda: here() + off)
-        clock = ServerClock()
-        assert clock.now() - here() > 3_000
-        store = await PostgresStore.open(url, node=HubNode("one", "1"), hear_time=clock.hear)
-        assert abs(clock.now() - here()) < 60
-        off = -86_400.0
-        assert abs(clock.now() - here()) < 60
-        assert store._lease is not None
-        async with store._pool.acquire() as connection:
-            await store._lease.renew(connection)
-        assert abs(clock.now() - here()) < 60
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    monkeypatch.setattr(time, "time", lambda: here() + off)
+    clock = ServerClock()
+    assert clock.now() - here() > 3_000
+    store = await PostgresStore.open(url, node=HubNode("one", "1"), hear_time=clock.hear)
+    assert abs(clock.now() - here()) < 60
+    off = -86_400.0
+    assert abs(clock.now() - here()) < 60
+    assert store._lease is not None
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
+    assert abs(clock.now() - here()) < 60
+    await store.close()
 
 
 def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,37 +293,35 @@ def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyP
     assert clock.now() - before >= 3_600.0
 
 
-def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one"))
-        lease = store._lease
-        assert lease is not None
-        async with store._pool.acquire() as connection:
-            await lease.release(connection)
-            with pytest.raises(e.DatabaseInUse):
-                await lease.renew(connection)
-            assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
-        await store.close()
-
-    with_url(tmp_path, body)
+async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one"))
+    lease = store._lease
+    assert lease is not None
+    async with store._pool.acquire() as connection:
+        await lease.release(connection)
+        with pytest.raises(e.DatabaseInUse):
+            await lease.renew(connection)
+        assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
+    await store.close()
 
 
-def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        first = await PostgresStore.open(url, node=node("one"))
-        second = await PostgresStore.open(url, node=node("one"))
-        assert first._lease is not None
-        first._lease._lease.ended()
-        with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
-            await first.ready()
-        await second.ready()
-        await first.close()
-        assert second._lease is not None
-        second._lease._lease.ended()
-        await second.ready()
-        await second.close()
-
-    with_url(tmp_path, body)
+async def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(
+    tmp_path: Path,
+) -> None:
+    url = await postgres.schema_of(tmp_path)
+    first = await PostgresStore.open(url, node=node("one"))
+    second = await PostgresStore.open(url, node=node("one"))
+    assert first._lease is not None
+    first._lease._lease.ended()
+    with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
+        await first.ready()
+    await second.ready()
+    await first.close()
+    assert second._lease is not None
+    second._lease._lease.ended()
+    await second.ready()
+    await second.close()
 
 
 def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
@@ -376,29 +338,26 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
     assert difference() == pytest.approx(ahead + 10.5, abs=1e-2)
 
 
-@pytest.mark.requirement("nodes.leases")
-def test_a_lease_is_measured_from_before_the_database_was_asked(
+async def test_a_lease_is_measured_from_before_the_database_was_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one"))
-        lease, later = store._lease, 0.0
-        assert lease is not None
-        asked, here = lease._ask, nodes.boot_time
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one"))
+    lease, later = store._lease, 0.0
+    assert lease is not None
+    asked, here = lease._ask, nodes.boot_time
 
-        async def ask_slowly(*given: Any, **how: Any) -> Any:
-            nonlocal later
-            later += nodes.LEASE_SECONDS
-            return await asked(*given, **how)
+    async def ask_slowly(*given: Any, **how: Any) -> Any:
+        nonlocal later
+        later += nodes.LEASE_SECONDS
+        return await asked(*given, **how)
 
-        monkeypatch.setattr(nodes, "boot_time", lambda: here() + later)
-        monkeypatch.setattr(lease, "_ask", ask_slowly)
-        async with store._pool.acquire() as connection:
-            await lease.renew(connection)
-        assert not lease.holds
-        await store.close()
-
-    with_url(tmp_path, body)
+    monkeypatch.setattr(nodes, "boot_time", lambda: here() + later)
+    monkeypatch.setattr(lease, "_ask", ask_slowly)
+    async with store._pool.acquire() as connection:
+        await lease.renew(connection)
+    assert not lease.holds
+    await store.close()
 
 
 async def renewed(lease: nodes.NodeLease) -> None:
@@ -408,245 +367,213 @@ async def renewed(lease: nodes.NodeLease) -> None:
         await reached(lambda: lease._lease.until > until)
 
 
-@pytest.mark.requirement("nodes.leases")
-def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one"))
-        assert store._lease is not None
-        migrating = await asyncpg.connect(url)
-        async with migrating.transaction(), store._pool.acquire() as connection:
-            await migrating.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
-            async with asyncio.timeout(60):
-                await store._lease.renew(connection)
-        await migrating.close()
-        await store.close()
-
-    with_url(tmp_path, body)
-
-
-@pytest.mark.requirement("nodes.leases")
-def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_leases(
-    tmp_path: Path,
-) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one"))
-        assert store._lease is not None
-        paused = await asyncpg.connect(url)
-        async with paused.transaction(), store._pool.acquire() as connection:
-            await paused.execute(nodes.LOCK_LEASES)
-            async with asyncio.timeout(60):
-                await store._lease.renew(connection)
-        # One that is over by the server's clock is taken again under the lock.
-        await paused.execute("UPDATE nodes SET until = 0")
-        async with store._pool.acquire() as connection:
+async def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one"))
+    assert store._lease is not None
+    migrating = await asyncpg.connect(url)
+    async with migrating.transaction(), store._pool.acquire() as connection:
+        await migrating.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
+        async with asyncio.timeout(60):
             await store._lease.renew(connection)
-        assert await paused.fetchval("SELECT until FROM nodes") > 0
-        await paused.close()
-        await store.close()
-
-    with_url(tmp_path, body)
+    await migrating.close()
+    await store.close()
 
 
-@pytest.mark.requirement("nodes.drain")
-def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        pytest.importorskip("nats")
-        from folkmoot.bus.nats import NatsBus
-        from folkmoot.bus.nats_client import parse_servers
-
-        # A bus is checked before the first lease, and started after it.
-        buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
-        stores = [
-            await PostgresStore.open(
-                url,
-                node=node(bus.node, shared=True, lease_seconds=60, address=f"http://{bus.node}"),
-                shared=bus,
-            )
-            for bus in buses
-        ]
-        first = stores[0].room_owners
-        assert first is not None
-        reaches = [True, True]
-        for number, store in enumerate(stores):
-            assert store._lease is not None
-            store._lease._is_connected = partial(reaches.__getitem__, number)
-
-        async def drained(*reached: bool) -> bool:
-            reaches[:] = reached
-            for store in stores:
-                async with store._pool.acquire() as connection:
-                    assert store._lease is not None
-                    await store._lease.renew(connection)
-            done = await first.drain(first.process)
-            await stores[0].write(lambda tx: tx.execute("UPDATE nodes SET draining = 0"))
-            return done
-
-        async def sharing(tx: Tx) -> list[Row]:
-            return await tx.fetch("SELECT shared FROM nodes")
-
-        assert await stores[0].read(sharing) == [(nodes.SHARED,)] * 2
-        assert await drained(True, True)
-        assert await drained(False, True)
-        assert not await drained(True, False), "one that is cut off takes no room"
-        assert await drained(False, False), "if all are, each goes on"
-        await stores[1].close()
-        assert not await first.drain(first.process)
-        await stores[0].close()
-
-    with_url(tmp_path, body)
-
-
-@pytest.mark.requirement("nodes.leases")
-def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
+async def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_leases(
     tmp_path: Path,
 ) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, connections=1, node=node("one", lease_seconds=7))
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one"))
+    assert store._lease is not None
+    paused = await asyncpg.connect(url)
+    async with paused.transaction(), store._pool.acquire() as connection:
+        await paused.execute(nodes.LOCK_LEASES)
+        async with asyncio.timeout(60):
+            await store._lease.renew(connection)
+    # One that is over by the server's clock is taken again under the lock.
+    await paused.execute("UPDATE nodes SET until = 0")
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
+    assert await paused.fetchval("SELECT until FROM nodes") > 0
+    await paused.close()
+    await store.close()
 
-        async def idle(tx: Tx) -> list[Row | None]:
-            asked = "SELECT current_setting('idle_in_transaction_session_timeout')"
-            return [await tx.fetch_one(asked), await tx.fetch_one(asked)]
 
-        assert await store.write(idle) == await store.write(idle, any_order=True) == [("7s",)] * 2
-        assert await store.read(idle) == [("7s",)] * 2
-        async with store._pool.acquire() as connection:
-            shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
-        assert shown == "0"
-        await store.close()
+async def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    pytest.importorskip("nats")
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
 
-    with_url(tmp_path, body)
+    # A bus is checked before the first lease, and started after it.
+    buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
+    stores = [
+        await PostgresStore.open(
+            url,
+            node=node(bus.node, shared=True, lease_seconds=60, address=f"http://{bus.node}"),
+            shared=bus,
+        )
+        for bus in buses
+    ]
+    first = stores[0].room_owners
+    assert first is not None
+    reaches = [True, True]
+    for number, store in enumerate(stores):
+        assert store._lease is not None
+        store._lease._is_connected = partial(reaches.__getitem__, number)
+
+    async def drained(*reached: bool) -> bool:
+        reaches[:] = reached
+        for store in stores:
+            async with store._pool.acquire() as connection:
+                assert store._lease is not None
+                await store._lease.renew(connection)
+        done = await first.drain(first.process)
+        await stores[0].write(lambda tx: tx.execute("UPDATE nodes SET draining = 0"))
+        return done
+
+    async def sharing(tx: Tx) -> list[Row]:
+        return await tx.fetch("SELECT shared FROM nodes")
+
+    assert await stores[0].read(sharing) == [(nodes.SHARED,)] * 2
+    assert await drained(True, True)
+    assert await drained(False, True)
+    assert not await drained(True, False), "one that is cut off takes no room"
+    assert await drained(False, False), "if all are, each goes on"
+    await stores[1].close()
+    assert not await first.drain(first.process)
+    await stores[0].close()
 
 
-@pytest.mark.requirement("nodes.leases")
+async def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
+    tmp_path: Path,
+) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, connections=1, node=node("one", lease_seconds=7))
+
+    async def idle(tx: Tx) -> list[Row | None]:
+        asked = "SELECT current_setting('idle_in_transaction_session_timeout')"
+        return [await tx.fetch_one(asked), await tx.fetch_one(asked)]
+
+    assert await store.write(idle) == await store.write(idle, any_order=True) == [("7s",)] * 2
+    assert await store.read(idle) == [("7s",)] * 2
+    async with store._pool.acquire() as connection:
+        shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
+    assert shown == "0"
+    await store.close()
+
+
 @pytest.mark.parametrize("prepare", [True, False])
-def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
+async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
     tmp_path: Path, prepare: bool
 ) -> None:
-    async def body(url: str) -> None:
-        paused_node = node("one", shared=True, lease_seconds=2)
-        store = await PostgresStore.open(url, node=paused_node, prepare=prepare)
-        other = await PostgresStore.open(url, node=node("two", shared=True))
-        await store.write(lambda tx: tx.execute("INSERT INTO counters VALUES ('x', 1)"))
-        attempts = 0
-        free = asyncio.Event()
+    url = await postgres.schema_of(tmp_path)
+    paused_node = node("one", shared=True, lease_seconds=2)
+    store = await PostgresStore.open(url, node=paused_node, prepare=prepare)
+    other = await PostgresStore.open(url, node=node("two", shared=True))
+    await store.write(lambda tx: tx.execute("INSERT INTO counters VALUES ('x', 1)"))
+    attempts = 0
+    free = asyncio.Event()
 
-        async def paused(tx: Tx) -> None:
-            nonlocal attempts
-            attempts += 1
-            await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
-            if attempts == 1:
-                await free.wait()
-            await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
+    async def paused(tx: Tx) -> None:
+        nonlocal attempts
+        attempts += 1
+        await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
+        if attempts == 1:
+            await free.wait()
+        await tx.execute("UPDATE counters SET value = value + 1 WHERE name = 'x'")
 
-        pausing = asyncio.ensure_future(store.write(paused))
-        while not attempts:  # noqa: ASYNC110 - it counts for itself
-            await asyncio.sleep(0.01)
-        async with asyncio.timeout(60):
-            await other.write(
-                lambda tx: tx.execute("UPDATE counters SET value = value * 10 WHERE name = 'x'")
-            )
-        free.set()
-        # When it goes on, its unit is run again from its start.
-        await pausing
-        found = await other.read(
-            lambda tx: tx.fetch_one("SELECT value FROM counters WHERE name = 'x'")
+    pausing = asyncio.ensure_future(store.write(paused))
+    while not attempts:  # noqa: ASYNC110 - it counts for itself
+        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        await other.write(
+            lambda tx: tx.execute("UPDATE counters SET value = value * 10 WHERE name = 'x'")
         )
-        assert (found, attempts) == ((12,), 2)
-        await store.close()
-        await other.close()
-
-    with_url(tmp_path, body)
-
-
-@pytest.mark.requirement("nodes.leases")
-def test_a_lease_is_renewed_while_all_connections_are_in_use(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, connections=2, node=node("one", lease_seconds=3))
-        assert store._lease is not None
-        async with store._pool.acquire(), store._pool.acquire():
-            for _ in range(2):
-                await renewed(store._lease)
-        await store.close()
-
-    with_url(tmp_path, body)
+    free.set()
+    # When it goes on, its unit is run again from its start.
+    await pausing
+    found = await other.read(lambda tx: tx.fetch_one("SELECT value FROM counters WHERE name = 'x'"))
+    assert (found, attempts) == ((12,), 2)
+    await store.close()
+    await other.close()
 
 
-def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url, node=node("one", lease_seconds=3))
-        assert store._lease is not None
+async def test_a_lease_is_renewed_while_all_connections_are_in_use(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, connections=2, node=node("one", lease_seconds=3))
+    assert store._lease is not None
+    async with store._pool.acquire(), store._pool.acquire():
         for _ in range(2):
             await renewed(store._lease)
-            async with store._lease_pool.acquire() as connection:
-                pid = connection.get_server_pid()
-            async with store._pool.acquire() as connection:
-                await connection.execute("SELECT pg_terminate_backend($1)", pid)
+    await store.close()
+
+
+async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url, node=node("one", lease_seconds=3))
+    assert store._lease is not None
+    for _ in range(2):
         await renewed(store._lease)
-        await store.close()
+        async with store._lease_pool.acquire() as connection:
+            pid = connection.get_server_pid()
+        async with store._pool.acquire() as connection:
+            await connection.execute("SELECT pg_terminate_backend($1)", pid)
+    await renewed(store._lease)
+    await store.close()
 
-    with_url(tmp_path, body)
 
-
-@pytest.mark.requirement("nodes.leases")
-def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
+async def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
     here, there = "http://node1.internal:8420", "http://node2.internal:8420"
-
-    async def body(url: str) -> None:
-        first = await PostgresStore.open(url, node=node("one", shared=True, address=here))
-        second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
-        with pytest.raises(e.DatabaseInUse, match=f"another node has the address {here}"):
-            await PostgresStore.open(url, node=node("three", shared=True, address=here))
-        with pytest.raises(e.DatabaseInUse, match=f"the node {here} uses this database"):
-            await PostgresStore.open(url, node=node("three"))
-        owners = [store.room_owners for store in (first, second)]
-        assert [await each.is_first() for each in owners if each] == [True, False]
-        await first.close()
-        assert [await each.is_first() for each in owners[1:] if each] == [True]
-        await second.close()
-        alone = await PostgresStore.open(url, node=node("three"))
-        with pytest.raises(e.DatabaseInUse, match=r"a hub without bus\.url uses this database"):
-            await PostgresStore.open(url, node=node("one", shared=True, address=here))
-        await alone.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    first = await PostgresStore.open(url, node=node("one", shared=True, address=here))
+    second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
+    with pytest.raises(e.DatabaseInUse, match=f"another node has the address {here}"):
+        await PostgresStore.open(url, node=node("three", shared=True, address=here))
+    with pytest.raises(e.DatabaseInUse, match=f"the node {here} uses this database"):
+        await PostgresStore.open(url, node=node("three"))
+    owners = [store.room_owners for store in (first, second)]
+    assert [await each.is_first() for each in owners if each] == [True, False]
+    await first.close()
+    assert [await each.is_first() for each in owners[1:] if each] == [True]
+    await second.close()
+    alone = await PostgresStore.open(url, node=node("three"))
+    with pytest.raises(e.DatabaseInUse, match=r"a hub without bus\.url uses this database"):
+        await PostgresStore.open(url, node=node("one", shared=True, address=here))
+    await alone.close()
 
 
-@pytest.mark.requirement("nodes.clock")
-def test_a_clock_that_is_off_is_warned_of_once(
+async def test_a_clock_that_is_off_is_warned_of_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def body(url: str) -> None:
-        real = time.time
-        monkeypatch.setattr(nodes.time, "time", lambda: real() + 600)
-        store = await PostgresStore.open(url, node=node("one"))
-        assert store._lease is not None
-        async with store._pool.acquire() as connection:
-            await store._lease.renew(connection)
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    real = time.time
+    monkeypatch.setattr(nodes.time, "time", lambda: real() + 600)
+    store = await PostgresStore.open(url, node=node("one"))
+    assert store._lease is not None
+    async with store._pool.acquire() as connection:
+        await store._lease.renew(connection)
+    await store.close()
     warned = [each for each in caplog.records if "clock of this machine" in each.message]
     assert [each.__dict__["seconds"] for each in warned] == [pytest.approx(600, abs=60)]
 
 
-def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:
+async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:
     async def put(tx: Tx) -> None:
         await tx.execute("UPDATE counts SET value = ?", ("geheim",))
 
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        with pytest.raises(e.StatementFailed) as failed:
-            await store.write(put)
-        assert "geheim" not in failed.value.message
-        assert store.stats().failed_units == 1
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    with pytest.raises(e.StatementFailed) as failed:
+        await store.write(put)
+    assert "geheim" not in failed.value.message
+    assert store.stats().failed_units == 1
+    await store.close()
 
 
-@pytest.mark.requirement("store.postgres.nul")
-def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
+async def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
     async def look(tx: Tx) -> object:
         return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
 
@@ -656,19 +583,17 @@ def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
     async def put(tx: Tx) -> None:
         await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", ("b\0",))
 
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        assert await store.read(look) is None
-        assert await store.write(change) == 0
-        with pytest.raises(e.TextUnstorable):
-            await store.write(put)
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    assert await store.read(look) is None
+    assert await store.write(change) == 0
+    with pytest.raises(e.TextUnstorable):
+        await store.write(put)
+    await store.close()
 
 
-def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None:
+async def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None:
     secret = secrets.token_hex(16)
 
     async def put(tx: Tx) -> None:
@@ -677,129 +602,120 @@ def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None
     async def delete(tx: Tx) -> None:
         await tx.execute("DELETE FROM counts WHERE name = ?", (secret,))
 
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        await store.write(put)
-        await store.write(delete)
-        connection = await asyncpg.connect(url)
-        dead = (
-            "SELECT n_dead_tup FROM pg_stat_user_tables "
-            "WHERE relname = 'counts' AND schemaname = current_schema()"
-        )
-        while not await connection.fetchval(dead):
-            await asyncio.sleep(0.05)
-            await connection.execute("SELECT pg_stat_clear_snapshot()")
-        # What other hubs of the server read at this moment keeps them for a while.
-        while await connection.fetchval(dead):
-            await store.vacuum()
-            await asyncio.sleep(0.05)
-            await connection.execute("SELECT pg_stat_clear_snapshot()")
-        await connection.close()
-        await store.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    await store.write(put)
+    await store.write(delete)
+    connection = await asyncpg.connect(url)
+    dead = (
+        "SELECT n_dead_tup FROM pg_stat_user_tables "
+        "WHERE relname = 'counts' AND schemaname = current_schema()"
+    )
+    while not await connection.fetchval(dead):
+        await asyncio.sleep(0.05)
+        await connection.execute("SELECT pg_stat_clear_snapshot()")
+    # What other hubs of the server read at this moment keeps them for a while.
+    while await connection.fetchval(dead):
+        await store.vacuum()
+        await asyncio.sleep(0.05)
+        await connection.execute("SELECT pg_stat_clear_snapshot()")
+    await connection.close()
+    await store.close()
 
 
-@pytest.mark.requirement("store.postgres.erasure")
-def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
+async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def delete(tx: Tx) -> None:
         await tx.execute("DELETE FROM counts WHERE name = 'a'")
 
-    async def body(url: str) -> None:
-        monkeypatch.setattr(store_module, "VACUUM_SECONDS", 0.5)
-        dumping, looking = await asyncpg.connect(url), await asyncpg.connect(url)
-        store = await PostgresStore.open(url)
-        await store.write(make_counts)
-        dump = dumping.transaction(isolation="repeatable_read")
-        await dump.start()
-        await dumping.fetch("SELECT 1 FROM counts")
+    url = await postgres.schema_of(tmp_path)
+    monkeypatch.setattr(store_module, "VACUUM_SECONDS", 0.5)
+    dumping, looking = await asyncpg.connect(url), await asyncpg.connect(url)
+    store = await PostgresStore.open(url)
+    await store.write(make_counts)
+    dump = dumping.transaction(isolation="repeatable_read")
+    await dump.start()
+    await dumping.fetch("SELECT 1 FROM counts")
 
-        async def until(wanted: str) -> None:
-            found = (
-                f"SELECT n_dead_tup {wanted} FROM pg_stat_user_tables "
-                "WHERE relname = 'counts' AND schemaname = current_schema()"
-            )
-            async with asyncio.timeout(250):
-                while not await looking.fetchval(found):  # noqa: ASYNC110 - it has no event
-                    await asyncio.sleep(0.1)
+    async def until(wanted: str) -> None:
+        found = (
+            f"SELECT n_dead_tup {wanted} FROM pg_stat_user_tables "
+            "WHERE relname = 'counts' AND schemaname = current_schema()"
+        )
+        async with asyncio.timeout(250):
+            while not await looking.fetchval(found):  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.1)
 
-        await store.write(delete)
-        await until("> 0")
-        # The server tells of deleted rows only after a while; a hub waits longer than that.
-        await store.write(lambda tx: tx.execute("UPDATE health SET id = id"))
-        await until("> 0 AND vacuum_count > 0")
-        await dump.rollback()
-        await until("= 0")
-        for connection in (dumping, looking):
-            await connection.close()
-        await store.close()
-
-    with_url(tmp_path, body)
+    await store.write(delete)
+    await until("> 0")
+    # The server tells of deleted rows only after a while; a hub waits longer than that.
+    await store.write(lambda tx: tx.execute("UPDATE health SET id = id"))
+    await until("> 0 AND vacuum_count > 0")
+    await dump.rollback()
+    await until("= 0")
+    for connection in (dumping, looking):
+        await connection.close()
+    await store.close()
 
 
-def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> None:
-    async def body(url: str) -> None:
-        store = await PostgresStore.open(url)
-        with pytest.raises(e.BackupFailed, match="pg_dump"):
-            await store.backup("x")
-        await store.ready()
-        await store.close()
-        await store.close()
-        for attempt in (store.write, store.read):
-            with pytest.raises(e.StoreClosed):
-                await attempt(value)
-
-    with_url(tmp_path, body)
+async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> None:
+    url = await postgres.schema_of(tmp_path)
+    store = await PostgresStore.open(url)
+    with pytest.raises(e.BackupFailed, match="pg_dump"):
+        await store.backup("x")
+    await store.ready()
+    await store.close()
+    await store.close()
+    for attempt in (store.write, store.read):
+        with pytest.raises(e.StoreClosed):
+            await attempt(value)
 
 
-def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(tmp_path: Path) -> None:
+async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
+    tmp_path: Path,
+) -> None:
     async def opened(url: str) -> str:
         with pytest.raises(e.FolkmootError) as error:
             await PostgresStore.open(url)
         return error.value.message
 
-    async def body(url: str) -> None:
-        away = await opened("postgresql://hub:geheim@127.0.0.1:1/x?password=geheim")
-        assert away == (
-            "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
-        )
-        nowhere = await opened("postgresql://hub:geheim@/x?host=/nowhere")
-        assert nowhere.endswith("The server cannot be reached: No such file or directory.")
-        missing = await opened(url.replace("/postgres?", "/absent?"))
-        assert missing.endswith('There is no such database: database "absent" does not exist.')
-        stranger = await opened(url.replace("//hub@", "//eve:geheim@"))
-        assert stranger.endswith('The server refuses the connection: role "eve" does not exist.')
-        read_only = await opened(f"{url}&default_transaction_read_only=on")
-        assert read_only.endswith("the server accepts no writes.")
-        for message in (away, nowhere, missing, stranger, read_only):
-            assert "\n" not in message
-            assert "geheim" not in message
-        connection = await asyncpg.connect(url)
-        await connection.execute("CREATE TABLE other (id BIGINT)")
-        with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
-            await PostgresStore.open(url)
-        await connection.execute("DROP TABLE other")
-        await (await PostgresStore.open(url)).close()
-        await connection.execute("INSERT INTO schema_migrations VALUES (9999, 'x')")
-        with pytest.raises(e.DatabaseVersion, match=r"another version.*an empty database"):
-            await PostgresStore.open(url)
-        await connection.close()
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    away = await opened("postgresql://hub:geheim@127.0.0.1:1/x?password=geheim")
+    assert away == (
+        "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
+    )
+    nowhere = await opened("postgresql://hub:geheim@/x?host=/nowhere")
+    assert nowhere.endswith("The server cannot be reached: No such file or directory.")
+    missing = await opened(url.replace("/postgres?", "/absent?"))
+    assert missing.endswith('There is no such database: database "absent" does not exist.')
+    stranger = await opened(url.replace("//hub@", "//eve:geheim@"))
+    assert stranger.endswith('The server refuses the connection: role "eve" does not exist.')
+    read_only = await opened(f"{url}&default_transaction_read_only=on")
+    assert read_only.endswith("the server accepts no writes.")
+    for message in (away, nowhere, missing, stranger, read_only):
+        assert "\n" not in message
+        assert "geheim" not in message
+    connection = await asyncpg.connect(url)
+    await connection.execute("CREATE TABLE other (id BIGINT)")
+    with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
+        await PostgresStore.open(url)
+    await connection.execute("DROP TABLE other")
+    await (await PostgresStore.open(url)).close()
+    await connection.execute("INSERT INTO schema_migrations VALUES (9999, 'x')")
+    with pytest.raises(e.DatabaseVersion, match=r"another version.*an empty database"):
+        await PostgresStore.open(url)
+    await connection.close()
 
 
-def test_a_server_that_is_too_old_is_refused(
+async def test_a_server_that_is_too_old_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body(url: str) -> None:
-        monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
-        with pytest.raises(e.DatabaseTooOld, match="99 or later is needed"):
-            await PostgresStore.open(url)
-
-    with_url(tmp_path, body)
+    url = await postgres.schema_of(tmp_path)
+    monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
+    with pytest.raises(e.DatabaseTooOld, match="99 or later is needed"):
+        await PostgresStore.open(url)
 
 
 def test_a_server_that_ends_and_comes_back_is_used_again() -> None:
@@ -821,7 +737,7 @@ def test_a_server_that_ends_and_comes_back_is_used_again() -> None:
         server.remove()
 
 
-def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
+async def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", "folkmoot.store.postgres.store")
@@ -830,7 +746,8 @@ def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
     def lines() -> list[str]:
         return [line.message for line in caplog.records if "the lease at" in line.message]
 
-    async def main() -> None:
+    server = postgres.PostgresServer()
+    try:
         store = await PostgresStore.open(server.url, node=node("hub", lease_seconds=2))
         server.kill()
         async with asyncio.timeout(250):
@@ -841,18 +758,13 @@ def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
             await reached(lambda: back in lines()[-1])
         await store.close()
         assert all((lost in one) != (lost in next_one) for one, next_one in pairwise(lines()))
-
-    server = postgres.PostgresServer()
-    try:
-        asyncio.run(main())
     finally:
         server.remove()
 
 
-def test_a_replica_that_was_reached_before_it_took_over_is_found_out() -> None:
+async def test_a_replica_that_was_reached_before_it_took_over_is_found_out() -> None:
     server = postgres.PostgresServer()
-
-    async def main() -> None:
+    try:
         store = await PostgresStore.open(server.url)
         await store.write(make_counts)
         server.kill()
@@ -867,17 +779,13 @@ def test_a_replica_that_was_reached_before_it_took_over_is_found_out() -> None:
         await asyncio.wait([reading])
         assert isinstance(reading.exception(), e.FolkmootError)
         await store.close()
-
-    try:
-        asyncio.run(main())
     finally:
         server.remove()
 
 
-def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -> None:
+async def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -> None:
     server = postgres.PostgresServer()
-
-    async def main() -> None:
+    try:
         first = await PostgresStore.open(server.url)
         second = await PostgresStore.open(server.url, synchronous_replica=True)
         await first.write(make_counts)
@@ -897,9 +805,6 @@ def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everything() -
         trusting = await PostgresStore.open(server.url, synchronous_replica=True)
         assert trusting.identity.epoch == epoch
         await trusting.close()
-
-    try:
-        asyncio.run(main())
     finally:
         server.remove()
 

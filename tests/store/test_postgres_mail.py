@@ -22,7 +22,7 @@ from tests import postgres
 from tests.amounts import TIMES
 from tests.mail.support import BOOKS, KEY, StillClock
 
-pytestmark = [*postgres.NEEDED, pytest.mark.requirement("store.many-writers")]
+pytestmark = postgres.NEEDED
 
 PEOPLE = 4
 ROUNDS = 40 * TIMES

@@ -16,7 +16,6 @@ import pytest
 from folkmoot.core import errors as e
 from tests import postgres
 from tests.certificates import certificate
-from tests.harness import run
 
 pytestmark = postgres.needs_own()
 
@@ -57,19 +56,16 @@ async def encrypted(folder: Path) -> AsyncIterator[tuple[int, Path]]:
         server.close()
 
 
-def test_a_ca_in_the_address_of_the_database_is_trusted_and_no_other(tmp_path: Path) -> None:
+async def test_a_ca_in_the_address_of_the_database_is_trusted_and_no_other(tmp_path: Path) -> None:
     from folkmoot.store.postgres import PostgresStore
 
-    async def main() -> None:
-        schema = (await postgres.schema_of(tmp_path)).rpartition("search_path=")[2]
-        async with encrypted(tmp_path / "server") as (port, chain):
-            url = f"postgresql://hub@127.0.0.1:{port}/postgres?search_path={schema}"
-            trusted = f"{url}&sslmode=verify-full&sslrootcert={chain}"
-            store = await PostgresStore.open(trusted)
-            await store.ready()
-            await store.close()
-            other, _ = certificate(tmp_path / "other")
-            with pytest.raises(e.DatabaseUnreachable, match="certificate verify failed"):
-                await PostgresStore.open(f"{url}&sslmode=verify-full&sslrootcert={other}")
-
-    run(main())
+    schema = (await postgres.schema_of(tmp_path)).rpartition("search_path=")[2]
+    async with encrypted(tmp_path / "server") as (port, chain):
+        url = f"postgresql://hub@127.0.0.1:{port}/postgres?search_path={schema}"
+        trusted = f"{url}&sslmode=verify-full&sslrootcert={chain}"
+        store = await PostgresStore.open(trusted)
+        await store.ready()
+        await store.close()
+        other, _ = certificate(tmp_path / "other")
+        with pytest.raises(e.DatabaseUnreachable, match="certificate verify failed"):
+            await PostgresStore.open(f"{url}&sslmode=verify-full&sslrootcert={other}")

@@ -9,7 +9,7 @@ import pytest
 from folkmoot.store import SqliteStore, Synchronous, find_faults
 from tests.amounts import times
 from tests.store.disk import Disk
-from tests.store.support import all_notes, insert, make_table, opened, run
+from tests.store.support import all_notes, insert, make_table, opened
 
 
 async def write_and_lose_power(
@@ -50,44 +50,31 @@ async def write_and_lose_power(
 
 
 @pytest.mark.requirement("store.survives-power-loss", "store.answer-after-commit")
-def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path: Path) -> None:
-    async def body() -> None:
-        acknowledged, found = await write_and_lose_power(tmp_path, "full", None)
-        assert len(acknowledged) == 150
-        assert acknowledged <= found
-
-    run(body())
+async def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path: Path) -> None:
+    acknowledged, found = await write_and_lose_power(tmp_path, "full", None)
+    assert len(acknowledged) == 150
+    assert acknowledged <= found
 
 
 @pytest.mark.requirement("store.survives-power-loss")
 @pytest.mark.parametrize("seed", range(3))
-def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(
+async def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(
     tmp_path: Path, seed: int
 ) -> None:
-    async def body() -> None:
-        acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
-        assert acknowledged <= found
-
-    run(body())
+    acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
+    assert acknowledged <= found
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-def test_it_survives_in_many_more_ways_to_lose_power(tmp_path: Path, seed: int) -> None:
-    async def body() -> None:
-        acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
-        assert acknowledged <= found
-
-    run(body())
+async def test_it_survives_in_many_more_ways_to_lose_power(tmp_path: Path, seed: int) -> None:
+    acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
+    assert acknowledged <= found
 
 
-def test_without_full_syncs_acknowledged_writes_are_lost_but_the_database_stays_whole(
+async def test_without_full_syncs_acknowledged_writes_are_lost_but_the_database_stays_whole(
     tmp_path: Path,
 ) -> None:
     """What the setting costs; and the proof that this disk forgets."""
-
-    async def body() -> None:
-        acknowledged, found = await write_and_lose_power(tmp_path, "normal", None)
-        assert not acknowledged <= found
-
-    run(body())
+    acknowledged, found = await write_and_lose_power(tmp_path, "normal", None)
+    assert not acknowledged <= found

@@ -12,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.store import SqliteStore
 from folkmoot.store.schema import check_schema, digest_of, load_schema, migrate
 from folkmoot.store.sqlite import connect, make_private
-from tests.store.support import opened, run
+from tests.store.support import opened
 
 RECORD = "CREATE TABLE schema_migrations (version BIGINT, sha256 TEXT);\n"
 FIRST = f"{RECORD}CREATE TABLE one (id BIGINT);\nINSERT INTO one VALUES (1);\n"
@@ -26,7 +26,6 @@ def database(folder: Path) -> apsw.Connection:
     return connect(path)
 
 
-@pytest.mark.requirement("store.migrations")
 def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path: Path) -> None:
     with closing(database(tmp_path)) as connection:
         assert check_schema(connection, [FIRST]) == 0
@@ -41,7 +40,6 @@ def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path: Path) 
         assert recorded == [(1, digest_of(FIRST)), (2, digest_of(SECOND))]
 
 
-@pytest.mark.requirement("store.migrations")
 @pytest.mark.parametrize("before", [[], [FIRST]], ids=["new", "in use"])
 def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path: Path, before: list[str]) -> None:
     with closing(database(tmp_path)) as connection:
@@ -66,25 +64,20 @@ LATER = "INSERT INTO schema_migrations (version, sha256) VALUES (2, 'later')"
 OTHER = "UPDATE schema_migrations SET sha256 = 'other'"
 
 
-@pytest.mark.requirement("store.newer-refused")
 @pytest.mark.parametrize("change", [LATER, OTHER], ids=["newer", "other"])
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
-def test_a_database_of_another_version_is_refused_untouched_and_the_way_out_is_told(
+async def test_a_database_of_another_version_is_refused_untouched_and_the_way_out_is_told(
     tmp_path: Path, change: str, mode: str
 ) -> None:
     told = r"folkmoot\.db: was written by another version of Folkmoot\..*export.*new data folder"
-
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            path = store.path
-        with closing(apsw.Connection(str(path))) as connection:
-            connection.execute(f"{change}; PRAGMA journal_mode = {mode}").fetchall()
-        before = path.read_bytes()
-        with pytest.raises(e.DatabaseVersion, match=told):
-            await SqliteStore.open(path)
-        assert path.read_bytes() == before
-
-    run(body())
+    async with opened(tmp_path) as store:
+        path = store.path
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(f"{change}; PRAGMA journal_mode = {mode}").fetchall()
+    before = path.read_bytes()
+    with pytest.raises(e.DatabaseVersion, match=told):
+        await SqliteStore.open(path)
+    assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]
 
 
@@ -114,21 +107,15 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM one").fetchall() == [(1,)]
 
 
-def test_a_new_database_has_the_whole_schema_and_no_other_tables(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            assert (await store.info()).schema == len(load_schema())
-            assert await store.check() == []
-
-    run(body())
+async def test_a_new_database_has_the_whole_schema_and_no_other_tables(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        assert (await store.info()).schema == len(load_schema())
+        assert await store.check() == []
 
 
-def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path) -> None:
-    async def body() -> None:
-        path = tmp_path / "folkmoot.db"
-        stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
-        assert len({store.identity.database_id for store in stores}) == 1
-        for store in stores:
-            await store.close()
-
-    run(body())
+async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path) -> None:
+    path = tmp_path / "folkmoot.db"
+    stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
+    assert len({store.identity.database_id for store in stores}) == 1
+    for store in stores:
+        await store.close()

@@ -11,111 +11,98 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, sqlite, writer
 from tests.store.disk import Disk
-from tests.store.support import Gate, all_notes, held, insert, make_table, opened, run
+from tests.store.support import Gate, all_notes, held, insert, make_table, opened
 
 
 @pytest.mark.requirement("store.group-commit")
-def test_what_arrives_while_the_writer_is_busy_shares_one_commit(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            before = store.stats()
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                for number in range(50):
-                    tasks.create_task(store.write(insert(number)))
-                await asyncio.sleep(0)
-                assert store.stats().write_queue_depth == 50
-            after = store.stats()
-            assert after.units - before.units == 51
-            assert after.commits - before.commits == 2
-            assert await store.read(all_notes) == list(range(50))
-
-    run(body())
+async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        before = store.stats()
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            for number in range(50):
+                tasks.create_task(store.write(insert(number)))
+            await asyncio.sleep(0)
+            assert store.stats().write_queue_depth == 50
+        after = store.stats()
+        assert after.units - before.units == 51
+        assert after.commits - before.commits == 2
+        assert await store.read(all_notes) == list(range(50))
 
 
-@pytest.mark.requirement(
-    "store.group-commit", "store.answer-after-commit", "store.loop-not-blocked"
-)
-def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_loop_goes_on(
+@pytest.mark.requirement("store.group-commit", "store.answer-after-commit")
+async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_loop_goes_on(
     tmp_path: Path,
 ) -> None:
-    async def body() -> None:
-        disk = Disk()
-        async with opened(tmp_path, vfs=disk.name) as store:
-            await store.write(make_table)
-            before = store.stats()
-            syncing = Gate()
-            disk.before_sync = syncing.wait
-            async with asyncio.TaskGroup() as tasks:
-                try:
-                    first = tasks.create_task(store.write(insert(0)))
-                    await syncing.entered()
-                    later = [tasks.create_task(store.write(insert(n))) for n in range(1, 51)]
-                    await asyncio.sleep(0)
-                    assert store.stats().write_queue_depth == len(later)
-                    assert await store.read(all_notes) == []
-                    assert not first.done()
-                finally:
-                    syncing.open()
-            assert store.stats().commits - before.commits == 2
-            assert await store.read(all_notes) == list(range(51))
-
-    run(body())
+    disk = Disk()
+    async with opened(tmp_path, vfs=disk.name) as store:
+        await store.write(make_table)
+        before = store.stats()
+        syncing = Gate()
+        disk.before_sync = syncing.wait
+        async with asyncio.TaskGroup() as tasks:
+            try:
+                first = tasks.create_task(store.write(insert(0)))
+                await syncing.entered()
+                later = [tasks.create_task(store.write(insert(n))) for n in range(1, 51)]
+                await asyncio.sleep(0)
+                assert store.stats().write_queue_depth == len(later)
+                assert await store.read(all_notes) == []
+                assert not first.done()
+            finally:
+                syncing.open()
+        assert store.stats().commits - before.commits == 2
+        assert await store.read(all_notes) == list(range(51))
 
 
 @pytest.mark.requirement("store.answer-after-commit")
-def test_a_caller_is_answered_only_after_its_own_commit(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            with closing(apsw.Connection(str(store.path))) as witness:
-                for number in range(20):
-                    await store.write(insert(number))
-                    seen = witness.execute("SELECT max(id) FROM notes").fetchall()
-                    assert seen == [(number,)]
-
-    run(body())
-
-
-def test_units_are_committed_in_the_order_in_which_they_came(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            answered: list[int] = []
-
-            async def write(number: int) -> None:
+async def test_a_caller_is_answered_only_after_its_own_commit(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        with closing(apsw.Connection(str(store.path))) as witness:
+            for number in range(20):
                 await store.write(insert(number))
-                answered.append(number)
-
-            async with asyncio.TaskGroup() as tasks:
-                for number in range(2000):
-                    tasks.create_task(write(number))
-            assert answered == list(range(2000))
-
-    run(body())
+                seen = witness.execute("SELECT max(id) FROM notes").fetchall()
+                assert seen == [(number,)]
 
 
-def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(tmp_path: Path) -> None:
+async def test_units_are_committed_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        answered: list[int] = []
+
+        async def write(number: int) -> None:
+            await store.write(insert(number))
+            answered.append(number)
+
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(2000):
+                tasks.create_task(write(number))
+        assert answered == list(range(2000))
+
+
+async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(
+    tmp_path: Path,
+) -> None:
     async def sleeper(tx: Tx) -> None:
         await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
         await asyncio.sleep(0)
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
-                await store.write(sleeper)
-            with pytest.raises(e.UnitSuspended):
-                await store.read(sleeper_read)
-            assert await store.read(all_notes) == []
-
     async def sleeper_read(tx: Tx) -> None:
         await asyncio.sleep(0)
 
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
+            await store.write(sleeper)
+        with pytest.raises(e.UnitSuspended):
+            await store.read(sleeper_read)
+        assert await store.read(all_notes) == []
 
 
-def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(tmp_path: Path) -> None:
+async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(
+    tmp_path: Path,
+) -> None:
     class EndOfProgram(BaseException):
         pass
 
@@ -127,93 +114,79 @@ def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(tmp_
 
         return unit
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            for kind in (*ends, StopIteration):
-                for ask in (store.write, store.read):
-                    with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
-                        await ask(raising(kind))
-            await store.write(insert(1))
-            assert store.stats().failed_units == len(ends) + 1
-            assert await store.read(all_notes) == [1]
-
-    run(body())
-
-
-@pytest.mark.requirement("store.bounded-queue")
-def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, queue=3, readers=1) as store:
-            await store.write(make_table)
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                for number in range(3):
-                    tasks.create_task(store.write(insert(number)))
-                await asyncio.sleep(0)
-                with pytest.raises(e.StoreOverloaded, match="More than 3 writes"):
-                    await store.write(insert(99))
-            assert await store.read(all_notes) == [0, 1, 2]
-
-    run(body())
-
-
-def test_a_unit_whose_caller_left_before_it_began_is_dropped(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
-                staying = tasks.create_task(store.write(insert(3)))
-                await asyncio.sleep(0)
-                for task in leaving:
-                    task.cancel()
-                await asyncio.sleep(0)
-            assert staying.result() == 1
-            assert await store.read(all_notes) == [3]
-
-    run(body())
-
-
-def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            gate = Gate()
-            async with asyncio.TaskGroup() as tasks:
-                leaving = tasks.create_task(store.write(gate.unit))
-                await gate.entered()
-                leaving.cancel()
-                await asyncio.sleep(0)
-                gate.open()
-            assert leaving.cancelled()
-            await store.write(insert(1))
-            assert await store.read(all_notes) == [1]
-
-    run(body())
-
-
-def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(tmp_path: Path) -> None:
-    async def body() -> None:
-        store = await SqliteStore.open(tmp_path / "folkmoot.db")
+    async with opened(tmp_path) as store:
         await store.write(make_table)
-        async with asyncio.TaskGroup() as tasks:
-            writes = [tasks.create_task(store.write(insert(number))) for number in range(500)]
-            reads = [tasks.create_task(store.read(all_notes)) for _ in range(20)]
-            await asyncio.sleep(0)
-            closing_it = tasks.create_task(store.close())
-            await asyncio.sleep(0)
-            for ask, unit in ((store.write, insert(999)), (store.read, all_notes)):
-                with pytest.raises(e.StoreClosed):
-                    await ask(unit)
-        assert closing_it.done()
-        assert [task.result() for task in writes] == [1] * 500
-        assert all(isinstance(task.result(), list) for task in reads)
-        assert names(tmp_path) == ["folkmoot.db"]
-        await store.close()
-        async with opened(tmp_path) as again:
-            assert await again.read(all_notes) == list(range(500))
+        for kind in (*ends, StopIteration):
+            for ask in (store.write, store.read):
+                with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
+                    await ask(raising(kind))
+        await store.write(insert(1))
+        assert store.stats().failed_units == len(ends) + 1
+        assert await store.read(all_notes) == [1]
 
-    run(body())
+
+async def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, queue=3, readers=1) as store:
+        await store.write(make_table)
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            for number in range(3):
+                tasks.create_task(store.write(insert(number)))
+            await asyncio.sleep(0)
+            with pytest.raises(e.StoreOverloaded, match="More than 3 writes"):
+                await store.write(insert(99))
+        assert await store.read(all_notes) == [0, 1, 2]
+
+
+async def test_a_unit_whose_caller_left_before_it_began_is_dropped(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
+            staying = tasks.create_task(store.write(insert(3)))
+            await asyncio.sleep(0)
+            for task in leaving:
+                task.cancel()
+            await asyncio.sleep(0)
+        assert staying.result() == 1
+        assert await store.read(all_notes) == [3]
+
+
+async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        gate = Gate()
+        async with asyncio.TaskGroup() as tasks:
+            leaving = tasks.create_task(store.write(gate.unit))
+            await gate.entered()
+            leaving.cancel()
+            await asyncio.sleep(0)
+            gate.open()
+        assert leaving.cancelled()
+        await store.write(insert(1))
+        assert await store.read(all_notes) == [1]
+
+
+async def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(
+    tmp_path: Path,
+) -> None:
+    store = await SqliteStore.open(tmp_path / "folkmoot.db")
+    await store.write(make_table)
+    async with asyncio.TaskGroup() as tasks:
+        writes = [tasks.create_task(store.write(insert(number))) for number in range(500)]
+        reads = [tasks.create_task(store.read(all_notes)) for _ in range(20)]
+        await asyncio.sleep(0)
+        closing_it = tasks.create_task(store.close())
+        await asyncio.sleep(0)
+        for ask, unit in ((store.write, insert(999)), (store.read, all_notes)):
+            with pytest.raises(e.StoreClosed):
+                await ask(unit)
+    assert closing_it.done()
+    assert [task.result() for task in writes] == [1] * 500
+    assert all(isinstance(task.result(), list) for task in reads)
+    assert names(tmp_path) == ["folkmoot.db"]
+    await store.close()
+    async with opened(tmp_path) as again:
+        assert await again.read(all_notes) == list(range(500))
 
 
 def names(folder: Path) -> list[str]:
@@ -226,27 +199,24 @@ async def count_pages(tx: Tx) -> int:
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
+async def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            pages = await store.write(count_pages)
-        limit = f"PRAGMA max_page_count = {pages + 20}"
-        monkeypatch.setattr(sqlite, "COMMON_PRAGMAS", (*sqlite.COMMON_PRAGMAS, limit))
-        async with opened(tmp_path) as store:
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                small = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
-                large = tasks.create_task(outcome(store, insert(3, "x" * 1_000_000)))
-                small += [tasks.create_task(store.write(insert(number))) for number in (4, 5)]
-                await asyncio.sleep(0)
-            assert isinstance(large.result(), e.DiskFull)
-            assert [task.result() for task in small] == [1, 1, 1, 1]
-            assert await store.read(all_notes) == [1, 2, 4, 5]
-            assert store.stats().failed_units == 1
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        pages = await store.write(count_pages)
+    limit = f"PRAGMA max_page_count = {pages + 20}"
+    monkeypatch.setattr(sqlite, "COMMON_PRAGMAS", (*sqlite.COMMON_PRAGMAS, limit))
+    async with opened(tmp_path) as store:
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            small = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
+            large = tasks.create_task(outcome(store, insert(3, "x" * 1_000_000)))
+            small += [tasks.create_task(store.write(insert(number))) for number in (4, 5)]
+            await asyncio.sleep(0)
+        assert isinstance(large.result(), e.DiskFull)
+        assert [task.result() for task in small] == [1, 1, 1, 1]
+        assert await store.read(all_notes) == [1, 2, 4, 5]
+        assert store.stats().failed_units == 1
 
 
 async def outcome(store: SqliteStore, unit) -> object:
@@ -257,31 +227,28 @@ async def outcome(store: SqliteStore, unit) -> object:
 
 
 @pytest.mark.parametrize(("fault", "error"), [("failing", e.DiskFailed), ("full", e.DiskFull)])
-def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
+async def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
     tmp_path: Path, fault: str, error: type[e.StoreError]
 ) -> None:
-    async def body() -> None:
-        disk = Disk()
-        async with opened(tmp_path, vfs=disk.name) as store:
-            await store.write(make_table)
-            setattr(disk, fault, True)
-            results = await asyncio.gather(*(outcome(store, insert(n)) for n in range(5)))
-            assert {type(result) for result in results} == {error}
-            assert len({id(result) for result in results}) == 5
-            assert store.stats().failed_commits > 0
-            setattr(disk, fault, False)
-            assert await store.read(all_notes) == []
-            await store.write(insert(7))
-            assert await store.read(all_notes) == [7]
-        async with opened(tmp_path) as again:
-            assert await again.read(all_notes) == [7]
-
-    run(body())
+    disk = Disk()
+    async with opened(tmp_path, vfs=disk.name) as store:
+        await store.write(make_table)
+        setattr(disk, fault, True)
+        results = await asyncio.gather(*(outcome(store, insert(n)) for n in range(5)))
+        assert {type(result) for result in results} == {error}
+        assert len({id(result) for result in results}) == 5
+        assert store.stats().failed_commits > 0
+        setattr(disk, fault, False)
+        assert await store.read(all_notes) == []
+        await store.write(insert(7))
+        assert await store.read(all_notes) == [7]
+    async with opened(tmp_path) as again:
+        assert await again.read(all_notes) == [7]
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
 @pytest.mark.parametrize(("writes_first", "most_runs"), [(False, 1), (True, 2)])
-def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
+async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
     tmp_path: Path, writes_first: bool, most_runs: int
 ) -> None:
     runs: dict[int, int] = {}
@@ -304,29 +271,26 @@ def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
 
         return unit
 
-    async def body() -> None:
-        heard: list[int] = []
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            store.bus.listen("note.*", lambda event: heard.append(event.data))
-            before = store.stats()
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                units = [bad(n) if n % 3 == 1 else good(n) for n in range(30)]
-                ends = [tasks.create_task(outcome(store, unit)) for unit in units]
-                await asyncio.sleep(0)
-            kept = [number for number in range(30) if number % 3 != 1]
-            assert await store.read(all_notes) == sorted(heard) == kept
-            assert [type(end.result()) for end in ends[:3]] == [int, e.StatementFailed, int]
-            assert set(runs) == set(kept)
-            assert max(runs.values()) == most_runs
-            assert store.stats().failed_units - before.failed_units == 10
-            assert store.stats().commits - before.commits == 2
-
-    run(body())
+    heard: list[int] = []
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        store.bus.listen("note.*", lambda event: heard.append(event.data))
+        before = store.stats()
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            units = [bad(n) if n % 3 == 1 else good(n) for n in range(30)]
+            ends = [tasks.create_task(outcome(store, unit)) for unit in units]
+            await asyncio.sleep(0)
+        kept = [number for number in range(30) if number % 3 != 1]
+        assert await store.read(all_notes) == sorted(heard) == kept
+        assert [type(end.result()) for end in ends[:3]] == [int, e.StatementFailed, int]
+        assert set(runs) == set(kept)
+        assert max(runs.values()) == most_runs
+        assert store.stats().failed_units - before.failed_units == 10
+        assert store.stats().commits - before.commits == 2
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
+async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
     tmp_path: Path,
 ) -> None:
     async def make_tables(tx: Tx) -> None:
@@ -342,105 +306,87 @@ def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
 
         return unit
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_tables)
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                good = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
-                bad = tasks.create_task(outcome(store, reply(9)))
-                good.append(tasks.create_task(store.write(reply(1))))
-                await asyncio.sleep(0)
-            assert isinstance(bad.result(), e.ConstraintViolated)
-            assert [task.result() for task in good] == [1, 1, 1]
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_tables)
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            good = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
+            bad = tasks.create_task(outcome(store, reply(9)))
+            good.append(tasks.create_task(store.write(reply(1))))
+            await asyncio.sleep(0)
+        assert isinstance(bad.result(), e.ConstraintViolated)
+        assert [task.result() for task in good] == [1, 1, 1]
 
 
-def test_a_database_that_another_program_holds_is_an_error_and_then_works_again(
+async def test_a_database_that_another_program_holds_is_an_error_and_then_works_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
-
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            with closing(apsw.Connection(str(store.path))) as other:
-                other.execute("BEGIN IMMEDIATE").fetchall()
-                with pytest.raises(e.DatabaseLocked):
-                    await store.write(insert(1))
-                other.execute("ROLLBACK").fetchall()
-            await store.write(insert(2))
-            assert await store.read(all_notes) == [2]
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        with closing(apsw.Connection(str(store.path))) as other:
+            other.execute("BEGIN IMMEDIATE").fetchall()
+            with pytest.raises(e.DatabaseLocked):
+                await store.write(insert(1))
+            other.execute("ROLLBACK").fetchall()
+        await store.write(insert(2))
+        assert await store.read(all_notes) == [2]
 
 
-def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
+async def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 20)
     monkeypatch.setattr(writer, "RESTART_PAGES", 100)
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        writing = True
 
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            writing = True
+        async def read() -> None:
+            while writing:
+                await store.read(all_notes)
 
-            async def read() -> None:
-                while writing:
-                    await store.read(all_notes)
-
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(6):
-                    tasks.create_task(read())
-                for number in range(300):
-                    await store.write(insert(number, "x" * 3000))
-                writing = False
-            stats = store.stats()
-            assert stats.checkpoints > 0
-            assert stats.failed_checkpoints == 0
-            assert (await store.info()).wal_size < 600 * 4096  # of about 1,200 pages written
-
-    run(body())
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(6):
+                tasks.create_task(read())
+            for number in range(300):
+                await store.write(insert(number, "x" * 3000))
+            writing = False
+        stats = store.stats()
+        assert stats.checkpoints > 0
+        assert stats.failed_checkpoints == 0
+        assert (await store.info()).wal_size < 600 * 4096  # of about 1,200 pages written
 
 
-def test_the_sizes_of_batches_are_counted(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            async with asyncio.TaskGroup() as tasks, held(store.write):
-                for number in range(600):
-                    tasks.create_task(store.write(insert(number)))
-                await asyncio.sleep(0)
-            stats = store.stats()
-            assert sum(stats.batch_sizes) == stats.commits
-            assert stats.batch_sizes[-1] == 1
-            assert stats.commit_seconds > 0
-
-    run(body())
+async def test_the_sizes_of_batches_are_counted(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        async with asyncio.TaskGroup() as tasks, held(store.write):
+            for number in range(600):
+                tasks.create_task(store.write(insert(number)))
+            await asyncio.sleep(0)
+        stats = store.stats()
+        assert sum(stats.batch_sizes) == stats.commits
+        assert stats.batch_sizes[-1] == 1
+        assert stats.commit_seconds > 0
 
 
 @pytest.mark.parametrize("step", ["_commit_batch", "_checkpoint"])
-def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
+async def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def fail(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 0)
-
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            await store.write(make_table)
-            with monkeypatch.context() as patch:
-                patch.setattr(writer.Writer, step, fail)
-                outcomes = await asyncio.gather(
-                    *(outcome(store, insert(number)) for number in range(3))
-                )
-                await outcome(store, insert(3))
-            expected = e.StatementFailed if step == "_commit_batch" else int
-            assert all(isinstance(each, expected) for each in outcomes)
-            await store.write(insert(4))
-            assert 4 in await store.read(all_notes)
-
-    run(body())
+    async with opened(tmp_path) as store:
+        await store.write(make_table)
+        with monkeypatch.context() as patch:
+            patch.setattr(writer.Writer, step, fail)
+            outcomes = await asyncio.gather(
+                *(outcome(store, insert(number)) for number in range(3))
+            )
+            await outcome(store, insert(3))
+        expected = e.StatementFailed if step == "_commit_batch" else int
+        assert all(isinstance(each, expected) for each in outcomes)
+        await store.write(insert(4))
+        assert 4 in await store.read(all_notes)

@@ -64,7 +64,6 @@ def test_two_hubs_in_one_process_count_apart() -> None:
     assert name not in values(two)
 
 
-@pytest.mark.requirement("gateway.backend-metrics")
 def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
     bounds = (0.1, 1.0)
     numbers: dict[str, Any] = dict.fromkeys((*BACKEND_GAUGES, *BACKEND_COUNTERS), 0)

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from folkmoot.core import errors as e
 from folkmoot.telemetry import tracing
 from folkmoot.telemetry.traces import MAX_QUEUED_SPANS, Traces, traces_url
-from tests.harness import ask, run, serving
+from tests.harness import ask, serving
 
 SECRET = "sk_" + "ab" * 32
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -95,16 +95,13 @@ def attributes(span: Span) -> dict[str, object]:
     return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
 
 
-def test_each_request_is_a_span_that_a_collector_receives(collector: Collector) -> None:
-    async def main() -> None:
-        traces = started(collector.url)
-        async with serving(ROUTES, traces=traces) as hub:
-            await ask(hub.port, f"/room/plaza?token={SECRET}", headers={"traceparent": PARENT})
-            await ask(hub.port, "/broken")
-            await ask(hub.port, f"/nowhere/{SECRET}")
-        await traces.close(5)
-
-    run(main())
+async def test_each_request_is_a_span_that_a_collector_receives(collector: Collector) -> None:
+    traces = started(collector.url)
+    async with serving(ROUTES, traces=traces) as hub:
+        await ask(hub.port, f"/room/plaza?token={SECRET}", headers={"traceparent": PARENT})
+        await ask(hub.port, "/broken")
+        await ask(hub.port, f"/nowhere/{SECRET}")
+    await traces.close(5)
     assert set(collector.paths) == {"/v1/traces"}
     assert collector.resources["service.name"] == "plaza"
     assert collector.resources["service.version"] == "1.2.3"
@@ -127,51 +124,43 @@ def test_each_request_is_a_span_that_a_collector_receives(collector: Collector) 
 
 
 @pytest.mark.parametrize("traceparent", ["", "garbage", "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
-def test_a_wrong_traceparent_begins_a_new_trace(collector: Collector, traceparent: str) -> None:
-    async def main() -> None:
-        traces = started(collector.url)
-        traces.request("GET", traceparent, "x=y").end("GET", "/", 200)
-        await traces.close(5)
-
-    run(main())
+async def test_a_wrong_traceparent_begins_a_new_trace(
+    collector: Collector, traceparent: str
+) -> None:
+    traces = started(collector.url)
+    traces.request("GET", traceparent, "x=y").end("GET", "/", 200)
+    await traces.close(5)
     (span,) = collector.spans
     assert span.parent_span_id == b""
 
 
-def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(
+async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(
     collector: Collector,
 ) -> None:
-    async def main() -> bytes:
-        traces = started(collector.url)
-        span = traces.request("POST", None, None)
-        with span.current():
-            await asyncio.sleep(0)
-            current = trace.get_current_span().get_span_context().span_id
-        assert trace.get_current_span() is trace.INVALID_SPAN
-        span.end("POST", "/mcp", 200)
-        await traces.close(5)
-        return current.to_bytes(8, "big")
-
-    current = run(main())
+    traces = started(collector.url)
+    span = traces.request("POST", None, None)
+    with span.current():
+        await asyncio.sleep(0)
+        current = trace.get_current_span().get_span_context().span_id
+    assert trace.get_current_span() is trace.INVALID_SPAN
+    span.end("POST", "/mcp", 200)
+    await traces.close(5)
+    current = current.to_bytes(8, "big")
     assert [span.span_id for span in collector.spans] == [current]
 
 
-def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
+async def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-
-    async def main() -> float:
-        traces = started("http://127.0.0.1:9")
-        async with serving(ROUTES, traces=traces) as hub:
-            assert (await ask(hub.port, "/room/plaza")).status == 200
-        for _ in range(MAX_QUEUED_SPANS * 2):
-            traces.request("GET", None, None).end("GET", "/", 200)
-        began = time.monotonic()
-        await traces.close(0.5)
-        return time.monotonic() - began
-
-    assert run(main()) < 30
+    traces = started("http://127.0.0.1:9")
+    async with serving(ROUTES, traces=traces) as hub:
+        assert (await ask(hub.port, "/room/plaza")).status == 200
+    for _ in range(MAX_QUEUED_SPANS * 2):
+        traces.request("GET", None, None).end("GET", "/", 200)
+    began = time.monotonic()
+    await traces.close(0.5)
+    assert time.monotonic() - began < 30
     told = [r for r in caplog.records if r.name.startswith(("folkmoot.telemetry", "opentelemetry"))]
     assert 1 <= len(told) <= 2
     assert all(r.name == "folkmoot.telemetry" for r in told)

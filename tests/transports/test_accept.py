@@ -9,6 +9,7 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -19,8 +20,6 @@ from folkmoot.transports.listen import listen
 from tests.harness import reached
 
 SECONDS = 60
-
-pytestmark = pytest.mark.anyio
 
 
 class Noted(asyncio.Protocol):
@@ -33,8 +32,7 @@ class Noted(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note it."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(b"!")
+        cast("asyncio.Transport", transport).write(b"!")
         self._transport = transport
         self._here.add(transport)
         self._begun.put_nowait(transport.get_extra_info("peername")[0])

@@ -19,7 +19,7 @@ from folkmoot.ratelimits import Rate
 from folkmoot.transports import bodies, protocol
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.limits import BODY_STRANGERS_SHARE, MAX_LINGERING, SMALL_BODY_BYTES
-from tests.harness import Answer, Serving, ask, reached, read_answer, run, serving
+from tests.harness import Answer, Serving, ask, reached, read_answer, serving
 
 KIB = 1024
 BOUNDS = BodyBounds(
@@ -95,49 +95,40 @@ class Slow:
             self.writer.close()
 
 
-@pytest.mark.requirement("edge.anonymous-body")
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
-def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
+async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
     headers: dict[str, str],
 ) -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
-            assert answer.status == 413
-            assert answer.json()["error"] == {
-                "code": "body_too_large",
-                "message": "Without a valid token a request's body may have at most 65,536 bytes.",
-                "limit": 65_536,
-                "setting": "http.max_anonymous_body_bytes",
-            }
-            assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
-            assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)
-            assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
-
-    run(main())
+    async with bounded() as hub:
+        answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
+        assert answer.status == 413
+        assert answer.json()["error"] == {
+            "code": "body_too_large",
+            "message": "Without a valid token a request's body may have at most 65,536 bytes.",
+            "limit": 65_536,
+            "setting": "http.max_anonymous_body_bytes",
+        }
+        assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
+        assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)
+        assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
 
 
-@pytest.mark.requirement("edge.anonymous-body")
-def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            for headers, status in (({}, 413), (ME, 200)):
-                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
-                lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-                writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
-                for _ in range(9):
-                    writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
-                    await writer.drain()
-                if headers:
-                    writer.write(b"0\r\n\r\n")
-                assert (await read_answer(reader)).status == status
-                writer.close()
-
-    run(main())
+async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() -> None:
+    async with bounded() as hub:
+        for headers, status in (({}, 413), (ME, 200)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
+            lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+            writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
+            for _ in range(9):
+                writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
+                await writer.drain()
+            if headers:
+                writer.write(b"0\r\n\r\n")
+            assert (await read_answer(reader)).status == status
+            writer.close()
 
 
-@pytest.mark.requirement("edge.values")
 @pytest.mark.parametrize(
     "shape",
     [
@@ -149,183 +140,142 @@ def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() 
     ],
     ids=["objects", "members", "keys", "lists", "numbers"],
 )
-def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            for headers, most in (({}, 100), (ME, 1_000)):
-                few = json.dumps(shape(most // 4)).encode()
-                assert (await post(hub.port, few, headers)).status == 200
-                answer = await post(hub.port, json.dumps(shape(most + 2)).encode(), headers)
-                assert answer.status == 413
-                assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
-
-    run(main())
+async def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None:
+    async with bounded() as hub:
+        for headers, most in (({}, 100), (ME, 1_000)):
+            few = json.dumps(shape(most // 4)).encode()
+            assert (await post(hub.port, few, headers)).status == 200
+            answer = await post(hub.port, json.dumps(shape(most + 2)).encode(), headers)
+            assert answer.status == 413
+            assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
 
 
-@pytest.mark.requirement("edge.values")
-def test_too_many_values_are_refused_before_all_of_them_have_come(
+async def test_too_many_values_are_refused_before_all_of_them_have_come(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bodies, "BODY_CHECK_BYTES", 64 * KIB)
-
-    async def main() -> None:
-        async with bounded() as hub:
-            begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
-            assert (await begun.answer()).status == 413
-
-    run(main())
+    async with bounded() as hub:
+        begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
+        assert (await begun.answer()).status == 413
 
 
-@pytest.mark.requirement("edge.values")
-def test_text_is_no_value_however_many_commas_it_has() -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            text = json.dumps({"text": ",[{" * 20_000}).encode()
-            assert (await post(hub.port, text)).text == str(len(text))
-
-    run(main())
+async def test_text_is_no_value_however_many_commas_it_has() -> None:
+    async with bounded() as hub:
+        text = json.dumps({"text": ",[{" * 20_000}).encode()
+        assert (await post(hub.port, text)).text == str(len(text))
 
 
-@pytest.mark.requirement("edge.bodies-total")
-def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
-    async def main() -> None:
-        held = Held()
-        async with (
-            asyncio.TaskGroup() as tasks,
-            bounded(Route("/held", held.answer, methods=["POST"])) as hub,
-        ):
+async def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
+    held = Held()
+    async with (
+        asyncio.TaskGroup() as tasks,
+        bounded(Route("/held", held.answer, methods=["POST"])) as hub,
+    ):
 
-            async def hold(size: int, headers: dict[str, str] | None = None) -> None:
-                assert (await post(hub.port, b"x" * size, headers, "/held")).status == 200
+        async def hold(size: int, headers: dict[str, str] | None = None) -> None:
+            assert (await post(hub.port, b"x" * size, headers, "/held")).status == 200
 
-            share = BOUNDS.total_bytes // BODY_STRANGERS_SHARE
-            for _ in range(share // (64 * KIB)):
-                tasks.create_task(hold(64 * KIB))
-            await reached(lambda: held.reading >= share // (64 * KIB))
-            refused = await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1))
-            assert refused.status == 503
-            assert refused.json()["error"]["code"] == "hub_full"
-            assert int(refused.headers["retry-after"]) > 0
-            assert (await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1), ME)).status == 200
-            # Whoever wants to register is no burden.
-            assert (await post(hub.port, b"x" * SMALL_BODY_BYTES)).status == 200
-            before = held.reading
-            tasks.create_task(hold(1000 * KIB, ME))
-            await reached(lambda: held.reading != before)
-            # Also for those who are signed in there is an end, and for each of them one before.
-            mine = await post(hub.port, b"x" * 100 * KIB, ME)
-            assert (mine.status, mine.json()["error"]["code"]) == (429, "connections_exceeded")
-            assert (await post(hub.port, b"x" * 1000 * KIB, YOU)).status == 503
-            assert (await post(hub.port, b"x" * 100, ME)).status == 200
-            held.done.set()
-        text = hub.metrics.exposition("")[0].decode()
-        assert 'folkmoot_http_bodies_refused_total{reason="total"} 2.0' in text
-        assert "folkmoot_http_body_bytes 0.0" in text
-
-    run(main())
+        share = BOUNDS.total_bytes // BODY_STRANGERS_SHARE
+        for _ in range(share // (64 * KIB)):
+            tasks.create_task(hold(64 * KIB))
+        await reached(lambda: held.reading >= share // (64 * KIB))
+        refused = await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1))
+        assert refused.status == 503
+        assert refused.json()["error"]["code"] == "hub_full"
+        assert int(refused.headers["retry-after"]) > 0
+        assert (await post(hub.port, b"x" * (SMALL_BODY_BYTES + 1), ME)).status == 200
+        # Whoever wants to register is no burden.
+        assert (await post(hub.port, b"x" * SMALL_BODY_BYTES)).status == 200
+        before = held.reading
+        tasks.create_task(hold(1000 * KIB, ME))
+        await reached(lambda: held.reading != before)
+        # Also for those who are signed in there is an end, and for each of them one before.
+        mine = await post(hub.port, b"x" * 100 * KIB, ME)
+        assert (mine.status, mine.json()["error"]["code"]) == (429, "connections_exceeded")
+        assert (await post(hub.port, b"x" * 1000 * KIB, YOU)).status == 503
+        assert (await post(hub.port, b"x" * 100, ME)).status == 200
+        held.done.set()
+    text = hub.metrics.exposition("")[0].decode()
+    assert 'folkmoot_http_bodies_refused_total{reason="total"} 2.0' in text
+    assert "folkmoot_http_body_bytes 0.0" in text
 
 
-@pytest.mark.requirement("edge.slow-body")
-def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
-
-    async def main() -> None:
-        async with bounded() as hub:
-            # What came at the start does not pay for a client that is slow from then on.
-            slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
-            answering = asyncio.ensure_future(slow.answer())
-            while not answering.done():
-                slow.writer.write(b"x")
-                await asyncio.wait([answering], timeout=0.01)
-            assert (await answering).status == 408
-
-    run(main())
+    async with bounded() as hub:
+        # What came at the start does not pay for a client that is slow from then on.
+        slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
+        answering = asyncio.ensure_future(slow.answer())
+        while not answering.done():
+            slow.writer.write(b"x")
+            await asyncio.wait([answering], timeout=0.01)
+        assert (await answering).status == 408
 
 
-@pytest.mark.requirement("edge.arriving")
-def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
-            mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
-            for headers in ({}, ME):
-                answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
-                assert (answer.status, answer.json()["error"]["code"]) == (
-                    429,
-                    "connections_exceeded",
-                )
-                # What comes whole is not slow.
-                assert (await post(hub.port, b"x" * 100, headers)).status == 200
-            for each in (*slow, *mine):
-                each.writer.write(b"x" * 99)
-                assert (await each.answer()).text == "100"
-            again = await Slow.begin(hub.port, 100, b"x")
-            again.writer.write(b"x" * 99)
-            assert (await again.answer()).status == 200
-
-    run(main())
-
-
-@pytest.mark.requirement("edge.arriving")
-def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
-    async def main() -> None:
-        async with bounded() as hub:
-            first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
-            refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
-            assert (refused.status, refused.json()["error"]["code"]) == (
+async def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
+    async with bounded() as hub:
+        slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
+        mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
+        for headers in ({}, ME):
+            answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
+            assert (answer.status, answer.json()["error"]["code"]) == (
                 429,
                 "connections_exceeded",
             )
-            other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
-            for each in (first, other):
-                each.writer.write(b"x" * (900 * KIB - 1))
-                assert (await each.answer()).text == str(900 * KIB)
-            again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
-            assert (await again.answer()).status == 200
+            # What comes whole is not slow.
+            assert (await post(hub.port, b"x" * 100, headers)).status == 200
+        for each in (*slow, *mine):
+            each.writer.write(b"x" * 99)
+            assert (await each.answer()).text == "100"
+        again = await Slow.begin(hub.port, 100, b"x")
+        again.writer.write(b"x" * 99)
+        assert (await again.answer()).status == 200
 
-    run(main())
+
+async def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
+    async with bounded() as hub:
+        first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
+        refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
+        assert (refused.status, refused.json()["error"]["code"]) == (
+            429,
+            "connections_exceeded",
+        )
+        other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
+        for each in (first, other):
+            each.writer.write(b"x" * (900 * KIB - 1))
+            assert (await each.answer()).text == str(900 * KIB)
+        again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
+        assert (await again.answer()).status == 200
 
 
-@pytest.mark.requirement("edge.bodies-total")
-def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
+async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
     # One of each address, that is, however many there may be of all.
     assert MAX_LINGERING > 1
-
-    async def main() -> None:
-        async with bounded() as hub:
-            first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-            assert (await read_answer(first.reader)).status == 413
-            second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-            with suppress(ConnectionError):
-                await second.reader.read()
-            second.writer.close()
-            # The first one is still there for another request.
-            first.writer.write(b"x" * 400 * KIB)
-            first.writer.write(
-                b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx"
-            )
-            assert (await first.answer()).text == "1"
-
-    run(main())
+    async with bounded() as hub:
+        first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+        assert (await read_answer(first.reader)).status == 413
+        second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+        with suppress(ConnectionError):
+            await second.reader.read()
+        second.writer.close()
+        # The first one is still there for another request.
+        first.writer.write(b"x" * 400 * KIB)
+        first.writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx")
+        assert (await first.answer()).text == "1"
 
 
-@pytest.mark.requirement("edge.bodies-total")
-def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
+async def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with bounded() as hub:
-            # More than is parsed once it was refused: the rest is thrown away unread.
-            first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-            assert (await read_answer(first.reader)).status == 413
-            with suppress(ConnectionError):
-                assert await first.reader.read() == b""
-            first.writer.close()
-
-    run(main())
+    async with bounded() as hub:
+        # More than is parsed once it was refused: the rest is thrown away unread.
+        first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+        assert (await read_answer(first.reader)).status == 413
+        with suppress(ConnectionError):
+            assert await first.reader.read() == b""
+        first.writer.close()
 
 
 RATED = msgspec.structs.replace(
@@ -333,35 +283,29 @@ RATED = msgspec.structs.replace(
 )
 
 
-def test_an_account_sends_large_bodies_no_faster_than_its_rate() -> None:
-    async def check() -> None:
-        large, small = b" " * 100 * KIB, b" " * 60 * KIB
-        async with bounded(bodies=RATED) as hub:
-            first = [await post(hub.port, large, ME) for _ in range(3)]
-            assert [answer.status for answer in first] == [200, 200, 429]
-            assert int(first[2].headers["retry-after"]) >= 1
-            assert "rates.body_bytes_per_second" in first[2].body.decode()
-            # What is no larger than a stranger's does not count, and others have their own rate.
-            assert (await post(hub.port, small, ME)).status == 200
-            assert (await post(hub.port, large, YOU)).status == 200
-
-    run(check())
+async def test_an_account_sends_large_bodies_no_faster_than_its_rate() -> None:
+    large, small = b" " * 100 * KIB, b" " * 60 * KIB
+    async with bounded(bodies=RATED) as hub:
+        first = [await post(hub.port, large, ME) for _ in range(3)]
+        assert [answer.status for answer in first] == [200, 200, 429]
+        assert int(first[2].headers["retry-after"]) >= 1
+        assert "rates.body_bytes_per_second" in first[2].body.decode()
+        # What is no larger than a stranger's does not count, and others have their own rate.
+        assert (await post(hub.port, small, ME)).status == 200
+        assert (await post(hub.port, large, YOU)).status == 200
 
 
-def test_a_large_body_in_chunks_counts_by_what_came() -> None:
-    async def check() -> None:
-        async with bounded(bodies=RATED) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(
-                b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
-                b"transfer-encoding: chunked\r\n\r\n"
-            )
-            with suppress(ConnectionError):
-                for _ in range(10):
-                    writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
-                    await writer.drain()
-                writer.write(b"0\r\n\r\n")
-            assert (await read_answer(reader)).status == 429
-            writer.close()
-
-    run(check())
+async def test_a_large_body_in_chunks_counts_by_what_came() -> None:
+    async with bounded(bodies=RATED) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(
+            b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
+            b"transfer-encoding: chunked\r\n\r\n"
+        )
+        with suppress(ConnectionError):
+            for _ in range(10):
+                writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        assert (await read_answer(reader)).status == 429
+        writer.close()

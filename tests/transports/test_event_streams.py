@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
-import pytest
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -23,7 +22,7 @@ from folkmoot.operations.row import says
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.guard import OPERATOR_KEY
 from folkmoot.transports.routes import Routes
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.mcp_harness import settings
 
 EVENTS = "text/event-stream"
@@ -123,75 +122,59 @@ async def bench(folder: Path) -> AsyncIterator[Bench]:
         yield Bench(routes, (await hub.accounts.register("ada")).token)
 
 
-@pytest.mark.requirement("rest.progress")
-def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with bench(tmp_path) as here:
-            plain = await here.get("/v1/climb")
-            assert plain.json() == {"steps": 2}
-            told = await here.get("/v1/climb", accept=EVENTS)
-            assert told.headers["content-type"] == EVENTS
-            assert told.text == (
-                'event: progress\ndata: {"done":1}\n\n'
-                'event: progress\ndata: {"done":2}\n\n'
-                'event: result\ndata: {"steps":2}\n\n'
-            )
-
-    run(main())
+async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        plain = await here.get("/v1/climb")
+        assert plain.json() == {"steps": 2}
+        told = await here.get("/v1/climb", accept=EVENTS)
+        assert told.headers["content-type"] == EVENTS
+        assert told.text == (
+            'event: progress\ndata: {"done":1}\n\n'
+            'event: progress\ndata: {"done":2}\n\n'
+            'event: result\ndata: {"steps":2}\n\n'
+        )
 
 
-@pytest.mark.requirement("rest.progress")
-def test_what_fails_before_any_progress_has_its_status_and_later_an_event(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with bench(tmp_path) as here:
-            early = await here.get("/v1/climb?steps=0", accept=EVENTS)
-            assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
-            late = await here.get("/v1/climb?steps=9", accept=EVENTS)
-            assert late.status_code == 200
-            assert late.text.count("event: progress") == 9
-            *_, error = late.text.strip().split("\n\n")
-            assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
-            assert "secret" not in error
-
-    run(main())
+async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path) as here:
+        early = await here.get("/v1/climb?steps=0", accept=EVENTS)
+        assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
+        late = await here.get("/v1/climb?steps=9", accept=EVENTS)
+        assert late.status_code == 200
+        assert late.text.count("event: progress") == 9
+        *_, error = late.text.strip().split("\n\n")
+        assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
+        assert "secret" not in error
 
 
-def test_an_answer_that_goes_on_is_sent_event_by_event(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with bench(tmp_path) as here:
-            told = await here.get("/v1/count")
-            assert told.headers["content-type"] == EVENTS
-            assert told.text == (
-                'id: 0\nevent: step\ndata: {"done":0}\n\nid: 1\nevent: step\ndata: {"done":1}\n\n'
-            )
-
-    run(main())
+async def test_an_answer_that_goes_on_is_sent_event_by_event(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        told = await here.get("/v1/count")
+        assert told.headers["content-type"] == EVENTS
+        assert told.text == (
+            'id: 0\nevent: step\ndata: {"done":0}\n\nid: 1\nevent: step\ndata: {"done":1}\n\n'
+        )
 
 
-def test_an_answer_that_goes_on_ends_when_the_hub_stops(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with bench(tmp_path) as here:
-            asked = asyncio.ensure_future(here.get("/v1/count?steps=10"))
-            await reached(lambda: bool(here.routes._waiting._callers))
-            here.routes.stop()
-            told = await asked
-            assert told.text.count("event: step") <= 10
-
-    run(main())
+async def test_an_answer_that_goes_on_ends_when_the_hub_stops(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        asked = asyncio.ensure_future(here.get("/v1/count?steps=10"))
+        await reached(lambda: bool(here.routes._waiting._callers))
+        here.routes.stop()
+        told = await asked
+        assert told.text.count("event: step") <= 10
 
 
-@pytest.mark.requirement("rest.operator")
-def test_what_is_for_operators_is_refused_to_everyone_else(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with bench(tmp_path) as here:
-            nobody = await here.get("/v1/operate", token="")
-            assert (nobody.status_code, nobody.json()["error"]["code"]) == (
-                401,
-                "authentication_required",
-            )
-            ada = await here.get("/v1/operate")
-            assert (ada.status_code, ada.json()["error"]["code"]) == (403, "capability_denied")
-            by_socket = await here.get("/v1/operate", token="", operated=True)
-            assert by_socket.json() == {"steps": 2}
-
-    run(main())
+async def test_what_is_for_operators_is_refused_to_everyone_else(tmp_path: Path) -> None:
+    async with bench(tmp_path) as here:
+        nobody = await here.get("/v1/operate", token="")
+        assert (nobody.status_code, nobody.json()["error"]["code"]) == (
+            401,
+            "authentication_required",
+        )
+        ada = await here.get("/v1/operate")
+        assert (ada.status_code, ada.json()["error"]["code"]) == (403, "capability_denied")
+        by_socket = await here.get("/v1/operate", token="", operated=True)
+        assert by_socket.json() == {"steps": 2}

@@ -29,7 +29,6 @@ from tests.harness import (
     longest_stretch,
     reached,
     read_answer,
-    run,
     serving,
 )
 from tests.transports.websocket.support import (
@@ -50,31 +49,24 @@ ENOUGH = 30_000_000
 """More bytes than the system's buffers of a connection hold."""
 
 
-pytestmark = pytest.mark.requirement("edge.cost")
-
 HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.mark.parametrize("name", [b"a", b"a%d"], ids=["repeated", "different"])
-def test_a_head_of_too_many_headers_is_refused(name: bytes) -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
-                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                lines = [
-                    (name % each if b"%" in name else name) + b":\r\n" for each in range(count)
-                ]
-                writer.write(HEAD + b"".join(lines) + b"\r\n")
-                answer = await read_answer(reader)
-                assert answer.status == status
-                if status == 431:
-                    assert answer.json()["error"]["code"] == "head_too_large"
-                    assert "100 headers" in answer.json()["error"]["message"]
-                    assert await reader.read() == b""
-                writer.close()
-            assert (await ask(hub.port)).status == 200
-
-    run(main())
+async def test_a_head_of_too_many_headers_is_refused(name: bytes) -> None:
+    async with serving() as hub:
+        for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            lines = [(name % each if b"%" in name else name) + b":\r\n" for each in range(count)]
+            writer.write(HEAD + b"".join(lines) + b"\r\n")
+            answer = await read_answer(reader)
+            assert answer.status == status
+            if status == 431:
+                assert answer.json()["error"]["code"] == "head_too_large"
+                assert "100 headers" in answer.json()["error"]["message"]
+                assert await reader.read() == b""
+            writer.close()
+        assert (await ask(hub.port)).status == 200
 
 
 def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much() -> None:
@@ -88,7 +80,7 @@ def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much() -> 
     assert min(cost(16_000) for _ in range(3)) < 16 * min(cost(4_000) for _ in range(3)) + 0.005
 
 
-def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers() -> None:
+async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers() -> None:
     served = 0
 
     async def count(_: Request) -> Response:
@@ -97,63 +89,53 @@ def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answe
         await asyncio.sleep(0)
         return PlainTextResponse(str(served))
 
-    async def main() -> bytes:
-        async with serving([Route("/count", count)]) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET /count HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3_000)
-            answers = await reader.read()
-            writer.close()
-            return answers
-
-    answers = run(main())
+    async with serving([Route("/count", count)]) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET /count HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3_000)
+        answers = await reader.read()
+        writer.close()
     assert served == MAX_WAITING_REQUESTS + 1
     assert answers.count(b"HTTP/1.1 200 OK") == served
     assert answers.endswith(b"\r\n\r\n%d" % served)
 
 
-def test_a_few_waiting_requests_are_answered_in_their_order() -> None:
+async def test_a_few_waiting_requests_are_answered_in_their_order() -> None:
     async def number(request: Request) -> Response:
         body = await request.body()
         return PlainTextResponse(f"{request.path_params['number']} {len(body)}")
 
-    async def main() -> None:
-        async with serving([Route("/{number}", number, methods=["GET", "POST"])]) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            for start in range(0, 40, 10):
-                for each in range(start, start + 10):
-                    body = b"x" * 700 * (each % 3)
-                    head = b"POST /%d HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
-                    writer.write(head % (each, len(body)) + body)
-                for each in range(start, start + 10):
-                    assert (await read_answer(reader)).text == f"{each} {700 * (each % 3)}"
-            writer.close()
-
-    run(main())
+    async with serving([Route("/{number}", number, methods=["GET", "POST"])]) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        for start in range(0, 40, 10):
+            for each in range(start, start + 10):
+                body = b"x" * 700 * (each % 3)
+                head = b"POST /%d HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
+                writer.write(head % (each, len(body)) + body)
+            for each in range(start, start + 10):
+                assert (await read_answer(reader)).text == f"{each} {700 * (each % 3)}"
+        writer.close()
 
 
-def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away() -> None:
+async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away() -> None:
     async def early(_request: Request) -> Response:
         return PlainTextResponse("early")
 
-    async def main() -> None:
-        async with serving([Route("/{any}", early, methods=["GET", "POST"])]) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n")
-            assert (await read_answer(reader)).status == 413
-            for _ in range(10):
-                writer.write(b"x" * 100_000)
-                await writer.drain()
-            for piece in (b"GET /b HT", b"TP/1.1\r\nhost: localhost\r\n\r\n"):
-                await asyncio.sleep(0.05)
-                writer.write(piece)
-            async with asyncio.timeout(10):
-                assert (await read_answer(reader)).text == "early"
-            writer.close()
-
-    run(main())
+    async with serving([Route("/{any}", early, methods=["GET", "POST"])]) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"POST /a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n")
+        assert (await read_answer(reader)).status == 413
+        for _ in range(10):
+            writer.write(b"x" * 100_000)
+            await writer.drain()
+        for piece in (b"GET /b HT", b"TP/1.1\r\nhost: localhost\r\n\r\n"):
+            await asyncio.sleep(0.05)
+            writer.write(piece)
+        async with asyncio.timeout(10):
+            assert (await read_answer(reader)).text == "early"
+        writer.close()
 
 
-def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
+async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
@@ -163,22 +145,19 @@ def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
         await over.wait()
         return PlainTextResponse("slow")
 
-    async def main() -> None:
-        async with serving([Route("/slow", slow)]) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            whole = b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n"
-            writer.write(whole * 2 + whole[:10])
-            await asyncio.sleep(0.2)
-            over.set()
-            writer.write(whole[10:])
-            assert [(await read_answer(reader)).text for _ in range(3)] == ["slow"] * 3
-            writer.close()
-
-    run(main())
+    async with serving([Route("/slow", slow)]) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        whole = b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        writer.write(whole * 2 + whole[:10])
+        await asyncio.sleep(0.2)
+        over.set()
+        writer.write(whole[10:])
+        assert [(await read_answer(reader)).text for _ in range(3)] == ["slow"] * 3
+        writer.close()
 
 
 @pytest.mark.parametrize("upgrade", [b"", b"connection: upgrade\r\nupgrade: websocket\r\n"])
-def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: bytes) -> None:
+async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: bytes) -> None:
     """The application waits for the client to leave, which must not read what the client sends."""
     more = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1_000
 
@@ -190,50 +169,46 @@ def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: b
         return Response()
 
     over = asyncio.Event()
-
-    async def main() -> int:
-        async with serving([Route("/wait", wait)]) as hub:
-            with socket.create_connection(("127.0.0.1", hub.port)) as client:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
-                client.sendall(b"GET /wait HTTP/1.1\r\nhost: localhost\r\n" + upgrade + b"\r\n")
-                client.setblocking(False)
-                sent = stalled = 0
-                while stalled < 100 and sent < ENOUGH:
-                    await asyncio.sleep(0.001)
-                    with suppress(BlockingIOError):
-                        sent += client.send(more)
-                        stalled = -1
-                    stalled += 1
-            over.set()
-            return sent
-
-    assert run(main()) < ENOUGH
+    async with serving([Route("/wait", wait)]) as hub:
+        with socket.create_connection(("127.0.0.1", hub.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
+            client.sendall(b"GET /wait HTTP/1.1\r\nhost: localhost\r\n" + upgrade + b"\r\n")
+            client.setblocking(False)
+            sent = stalled = 0
+            while stalled < 100 and sent < ENOUGH:
+                await asyncio.sleep(0.001)
+                with suppress(BlockingIOError):
+                    sent += client.send(more)
+                    stalled = -1
+                stalled += 1
+        over.set()
+    assert sent < ENOUGH
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["read", "refused"])
-def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(answered: bool) -> None:
+async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(
+    answered: bool,
+) -> None:
     async def length(request: Request) -> Response:
         return PlainTextResponse(str(len(await request.body())))
 
-    async def main() -> tuple[float, bytes]:
-        methods = ["GET" if answered else "POST"]
-        async with serving([Route("/length", length, methods=methods)]) as hub:
-            async with asyncio.TaskGroup() as tasks:
-                stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
-                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                writer.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\n")
-                writer.write(b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000)
-                with suppress(OSError):
-                    came = await reader.readuntil(b"\r\n\r\n")
-                    await reader.read()
-                writer.close()
-                assert (await ask(hub.port)).status == 200
-                stop.set()
-            return stretch.result(), came
-
-    stretch, came = run(main())
+    methods = ["GET" if answered else "POST"]
+    async with (
+        serving([Route("/length", length, methods=methods)]) as hub,
+        asyncio.TaskGroup() as tasks,
+    ):
+        stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"POST /length HTTP/1.1\r\nhost: localhost\r\n")
+        writer.write(b"transfer-encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 100_000)
+        with suppress(OSError):
+            came = await reader.readuntil(b"\r\n\r\n")
+            await reader.read()
+        writer.close()
+        assert (await ask(hub.port)).status == 200
+        stop.set()
     assert came.split()[1] == (b"405" if answered else b"413")
-    assert stretch < MAX_STRETCH
+    assert stretch.result() < MAX_STRETCH
 
 
 def still() -> float:
@@ -251,30 +226,24 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_frame_counts_against_the_rate(kind: str) -> None:
-    async def main() -> None:
-        rate = ConnectionRate(10, still)
-        first = frame(b"x", fin=False) if kind.startswith(("empty c", "fragment")) else b""
-        async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
-            one.send(first or KINDS[kind], *(KINDS[kind],) * (rate.burst - 1), frame(b"", PING))
+async def test_every_frame_counts_against_the_rate(kind: str) -> None:
+    rate = ConnectionRate(10, still)
+    first = frame(b"x", fin=False) if kind.startswith(("empty c", "fragment")) else b""
+    async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
+        one.send(first or KINDS[kind], *(KINDS[kind],) * (rate.burst - 1), frame(b"", PING))
+        opcode, payload = await one.receive()
+        while opcode != CLOSE:
             opcode, payload = await one.receive()
-            while opcode != CLOSE:
-                opcode, payload = await one.receive()
-            assert int.from_bytes(payload[:2], "big") == CloseCode.OVER_RATE
-
-    run(main())
+        assert int.from_bytes(payload[:2], "big") == CloseCode.OVER_RATE
 
 
-def test_large_fragments_of_a_message_do_not_count() -> None:
-    async def main() -> None:
-        rate = ConnectionRate(1, still)
-        async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
-            part = b"x" * LARGE_FRAGMENT_BYTES
-            one.send(frame(part, fin=False), *(frame(part, CONTINUATION, fin=False),) * 100)
-            one.send(frame(b"", CONTINUATION))
-            assert len(await one.text()) == 101 * LARGE_FRAGMENT_BYTES
-
-    run(main())
+async def test_large_fragments_of_a_message_do_not_count() -> None:
+    rate = ConnectionRate(1, still)
+    async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
+        part = b"x" * LARGE_FRAGMENT_BYTES
+        one.send(frame(part, fin=False), *(frame(part, CONTINUATION, fin=False),) * 100)
+        one.send(frame(b"", CONTINUATION))
+        assert len(await one.text()) == 101 * LARGE_FRAGMENT_BYTES
 
 
 class Refusing(Party):
@@ -284,7 +253,7 @@ class Refusing(Party):
         return Refusal(CloseCode.NOT_AUTHENTICATED, "No valid token was given.")
 
 
-def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = 0
     on_ws_frame = FrameReader.on_ws_frame
 
@@ -294,51 +263,38 @@ def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch) -> N
         on_ws_frame(self, transport, one)
 
     monkeypatch.setattr(FrameReader, "on_ws_frame", counted)
-
-    async def main() -> None:
-        async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 1_000) as one:
-            for _ in range(10):
-                one.send(KINDS["pong"] * 10_000)
-                await one.writer.drain()
-            assert (await one.receive())[0] == CLOSE
-            assert await one.reader.read() == b""
-
-    run(main())
+    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 1_000) as one:
+        for _ in range(10):
+            one.send(KINDS["pong"] * 10_000)
+            await one.writer.drain()
+        assert (await one.receive())[0] == CLOSE
+        assert await one.reader.read() == b""
     assert frames < 1_000
 
 
-def test_a_refused_socket_still_ends_with_its_close() -> None:
-    async def main() -> None:
-        async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 50) as one:
-            assert await one.closed() == CloseCode.NOT_AUTHENTICATED
-
-    run(main())
+async def test_a_refused_socket_still_ends_with_its_close() -> None:
+    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 50) as one:
+        assert await one.closed() == CloseCode.NOT_AUTHENTICATED
 
 
-def test_many_small_frames_let_others_have_their_turn() -> None:
-    async def main() -> float:
-        async with opened() as at, client(at) as one, asyncio.TaskGroup() as tasks:
-            stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
-            one.send(frame(b"first"), KINDS["pong"] * 60_000, frame(b"last"))
-            assert [await one.text(), await one.text()] == [b"first", b"last"]
-            stop.set()
-        return stretch.result()
-
-    assert run(main()) < MAX_STRETCH
+async def test_many_small_frames_let_others_have_their_turn() -> None:
+    async with opened() as at, client(at) as one, asyncio.TaskGroup() as tasks:
+        stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
+        one.send(frame(b"first"), KINDS["pong"] * 60_000, frame(b"last"))
+        assert [await one.text(), await one.text()] == [b"first", b"last"]
+        stop.set()
+    assert stretch.result() < MAX_STRETCH
 
 
-def test_messages_that_were_received_wait_while_reading_is_paused() -> None:
-    async def main() -> None:
-        async with opened() as at, client(at) as one:
-            await at.party.number(1)
-            guest = at.party.guests[0]
-            one.send(*(frame(b"%d" % number) for number in range(5_000)))
-            await reached(lambda: bool(guest.heard))
-            guest.link.pause_reading()
-            await asyncio.sleep(0.05)
-            assert len(guest.heard) < 2_000
-            guest.link.resume_reading()
-            await reached(lambda: len(guest.heard) == 5_000)
-            assert guest.heard == [b"%d" % number for number in range(5_000)]
-
-    run(main())
+async def test_messages_that_were_received_wait_while_reading_is_paused() -> None:
+    async with opened() as at, client(at) as one:
+        await at.party.number(1)
+        guest = at.party.guests[0]
+        one.send(*(frame(b"%d" % number) for number in range(5_000)))
+        await reached(lambda: bool(guest.heard))
+        guest.link.pause_reading()
+        await asyncio.sleep(0.05)
+        assert len(guest.heard) < 2_000
+        guest.link.resume_reading()
+        await reached(lambda: len(guest.heard) == 5_000)
+        assert guest.heard == [b"%d" % number for number in range(5_000)]

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from folkmoot.transports import bodies
 from folkmoot.transports.guard import MOST_KNOWN, Hosts, host_of
-from tests.harness import ask, read_answer, run, serving
+from tests.harness import ask, read_answer, serving
 
 
 async def count(request: Request) -> Response:
@@ -122,15 +122,12 @@ def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them()
 
 
 @pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])
-def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
-            assert answer.status == 421
-            assert answer.json()["error"]["code"] == "host_not_allowed"
-            assert "evil" not in answer.text
-
-    run(main())
+async def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
+    async with serving(ROUTES) as hub:
+        answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
+        assert answer.status == 421
+        assert answer.json()["error"]["code"] == "host_not_allowed"
+        assert "evil" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -144,15 +141,12 @@ def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
         b"host: [::1]evil.example\r\n",
     ],
 )
-def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
-            assert (await read_answer(reader)).status == 421
-            writer.close()
-
-    run(main())
+async def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
+        assert (await read_answer(reader)).status == 421
+        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -170,67 +164,49 @@ def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
         ("http://evil.example[::1]", 403),
     ],
 )
-def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:
-    async def main() -> None:
-        hosts = Hosts("127.0.0.1", "https://moot.example")
-        async with serving(ROUTES, hosts=hosts) as hub:
-            headers = {"origin": origin}
-            assert (await ask(hub.port, "/count", method="POST", headers=headers)).status == status
-            assert (await ask(hub.port, "/", headers=headers)).status == 200
-
-    run(main())
+async def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:
+    hosts = Hosts("127.0.0.1", "https://moot.example")
+    async with serving(ROUTES, hosts=hosts) as hub:
+        headers = {"origin": origin}
+        assert (await ask(hub.port, "/count", method="POST", headers=headers)).status == status
+        assert (await ask(hub.port, "/", headers=headers)).status == 200
 
 
 @pytest.mark.parametrize("path", ["/count", "/deaf", "/", "/nowhere"])
-def test_an_announced_body_over_the_limit_is_refused_unread(path: str) -> None:
-    async def main() -> None:
-        async with serving(ROUTES, max_body_bytes=1024) as hub:
-            answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
-            assert answer.status == 413
-            assert answer.json()["error"]["limit"] == 1024
-
-    run(main())
+async def test_an_announced_body_over_the_limit_is_refused_unread(path: str) -> None:
+    async with serving(ROUTES, max_body_bytes=1024) as hub:
+        answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
+        assert answer.status == 413
+        assert answer.json()["error"]["limit"] == 1024
 
 
-def test_a_body_of_just_the_limit_is_read() -> None:
-    async def main() -> None:
-        async with serving(ROUTES, max_body_bytes=1024) as hub:
-            answer = await ask(hub.port, "/count", method="POST", body=b"x" * 1024)
-            assert answer.text == "1024"
-
-    run(main())
+async def test_a_body_of_just_the_limit_is_read() -> None:
+    async with serving(ROUTES, max_body_bytes=1024) as hub:
+        answer = await ask(hub.port, "/count", method="POST", body=b"x" * 1024)
+        assert answer.text == "1024"
 
 
-def test_a_body_without_a_length_is_refused_when_it_passes_the_limit() -> None:
-    async def main() -> None:
-        async with serving(ROUTES, max_body_bytes=1024) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(
-                b"POST /count HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
-            )
-            writer.write((b"%x\r\n" % 400 + b"x" * 400 + b"\r\n") * 3)
-            answer = await read_answer(reader)
-            assert answer.status == 413
-            assert answer.json()["error"]["code"] == "body_too_large"
-            writer.close()
-
-    run(main())
+async def test_a_body_without_a_length_is_refused_when_it_passes_the_limit() -> None:
+    async with serving(ROUTES, max_body_bytes=1024) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(
+            b"POST /count HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        writer.write((b"%x\r\n" % 400 + b"x" * 400 + b"\r\n") * 3)
+        answer = await read_answer(reader)
+        assert answer.status == 413
+        assert answer.json()["error"]["code"] == "body_too_large"
+        writer.close()
 
 
-def test_a_body_that_stops_arriving_does_not_hold_its_request(
+async def test_a_body_that_stops_arriving_does_not_hold_its_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(
-                b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf"
-            )
-            answer = await read_answer(reader)
-            assert answer.status == 408
-            assert answer.json()["error"]["code"] == "body_timeout"
-            writer.close()
-
-    run(main())
+    async with serving(ROUTES) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf")
+        answer = await read_answer(reader)
+        assert answer.status == 408
+        assert answer.json()["error"]["code"] == "body_timeout"
+        writer.close()

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from folkmoot.core import errors as e
 from folkmoot.transports.http import RequestLines
 from folkmoot.transports.limits import MAX_LOGGED_PATH
-from tests.harness import Answer, ask, read_answer, run, serving
+from tests.harness import ask, read_answer, serving
 
 SECRET = "sk_" + "ab" * 32
 
@@ -47,115 +47,90 @@ ROUTES = [
 ]
 
 
-def test_head_is_answered_like_get_without_a_body() -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            get, head = await asyncio.gather(ask(hub.port), ask(hub.port, method="HEAD"))
-            assert head.status == get.status == 200
-            assert head.body == b""
-            assert head.headers["content-length"] == get.headers["content-length"]
-
-    run(main())
+async def test_head_is_answered_like_get_without_a_body() -> None:
+    async with serving() as hub:
+        get, head = await asyncio.gather(ask(hub.port), ask(hub.port, method="HEAD"))
+        assert head.status == get.status == 200
+        assert head.body == b""
+        assert head.headers["content-length"] == get.headers["content-length"]
 
 
-def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers() -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            answer = await ask(hub.port, "/nowhere", headers={"accept": "*/*"})
-            assert answer.status == 404
-            assert answer.json()["error"]["code"] == "not_found"
-            page = await ask(hub.port, "/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
-            assert page.status == 404
-            assert page.headers["content-type"].startswith("text/html")
-            assert "style-src 'sha256-" in page.headers["content-security-policy"]
-            assert "There is nothing at this address." in page.text
-
-    run(main())
+async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers() -> None:
+    async with serving() as hub:
+        answer = await ask(hub.port, "/nowhere", headers={"accept": "*/*"})
+        assert answer.status == 404
+        assert answer.json()["error"]["code"] == "not_found"
+        page = await ask(hub.port, "/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
+        assert page.status == 404
+        assert page.headers["content-type"].startswith("text/html")
+        assert "style-src 'sha256-" in page.headers["content-security-policy"]
+        assert "There is nothing at this address." in page.text
 
 
-def test_a_trailing_slash_is_another_path() -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            assert (await ask(hub.port, "/echo/", method="POST")).status == 404
-
-    run(main())
+async def test_a_trailing_slash_is_another_path() -> None:
+    async with serving(ROUTES) as hub:
+        assert (await ask(hub.port, "/echo/", method="POST")).status == 404
 
 
-def test_a_wrong_method_is_told_the_right_ones() -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            answer = await ask(hub.port, "/", method="DELETE")
-            assert answer.status == 405
-            assert answer.headers["allow"] == "GET, HEAD"
-            assert answer.json()["error"] == {
-                "code": "method_not_allowed",
-                "message": "This address answers only to GET, HEAD.",
+async def test_a_wrong_method_is_told_the_right_ones() -> None:
+    async with serving() as hub:
+        answer = await ask(hub.port, "/", method="DELETE")
+        assert answer.status == 405
+        assert answer.headers["allow"] == "GET, HEAD"
+        assert answer.json()["error"] == {
+            "code": "method_not_allowed",
+            "message": "This address answers only to GET, HEAD.",
+        }
+
+
+async def test_an_error_of_ours_is_its_own_status_code_and_data() -> None:
+    async with serving(ROUTES) as hub:
+        answer = await ask(hub.port, "/refused")
+        assert answer.status == 503
+        assert answer.json() == {
+            "error": {
+                "code": "store_overloaded",
+                "message": "Too many writes are waiting; try again in a moment.",
+                "waiting": 10,
             }
-
-    run(main())
-
-
-def test_an_error_of_ours_is_its_own_status_code_and_data() -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            answer = await ask(hub.port, "/refused")
-            assert answer.status == 503
-            assert answer.json() == {
-                "error": {
-                    "code": "store_overloaded",
-                    "message": "Too many writes are waiting; try again in a moment.",
-                    "waiting": 10,
-                }
-            }
-
-    run(main())
+        }
 
 
-@pytest.mark.requirement("error.no-traceback")
-def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
+async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            answer = await ask(hub.port, "/broken")
-            assert answer.status == 500
-            error = answer.json()["error"]
-            assert error["code"] == "internal_error"
-            assert error["id"] == answer.headers["x-request-id"]
-            assert b"inside" not in answer.body
-            assert b"Traceback" not in answer.body
-            (record,) = [r for r in caplog.records if r.exc_info]
-            assert vars(record)["id"] == error["id"]
-            assert [r for r in caplog.records if r.name.startswith("uvicorn") and r.exc_info] == []
-
-    run(main())
+    async with serving(ROUTES) as hub:
+        answer = await ask(hub.port, "/broken")
+        assert answer.status == 500
+        error = answer.json()["error"]
+        assert error["code"] == "internal_error"
+        assert error["id"] == answer.headers["x-request-id"]
+        assert b"inside" not in answer.body
+        assert b"Traceback" not in answer.body
+        (record,) = [r for r in caplog.records if r.exc_info]
+        assert vars(record)["id"] == error["id"]
+        assert [r for r in caplog.records if r.name.startswith("uvicorn") and r.exc_info] == []
 
 
-def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
+async def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET /half HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            received = await reader.read()
-            assert not received.endswith(b"0\r\n\r\n")
-            writer.close()
-            assert any(r.message == "request failed" for r in caplog.records)
-
-    run(main())
+    async with serving(ROUTES) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET /half HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        received = await reader.read()
+        assert not received.endswith(b"0\r\n\r\n")
+        writer.close()
+        assert any(r.message == "request failed" for r in caplog.records)
 
 
-@pytest.mark.requirement("log.no-query-string")
-def test_the_access_log_has_everything_but_the_query(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_access_log_has_everything_but_the_query(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
-
-    async def main() -> str:
-        async with serving(ROUTES) as hub:
-            answer = await ask(hub.port, f"/echo?token={SECRET}", method="POST", body=b"hi")
-            return answer.headers["x-request-id"]
-
-    request_id = run(main())
+    async with serving(ROUTES) as hub:
+        answer = await ask(hub.port, f"/echo?token={SECRET}", method="POST", body=b"hi")
+        request_id = answer.headers["x-request-id"]
     (record,) = [vars(r) for r in caplog.records if r.name == "folkmoot.http"]
     assert record["method"] == "POST"
     assert record["path"] == "/echo"
@@ -168,22 +143,18 @@ def test_the_access_log_has_everything_but_the_query(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     ("lines", "logged"), [("all", ["/echo", "/nowhere"]), ("failed", ["/nowhere"]), ("none", [])]
 )
-def test_which_requests_have_a_line_is_a_setting(
+async def test_which_requests_have_a_line_is_a_setting(
     lines: RequestLines, logged: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-
-    async def main() -> None:
-        async with serving(ROUTES, lines=lines) as hub:
-            await ask(hub.port, "/echo", method="POST", body=b"hi")
-            await ask(hub.port, "/nowhere")
-
-    run(main())
+    async with serving(ROUTES, lines=lines) as hub:
+        await ask(hub.port, "/echo", method="POST", body=b"hi")
+        await ask(hub.port, "/nowhere")
     paths = [vars(r)["path"] for r in caplog.records if r.name == "folkmoot.http"]
     assert paths == logged
 
 
-def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
+async def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         if message["body"] == b"ours":
@@ -192,34 +163,27 @@ def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
             raise RuntimeError(SECRET)
         await PlainTextResponse("here")(scope, receive, send)
 
-    async def main() -> list[Answer]:
-        async with serving(ROUTES, endpoints={"/here": endpoint}, max_body_bytes=10) as hub:
-            asked = [
-                await ask(hub.port, "/here", method="POST", body=body)
-                for body in (b"", b"ours", b"theirs", b"far too long")
-            ]
-            asked.append(await ask(hub.port, "/here", headers={"host": "evil.example"}))
-            asked.append(await ask(hub.port, "/here/"))
-            return asked
-
-    answers = run(main())
+    async with serving(ROUTES, endpoints={"/here": endpoint}, max_body_bytes=10) as hub:
+        asked = [
+            await ask(hub.port, "/here", method="POST", body=body)
+            for body in (b"", b"ours", b"theirs", b"far too long")
+        ]
+        asked.append(await ask(hub.port, "/here", headers={"host": "evil.example"}))
+        asked.append(await ask(hub.port, "/here/"))
+        answers = asked
     assert [answer.status for answer in answers] == [200, 413, 500, 413, 421, 404]
     assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
     assert SECRET not in str(answers)
 
 
-def test_metrics_count_templates_and_known_methods_only() -> None:
-    async def main() -> str:
-        async with serving(ROUTES) as hub:
-            for n in range(5):
-                await ask(hub.port, f"/made-up-{n}?token={SECRET}")
-                await ask(hub.port, f"/invite/{SECRET}{n}")
-            await ask(hub.port, "/", method="PROPFIND")
-            await ask(hub.port, "/echo", method="POST", body=b"x")
-            text, _ = hub.metrics.exposition("")
-            return text.decode()
-
-    text = run(main())
+async def test_metrics_count_templates_and_known_methods_only() -> None:
+    async with serving(ROUTES) as hub:
+        for n in range(5):
+            await ask(hub.port, f"/made-up-{n}?token={SECRET}")
+            await ask(hub.port, f"/invite/{SECRET}{n}")
+        await ask(hub.port, "/", method="PROPFIND")
+        await ask(hub.port, "/echo", method="POST", body=b"x")
+        text = hub.metrics.exposition("")[0].decode()
     assert 'requests_total{method="GET",route="other",status="404"} 5.0' in text
     assert 'requests_total{method="GET",route="/invite/{code}",status="404"} 5.0' in text
     assert 'requests_total{method="OTHER",route="/",status="405"} 1.0' in text
@@ -230,33 +194,27 @@ def test_metrics_count_templates_and_known_methods_only() -> None:
     assert "made-up" not in text
 
 
-def test_every_answer_carries_the_security_headers() -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            for path in ("/", "/nowhere", "/broken", "/refused"):
-                headers = (await ask(hub.port, path)).headers
-                assert headers["x-content-type-options"] == "nosniff"
-                assert headers["referrer-policy"] == "no-referrer"
-                assert headers["cross-origin-opener-policy"] == "same-origin"
-                assert headers["cross-origin-resource-policy"] == "same-origin"
-                assert "camera=()" in headers["permissions-policy"]
-                assert "frame-ancestors 'none'" in headers["content-security-policy"]
-                assert headers["content-security-policy"].startswith("default-src 'none'")
-                assert "server" not in headers
-
-    run(main())
+async def test_every_answer_carries_the_security_headers() -> None:
+    async with serving(ROUTES) as hub:
+        for path in ("/", "/nowhere", "/broken", "/refused"):
+            headers = (await ask(hub.port, path)).headers
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+            assert headers["cross-origin-resource-policy"] == "same-origin"
+            assert "camera=()" in headers["permissions-policy"]
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert headers["content-security-policy"].startswith("default-src 'none'")
+            assert "server" not in headers
 
 
-def test_requests_on_one_connection_get_ids_of_their_own() -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
-            ids = {(await read_answer(reader)).headers["x-request-id"] for _ in range(3)}
-            assert len(ids) == 3
-            writer.close()
-
-    run(main())
+async def test_requests_on_one_connection_get_ids_of_their_own() -> None:
+    async with serving(ROUTES) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
+        ids = {(await read_answer(reader)).headers["x-request-id"] for _ in range(3)}
+        assert len(ids) == 3
+        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -274,38 +232,29 @@ def test_requests_on_one_connection_get_ids_of_their_own() -> None:
         b"GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ],
 )
-def test_odd_requests_are_answered_below_500_and_harm_nobody(raw: bytes) -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(raw)
-            answer = await read_answer(reader)
-            assert answer.status < 500
-            writer.close()
-            assert (await ask(hub.port)).status == 200
-
-    run(main())
+async def test_odd_requests_are_answered_below_500_and_harm_nobody(raw: bytes) -> None:
+    async with serving(ROUTES) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(raw)
+        answer = await read_answer(reader)
+        assert answer.status < 500
+        writer.close()
+        assert (await ask(hub.port)).status == 200
 
 
-def test_the_json_of_an_error_is_json() -> None:
-    async def main() -> None:
-        async with serving(ROUTES) as hub:
-            answer = await ask(hub.port, "/nowhere")
-            assert answer.headers["content-type"] == "application/json"
-            assert answer.headers["cache-control"] == "no-store"
-            assert json.loads(answer.body)
-
-    run(main())
+async def test_the_json_of_an_error_is_json() -> None:
+    async with serving(ROUTES) as hub:
+        answer = await ask(hub.port, "/nowhere")
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.headers["cache-control"] == "no-store"
+        assert json.loads(answer.body)
 
 
-@pytest.mark.requirement("edge.logged-path")
-def test_of_a_long_path_only_the_beginning_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_of_a_long_path_only_the_beginning_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO)
-
-    async def main() -> None:
-        async with serving() as hub:
-            assert (await ask(hub.port, "/" + "token=x&" * 7_000)).status == 404
-
-    run(main())
+    async with serving() as hub:
+        assert (await ask(hub.port, "/" + "token=x&" * 7_000)).status == 404
     (line,) = [record for record in caplog.records if record.getMessage() == "request"]
     assert len(vars(line)["path"]) == MAX_LOGGED_PATH + 1

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from folkmoot.transports.limits import COLLECT_AFTER_YOUNG
+from folkmoot.transports.protocol import HubProtocol
 from folkmoot.transports.server import collecting_seldom
+from tests.harness import reached, run, serving
 
 BODIES = """
 from pathlib import Path
@@ -36,7 +38,6 @@ print(resident() - before)
 MAX_KEPT = 8_000_000
 
 
-@pytest.mark.requirement("hub.memory-given-back")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks at itself through /proc")
 def test_large_bodies_leave_no_memory_behind_among_small_things_that_stay() -> None:
     ran = subprocess.run([sys.executable, "-c", BODIES], capture_output=True, text=True, check=True)
@@ -50,7 +51,6 @@ class Node:
         self.itself = self
 
 
-@pytest.mark.anyio
 async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_began_with() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     async with collecting_seldom(0.001):
@@ -66,3 +66,34 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     assert gc.get_freeze_count() == 0
     if frozen:
         gc.freeze()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf",
+    ],
+    ids=["idle", "answered", "half a body"],
+)
+def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent: bytes) -> None:
+    def connections() -> int:
+        return sum(isinstance(each, HubProtocol) for each in gc.get_objects())
+
+    async def main() -> None:
+        async with serving() as hub:
+            gc.collect()
+            gc.disable()
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(sent)
+            if sent:
+                await reader.read(1)
+            await reached(lambda: connections() == 1)
+            writer.transport.abort()
+            await reached(lambda: connections() == 0)
+
+    try:
+        run(main())
+    finally:
+        gc.enable()

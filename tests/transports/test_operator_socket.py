@@ -23,7 +23,6 @@ from folkmoot.store import SqliteStore, find_faults
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.transports import protocol
 from folkmoot.transports.operator_socket import OperatorSocket, operator_app
-from tests.harness import run
 
 STATUS = HubStatus(1, "1.2", 5.0, "http://127.0.0.1:1/")
 TOLD = {
@@ -118,54 +117,42 @@ def post(body: bytes, target: bytes = b"/v1/backup", kind: bytes = b"application
     return (head + b"content-length: %d\r\n\r\n") % (target, kind, len(body)) + body
 
 
-def test_an_operation_is_performed_and_told_as_json(tmp_path: Path) -> None:
+async def test_an_operation_is_performed_and_told_as_json(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        async with serving(path):
-            assert await ask(path) == TOLD
-            status, body = await asyncio.to_thread(read_socket, path, "/v1/status")
-            assert (status, json.loads(body)) == (200, TOLD)
-
-    run(main())
+    async with serving(path):
+        assert await ask(path) == TOLD
+        status, body = await asyncio.to_thread(read_socket, path, "/v1/status")
+        assert (status, json.loads(body)) == (200, TOLD)
 
 
-def test_long_operations_stream_how_far_they_are_then_what_came_of_it(tmp_path: Path) -> None:
+async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
     told: list[dict[str, Any]] = []
-
-    async def main() -> None:
-        async with serving(path, backups=Backups(3)):
-            made = await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
-            assert made["path"] == WANTED["path"]
-            assert told == [{"copied": step, "pages": 3} for step in range(3)]
-            # Whoever does not ask for a stream gets the result alone.
-            answer = await raw(path, post(json.dumps(WANTED).encode()))
-            head, _, body = answer.partition(b"\r\n\r\n")
-            assert b"application/json" in head
-            assert json.loads(body) == made
-        async with serving(path, backups=Backups(2, e.BackupFailed("/x: is full."))):
-            told.clear()
-            with pytest.raises(e.BackupFailed, match="/x: is full"):
-                await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
-            assert len(told) == 2
-            with pytest.raises(e.CommandInvalid, match="must be absolute"):
-                await ask(path, "folkmoot/backup", {"path": "here.db"})
-
-    run(main())
+    async with serving(path, backups=Backups(3)):
+        made = await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
+        assert made["path"] == WANTED["path"]
+        assert told == [{"copied": step, "pages": 3} for step in range(3)]
+        # Whoever does not ask for a stream gets the result alone.
+        answer = await raw(path, post(json.dumps(WANTED).encode()))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"application/json" in head
+        assert json.loads(body) == made
+    async with serving(path, backups=Backups(2, e.BackupFailed("/x: is full."))):
+        told.clear()
+        with pytest.raises(e.BackupFailed, match="/x: is full"):
+            await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
+        assert len(told) == 2
+        with pytest.raises(e.CommandInvalid, match="must be absolute"):
+            await ask(path, "folkmoot/backup", {"path": "here.db"})
 
 
-def test_the_socket_is_private_and_gone_when_the_server_is(tmp_path: Path) -> None:
+async def test_the_socket_is_private_and_gone_when_the_server_is(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
+    previous = os.umask(0)
+    try:
         async with serving(path):
             assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert not path.exists()
-
-    previous = os.umask(0)
-    try:
-        run(main())
     finally:
         os.umask(previous)
 
@@ -184,36 +171,27 @@ def test_without_a_running_hub_the_client_says_so(tmp_path: Path) -> None:
         ask_socket(path, "folkmoot/status")
 
 
-def test_what_is_not_there_is_told_as_another_version(tmp_path: Path) -> None:
+async def test_what_is_not_there_is_told_as_another_version(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        async with serving(path):
-            with pytest.raises(e.CommandFailed, match="is of another version"):
-                await ask(path, "folkmoot/key")
-
-    run(main())
+    async with serving(path):
+        with pytest.raises(e.CommandFailed, match="is of another version"):
+            await ask(path, "folkmoot/key")
 
 
-@pytest.mark.requirement("error.no-traceback")
-def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
+async def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        async with serving(path, backups=Backups(0, e.BackupFailed("/x: already exists."))):
-            for _ in range(2):
-                with pytest.raises(e.BackupFailed, match="/x: already exists"):
-                    await ask(path, "folkmoot/backup", WANTED)
-        async with serving(path, backups=Backups(0, ZeroDivisionError("secret detail"))):
-            with pytest.raises(e.InternalError, match="Its log has the details"):
+    async with serving(path, backups=Backups(0, e.BackupFailed("/x: already exists."))):
+        for _ in range(2):
+            with pytest.raises(e.BackupFailed, match="/x: already exists"):
                 await ask(path, "folkmoot/backup", WANTED)
-            answer = await raw(path, post(json.dumps(WANTED).encode()))
-            assert b"500 " in answer.partition(b"\r\n")[0]
-            assert b"secret detail" not in answer
-
-    run(main())
+    async with serving(path, backups=Backups(0, ZeroDivisionError("secret detail"))):
+        with pytest.raises(e.InternalError, match="Its log has the details"):
+            await ask(path, "folkmoot/backup", WANTED)
+        answer = await raw(path, post(json.dumps(WANTED).encode()))
+        assert b"500 " in answer.partition(b"\r\n")[0]
+        assert b"secret detail" not in answer
     assert "secret detail" in caplog.text
 
 
@@ -237,105 +215,79 @@ def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_senten
         b"x" * 70_000,
     ],
 )
-def test_a_request_that_is_none_is_refused_and_the_server_goes_on(
+async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(
     tmp_path: Path, request_: bytes
 ) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        async with serving(path, backups=Backups()):
-            line = (await raw(path, request_)).partition(b"\r\n")[0]
-            assert line == b"" or line.split()[1][:1] == b"4", line
-            assert await ask(path) == TOLD
-
-    run(main())
+    async with serving(path, backups=Backups()):
+        line = (await raw(path, request_)).partition(b"\r\n")[0]
+        assert line == b"" or line.split()[1][:1] == b"4", line
+        assert await ask(path) == TOLD
 
 
-def test_wrong_arguments_are_told_in_a_sentence(tmp_path: Path) -> None:
+async def test_wrong_arguments_are_told_in_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        async with serving(path, backups=Backups()):
-            for given, why in (
-                ({}, "Missing argument: path"),
-                ({"path": 1}, "path must be a string"),
-                ({"path": "/x", "y": 1}, "Unknown argument: y"),
-            ):
-                with pytest.raises(e.ArgumentInvalid, match=why):
-                    await ask(path, "folkmoot/backup", given)
-
-    run(main())
+    async with serving(path, backups=Backups()):
+        for given, why in (
+            ({}, "Missing argument: path"),
+            ({"path": 1}, "path must be a string"),
+            ({"path": "/x", "y": 1}, "Unknown argument: y"),
+        ):
+            with pytest.raises(e.ArgumentInvalid, match=why):
+                await ask(path, "folkmoot/backup", given)
 
 
-def test_whoever_says_nothing_is_sent_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_whoever_says_nothing_is_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "control.sock"
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with serving(path):
-            assert await raw(path, b"GET /v1/sta") == b""
-
-    run(main())
+    async with serving(path):
+        assert await raw(path, b"GET /v1/sta") == b""
 
 
-def test_whoever_hangs_up_stops_what_was_asked(tmp_path: Path) -> None:
+async def test_whoever_hangs_up_stops_what_was_asked(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
-
-    async def main() -> None:
-        for accept in (b"", b"accept: text/event-stream\r\n"):
-            backups = waiting()
-            request = post(json.dumps(WANTED).encode()).replace(
-                b"host: x\r\n", b"host: x\r\n" + accept
-            )
-            async with serving(path, backups=backups):
-                _, writer = await asyncio.open_unix_connection(str(path))
-                writer.write(request)
-                await backups.started.wait()
-                writer.close()
-                await backups.stopped.wait()
-                assert await ask(path) == TOLD
-
-    run(main())
-
-
-def test_a_hub_that_stops_tells_the_operator_who_waits(tmp_path: Path) -> None:
-    path = tmp_path / "control.sock"
-
-    async def main() -> None:
+    for accept in (b"", b"accept: text/event-stream\r\n"):
         backups = waiting()
-        async with asyncio.TaskGroup() as tasks:
-            async with serving(path, backups=backups):
-                waits = tasks.create_task(outcome(path, "folkmoot/backup", WANTED))
-                await backups.started.wait()
-            result = await waits
-        assert isinstance(result, e.HubStopping)
+        request = post(json.dumps(WANTED).encode()).replace(b"host: x\r\n", b"host: x\r\n" + accept)
+        async with serving(path, backups=backups):
+            _, writer = await asyncio.open_unix_connection(str(path))
+            writer.write(request)
+            await backups.started.wait()
+            writer.close()
+            await backups.stopped.wait()
+            assert await ask(path) == TOLD
 
-    run(main())
 
-
-def test_a_client_may_set_how_long_the_hub_may_be_silent(tmp_path: Path) -> None:
+async def test_a_hub_that_stops_tells_the_operator_who_waits(tmp_path: Path) -> None:
     path = tmp_path / "control.sock"
+    backups = waiting()
+    async with asyncio.TaskGroup() as tasks:
+        async with serving(path, backups=backups):
+            waits = tasks.create_task(outcome(path, "folkmoot/backup", WANTED))
+            await backups.started.wait()
+        result = await waits
+    assert isinstance(result, e.HubStopping)
 
-    async def main() -> None:
-        async with serving(path, backups=waiting()):
-            with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
-                await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
 
-    run(main())
+async def test_a_client_may_set_how_long_the_hub_may_be_silent(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    async with serving(path, backups=waiting()):
+        with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
+            await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
 
 
-def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(tmp_path: Path) -> None:
+async def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "control.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-
-    async def main() -> None:
-        async with serving(path):
-            with pytest.raises(e.DataFolderInUse, match="another hub listens"):
-                OperatorSocket(path).listen()
-            assert await ask(path) == TOLD
-
-    run(main())
+    async with serving(path):
+        with pytest.raises(e.DataFolderInUse, match="another hub listens"):
+            OperatorSocket(path).listen()
+        assert await ask(path) == TOLD
 
 
 def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
@@ -348,27 +300,20 @@ def test_what_is_no_socket_is_left_alone(tmp_path: Path) -> None:
         OperatorSocket(tmp_path / "missing" / "control.sock").listen()
 
 
-def test_a_socket_must_listen_before_it_serves(tmp_path: Path) -> None:
-    async def main() -> None:
-        with pytest.raises(e.ControlError, match="does not listen"):
-            await OperatorSocket(tmp_path / "control.sock").serve(operator_app(services()))
-
-    run(main())
+async def test_a_socket_must_listen_before_it_serves(tmp_path: Path) -> None:
+    with pytest.raises(e.ControlError, match="does not listen"):
+        await OperatorSocket(tmp_path / "control.sock").serve(operator_app(services()))
 
 
-def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path) -> None:
+async def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path) -> None:
     folder = tmp_path / ("d" * 120) / ("e" * 120)
     folder.mkdir(parents=True)
     path = folder / "control.sock"
-
-    async def main() -> None:
-        for _ in range(2):
-            async with serving(path):
-                assert path.is_socket()
-                assert await ask(path) == TOLD
-            assert not path.exists()
-
-    run(main())
+    for _ in range(2):
+        async with serving(path):
+            assert path.is_socket()
+            assert await ask(path) == TOLD
+        assert not path.exists()
 
 
 def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
@@ -380,36 +325,32 @@ def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
 
 
 @pytest.mark.requirement("key.backup-says-so")
-def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Path) -> None:
+async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Path) -> None:
     path, target = tmp_path / "control.sock", tmp_path / "backup.db"
-
-    async def main() -> None:
-        store = await SqliteStore.open(tmp_path / "folkmoot.db")
-        await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
-        async with serving(path, backups=store, store=store):
-            assert await ask(path, "folkmoot/check") == {"whole": True, "faults": []}
-            told: list[dict[str, Any]] = []
-            wanted = {"path": str(target)}
-            made = await ask(path, "folkmoot/backup", wanted, on_progress=told.append)
-            assert made["path"] == str(target)
-            assert made["size"] == target.stat().st_size
-            assert "0123456789abcdef" in made["warning"]
-            assert "not in the backup" in made["warning"]
-            assert told[-1]["copied"] == told[-1]["pages"] > 0
-            assert find_faults(target) == []
-            with pytest.raises(e.BackupFailed, match="already exists"):
-                await ask(path, "folkmoot/backup", wanted)
-            await ask(path, "folkmoot/backup", {**wanted, "overwrite": True})
-            for wrong in ("/", "/tmp/a\0b", "\0", "", "relative.db"):
-                with pytest.raises(e.CommandInvalid, match="The path of a backup must"):
-                    await ask(path, "folkmoot/backup", {"path": wrong, "overwrite": True})
-        await store.close()
-
-    run(main())
+    store = await SqliteStore.open(tmp_path / "folkmoot.db")
+    await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
+    async with serving(path, backups=store, store=store):
+        assert await ask(path, "folkmoot/check") == {"whole": True, "faults": []}
+        told: list[dict[str, Any]] = []
+        wanted = {"path": str(target)}
+        made = await ask(path, "folkmoot/backup", wanted, on_progress=told.append)
+        assert made["path"] == str(target)
+        assert made["size"] == target.stat().st_size
+        assert "0123456789abcdef" in made["warning"]
+        assert "not in the backup" in made["warning"]
+        assert told[-1]["copied"] == told[-1]["pages"] > 0
+        assert find_faults(target) == []
+        with pytest.raises(e.BackupFailed, match="already exists"):
+            await ask(path, "folkmoot/backup", wanted)
+        await ask(path, "folkmoot/backup", {**wanted, "overwrite": True})
+        for wrong in ("/", "/tmp/a\0b", "\0", "", "relative.db"):
+            with pytest.raises(e.CommandInvalid, match="The path of a backup must"):
+                await ask(path, "folkmoot/backup", {"path": wrong, "overwrite": True})
+    await store.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_is_sent_away_even_if_the_mode_would_let_them(tmp_path: Path) -> None:
+async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     path = tmp_path / "control.sock"
     program = (
@@ -424,21 +365,17 @@ def test_another_user_is_sent_away_even_if_the_mode_would_let_them(tmp_path: Pat
         "except OSError:\n"
         "    print(b'')\n"
     )
-
-    async def main() -> None:
-        async with serving(path):
-            os.chmod(path, 0o666)  # noqa: PTH101 - nothing waits for it
-            child = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
-            )
-            out, _ = await child.communicate()
-            assert out == b"b''\n"
-
-    run(main())
+    async with serving(path):
+        os.chmod(path, 0o666)  # noqa: PTH101 - nothing waits for it
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, str(tmp_path), stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await child.communicate()
+        assert out == b"b''\n"
 
 
 @pytest.mark.parametrize("request_", [b"a" * 70_000, b"a" * 500, post(b"{}") + b"more"])
-def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(
+async def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(
     tmp_path: Path, request_: bytes
 ) -> None:
     path = tmp_path / "control.sock"
@@ -448,10 +385,7 @@ def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_conne
             client.connect(str(path))
             client.sendall(request_)
 
-    async def main() -> None:
-        async with serving(path):
-            for _ in range(20):
-                await asyncio.to_thread(hang_up)
-            assert await ask(path) == TOLD
-
-    run(main())
+    async with serving(path):
+        for _ in range(20):
+            await asyncio.to_thread(hang_up)
+        assert await ask(path) == TOLD

@@ -8,120 +8,96 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from uvicorn.config import Config
-from uvicorn.server import ServerState
 
 from folkmoot.transports import protocol
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import OpenConnections
-from folkmoot.transports.protocol import HubProtocol
-from tests.harness import ask, read_answer, run, serving
+from folkmoot.transports.protocol import HubProtocol, HubProtocols
+from tests.harness import ask, read_answer, serving
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])
-def test_a_head_that_never_ends_loses_its_connection(
+async def test_a_head_that_never_ends_loses_its_connection(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(sent)
-            assert await reader.read() == b""
-            writer.close()
-
-    run(main())
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(sent)
+        assert await reader.read() == b""
+        writer.close()
 
 
-def test_a_second_request_has_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert (await read_answer(reader)).status == 200
-            monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-            writer.write(b"GET /again")
-            assert await reader.read() == b""
-            writer.close()
-
-    run(main())
+async def test_a_second_request_has_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert (await read_answer(reader)).status == 200
+        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+        writer.write(b"GET /again")
+        assert await reader.read() == b""
+        writer.close()
 
 
-def test_the_rest_of_an_answered_body_is_not_waited_for_long(
+async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert (await read_answer(reader)).status == 200
-            monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
-            writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
-            assert (await read_answer(reader)).status == 405
-            writer.write(b"more")
-            assert await reader.read() == b""
-            writer.close()
-
-    run(main())
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert (await read_answer(reader)).status == 200
+        monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
+        writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
+        assert (await read_answer(reader)).status == 405
+        writer.write(b"more")
+        assert await reader.read() == b""
+        writer.close()
 
 
-def test_a_head_without_end_is_refused() -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
-            answer = asyncio.create_task(read_answer(reader))
-            while not answer.done():
-                writer.write(b"x-filler: " + b"x" * 8_000 + b"\r\n")
-                await asyncio.sleep(0)
-            assert (await answer).status == 431
-            writer.close()
-            assert (await ask(hub.port)).status == 200
-
-    run(main())
+async def test_a_head_without_end_is_refused() -> None:
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
+        answer = asyncio.create_task(read_answer(reader))
+        while not answer.done():
+            writer.write(b"x-filler: " + b"x" * 8_000 + b"\r\n")
+            await asyncio.sleep(0)
+        assert (await answer).status == 431
+        writer.close()
+        assert (await ask(hub.port)).status == 200
 
 
-def test_a_large_body_is_not_mistaken_for_a_large_head() -> None:
-    async def main() -> None:
-        async with serving(max_body_bytes=1_000_000) as hub:
-            answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
-            assert answer.status == 405
-
-    run(main())
+async def test_a_large_body_is_not_mistaken_for_a_large_head() -> None:
+    async with serving(max_body_bytes=1_000_000) as hub:
+        answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
+        assert answer.status == 405
 
 
-def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> None:
-    async def main() -> None:
-        async def length(request: Request) -> Response:
-            return Response(str(len(await request.body())))
+async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> None:
+    async def length(request: Request) -> Response:
+        return Response(str(len(await request.body())))
 
-        async with serving([Route("/length", length, methods=["POST"])]) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(
-                b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n"
-                b"expect: 100-continue \t\r\n\r\n"
-            )
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"abc")
-            assert (await read_answer(reader)).text == "3"
-            writer.close()
-
-    run(main())
+    async with serving([Route("/length", length, methods=["POST"])]) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(
+            b"POST /length HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n"
+            b"expect: 100-continue \t\r\n\r\n"
+        )
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"abc")
+        assert (await read_answer(reader)).text == "3"
+        writer.close()
 
 
-def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
+async def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
     seen: list[str] = []
 
     async def remember(request: Request) -> Response:
         seen.append(request.headers["x-value"])
         return Response()
 
-    async def main() -> None:
-        async with serving([Route("/remember", remember)]) as hub:
-            await ask(hub.port, "/remember", headers={"x-value": " \t some value \t "})
-
-    run(main())
+    async with serving([Route("/remember", remember)]) as hub:
+        await ask(hub.port, "/remember", headers={"x-value": " \t some value \t "})
     assert seen == ["some value"]
 
 
@@ -191,22 +167,18 @@ class Trickle(asyncio.Transport):
         (100_000, 4_096, None),
     ],
 )
-def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
+async def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
     answer: int, rate: int, aborted_at: float | None
 ) -> None:
-    async def main() -> None:
-        loop = HandLoop()
-        transport = Trickle(loop, answer, rate)
-        in_hand: Any = loop
-        house = OpenConnections(10, TurnedAway())
-        # Without one it sets up the loggers of the whole process.
-        config = Config(Response(), log_config=None)
-        connection = HubProtocol(config, ServerState(), {}, in_hand, house=house)
-        connection.connection_made(transport)
-        connection.pause_writing()
-        # asyncio resumes when little is left, in whatever second that is.
-        while transport.aborted_at is None and transport.get_write_buffer_size() > 16_384:
-            loop.let_pass(1)
-        assert transport.aborted_at == aborted_at
-
-    run(main())
+    loop = HandLoop()
+    transport = Trickle(loop, answer, rate)
+    in_hand: Any = loop
+    house = OpenConnections(10, TurnedAway())
+    made = HubProtocols(Response(), house)
+    connection = HubProtocol(made._config, made._state, {}, in_hand, house=house)
+    connection.connection_made(transport)
+    connection.pause_writing()
+    # asyncio resumes when little is left, in whatever second that is.
+    while transport.aborted_at is None and transport.get_write_buffer_size() > 16_384:
+        loop.let_pass(1)
+    assert transport.aborted_at == aborted_at

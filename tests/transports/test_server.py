@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.harness import ask, run, serving
+from tests.harness import ask, serving
 
 
 class Slow:
@@ -43,130 +43,103 @@ async def refused(port: int) -> None:
             await ask(port)
 
 
-def test_stopping_finishes_what_is_in_flight() -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with asyncio.TaskGroup() as tasks:
-            async with serving([slow.route]) as hub:
-                request = tasks.create_task(ask(hub.port, "/slow"))
-                await slow.began.wait()
-                hub.server.stop()
-                await refused(hub.port)
-                assert not request.done()
-                slow.go_on.set()
-            assert (await request).text == "finished"
-            assert not slow.cancelled
-
-    run(main())
-
-
-def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
-    async def main() -> None:
-        # uvicorn alone would take a fifth of a second for each; a busy machine does now and then.
-        loop, began = asyncio.get_running_loop(), -math.inf
-        while loop.time() - began > 0.9:
-            began = loop.time()
-            for _ in range(5):
-                async with serving() as hub:
-                    assert (await ask(hub.port)).status == 200
-
-    run(main())
-
-
-def test_stopping_ends_what_does_not_finish_in_time() -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with serving([slow.route], shutdown_seconds=0) as hub:
-            request = asyncio.create_task(ask(hub.port, "/slow"))
+async def test_stopping_finishes_what_is_in_flight() -> None:
+    slow = Slow()
+    async with asyncio.TaskGroup() as tasks:
+        async with serving([slow.route]) as hub:
+            request = tasks.create_task(ask(hub.port, "/slow"))
             await slow.began.wait()
-        assert slow.cancelled
-        answer = await request
-        assert answer.status == 503
-        assert answer.json()["error"]["code"] == "hub_stopping"
-
-    run(main())
-
-
-def test_a_forced_stop_does_not_wait() -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=60) as hub:
-            request = asyncio.create_task(ask(hub.port, "/slow"))
-            await slow.began.wait()
-            hub.server.stop(force=True)
-        assert slow.cancelled
-        answer = await request
-        assert answer.status == 503
-        assert answer.json()["error"]["code"] == "hub_stopping"
-
-    run(main())
+            hub.server.stop()
+            await refused(hub.port)
+            assert not request.done()
+            slow.go_on.set()
+        assert (await request).text == "finished"
+        assert not slow.cancelled
 
 
-def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
-    async def main() -> None:
-        async with asyncio.timeout(30):
-            async with serving(shutdown_seconds=60) as hub:
-                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            assert await reader.read() == b""
-            writer.close()
+async def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
+    # uvicorn alone would take a fifth of a second for each; a busy machine does now and then.
+    loop, began = asyncio.get_running_loop(), -math.inf
+    while loop.time() - began > 0.9:
+        began = loop.time()
+        for _ in range(5):
+            async with serving() as hub:
+                assert (await ask(hub.port)).status == 200
 
-    run(main())
+
+async def test_stopping_ends_what_does_not_finish_in_time() -> None:
+    slow = Slow()
+    async with serving([slow.route], shutdown_seconds=0) as hub:
+        request = asyncio.create_task(ask(hub.port, "/slow"))
+        await slow.began.wait()
+    assert slow.cancelled
+    answer = await request
+    assert answer.status == 503
+    assert answer.json()["error"]["code"] == "hub_stopping"
+
+
+async def test_a_forced_stop_does_not_wait() -> None:
+    slow = Slow()
+    async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=60) as hub:
+        request = asyncio.create_task(ask(hub.port, "/slow"))
+        await slow.began.wait()
+        hub.server.stop(force=True)
+    assert slow.cancelled
+    answer = await request
+    assert answer.status == 503
+    assert answer.json()["error"]["code"] == "hub_stopping"
+
+
+async def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
+    async with asyncio.timeout(30):
+        async with serving(shutdown_seconds=60) as hub:
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        assert await reader.read() == b""
+        writer.close()
 
 
 @pytest.mark.long
-def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again() -> None:
-    async def main() -> None:
-        expiry = httpx2.Limits().keepalive_expiry
-        assert expiry is not None
-        async with serving() as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            for pause in (0.0, expiry + 1.0):
-                await asyncio.sleep(pause)
-                writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-                head = await reader.readuntil(b"\r\n\r\n")
-                assert b" 200 OK" in head
-                (length,) = re.findall(rb"content-length: (\d+)", head)
-                await reader.readexactly(int(length))
-            writer.close()
-
-    run(main())
+async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again() -> None:
+    expiry = httpx2.Limits().keepalive_expiry
+    assert expiry is not None
+    async with serving() as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        for pause in (0.0, expiry + 1.0):
+            await asyncio.sleep(pause)
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert b" 200 OK" in head
+            (length,) = re.findall(rb"content-length: (\d+)", head)
+            await reader.readexactly(int(length))
+        writer.close()
 
 
-def test_connections_over_the_limit_are_told_to_come_back() -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with asyncio.TaskGroup() as tasks, serving([slow.route], max_connections=2) as hub:
-            first = tasks.create_task(ask(hub.port, "/slow"))
-            await slow.began.wait()
-            assert (await ask(hub.port, "/")).status == 200
-            _, idle = await asyncio.open_connection("127.0.0.1", hub.port)
-            while (await ask(hub.port)).status != 503:
-                pass
-            idle.close()
-            slow.go_on.set()
-            assert (await first).status == 200
-
-    run(main())
+async def test_connections_over_the_limit_are_told_to_come_back() -> None:
+    slow = Slow()
+    async with asyncio.TaskGroup() as tasks, serving([slow.route], max_connections=2) as hub:
+        first = tasks.create_task(ask(hub.port, "/slow"))
+        await slow.began.wait()
+        assert (await ask(hub.port, "/")).status == 200
+        _, idle = await asyncio.open_connection("127.0.0.1", hub.port)
+        while (await ask(hub.port)).status != 503:
+            pass
+        idle.close()
+        slow.go_on.set()
+        assert (await first).status == 200
 
 
-def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
-    async def main() -> None:
-        slow = Slow()
-        async with serving([slow.route]) as hub:
-            _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            await slow.began.wait()
-            writer.close()
-            slow.go_on.set()
-            assert (await ask(hub.port)).status == 200
-
-    run(main())
+async def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
+    slow = Slow()
+    async with serving([slow.route]) as hub:
+        _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        await slow.began.wait()
+        writer.close()
+        slow.go_on.set()
+        assert (await ask(hub.port)).status == 200
 
 
-def test_ipv6_is_served() -> None:
-    async def main() -> None:
-        async with serving(address="::1") as hub:
-            headers = {"host": f"[::1]:{hub.port}"}
-            assert (await ask(hub.port, address="::1", headers=headers)).status == 200
-
-    run(main())
+async def test_ipv6_is_served() -> None:
+    async with serving(address="::1") as hub:
+        headers = {"host": f"[::1]:{hub.port}"}
+        assert (await ask(hub.port, address="::1", headers=headers)).status == 200

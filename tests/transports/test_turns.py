@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-pytestmark = pytest.mark.anyio
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 MANY = 20
@@ -207,7 +206,7 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own() -> None:
         locate=addresses.of,
         shutdown_seconds=1,
     )
-    turns = server._uvicorn.config.http.keywords["house"].turns  # type: ignore[union-attr]
+    turns = server._protocols.house.turns
     begin, who = turns.begin, []
 
     def note(whose: str, start: Callable[[], object]) -> None:

@@ -10,8 +10,8 @@ import pytest
 from folkmoot.mcp.server.responses import HttpReply
 from folkmoot.transports.bodies import body_at_once, read_body
 from folkmoot.transports.limits import MAX_JOINED_BYTES
-from folkmoot.transports.protocol import JoinedWrites
-from tests.harness import Answer, read_answer, run, serving
+from folkmoot.transports.protocol import DirectReceive, DirectSend, JoinedWrites
+from tests.harness import Answer, read_answer, serving
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -76,65 +76,56 @@ def told(answer: Answer) -> tuple[int, dict[str, str], Any]:
         ("1.1", ["expect: 100-continue"]),
     ],
 )
-def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
+async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
     times: int, version: str, lines: list[str]
 ) -> None:
-    async def main() -> None:
-        app = Echo(times)
-        async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
-            answers = []
-            for path in ("/whole", "/sent"):
-                reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-                writer.write(request(path, b"tide", version, *lines))
+    app = Echo(times)
+    async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
+        answers = []
+        for path in ("/whole", "/sent"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+            writer.write(request(path, b"tide", version, *lines))
+            answer = await read_answer(reader)
+            if answer.status == 100:
                 answer = await read_answer(reader)
-                if answer.status == 100:
-                    answer = await read_answer(reader)
-                answers.append(told(answer))
-                if answer.headers.get("connection") == "close":
-                    assert await reader.read() == b""
-                writer.close()
-            assert answers[0] == answers[1]
-            assert answers[0][2] == {"said": "tide" * times}
-            assert answers[0][1]["mcp-session-id"] == "one"
-
-    run(main())
-
-
-def test_requests_that_come_at_once_are_answered_in_their_order_and_counted() -> None:
-    async def main() -> None:
-        app = Echo()
-        async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            paths = ["/whole", "/sent", "/whole", "/whole", "/sent", "/sent", "/whole"]
-            writer.write(b"".join(request(path, b"%d" % at) for at, path in enumerate(paths)))
-            said = [(await read_answer(reader)).json()["said"] for _ in paths]
-            assert said == [str(at) for at in range(len(paths))]
-            assert app.at_once > 0
+            answers.append(told(answer))
+            if answer.headers.get("connection") == "close":
+                assert await reader.read() == b""
             writer.close()
-            counted = hub.metrics.exposition("")[0].decode()
-            assert 'requests_total{method="POST",route="/whole",status="200"} 4.0' in counted
-            assert 'requests_total{method="POST",route="/sent",status="200"} 3.0' in counted
-
-    run(main())
+        assert answers[0] == answers[1]
+        assert answers[0][2] == {"said": "tide" * times}
+        assert answers[0][1]["mcp-session-id"] == "one"
 
 
-def test_a_body_that_comes_in_parts_is_waited_for() -> None:
-    async def main() -> None:
-        app = Echo()
-        async with serving(endpoints={"/whole": app}) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            sent = request("/whole", b"high water")
-            writer.write(sent[:-4])
-            await app.begun.wait()
-            writer.write(sent[-4:])
-            assert (await read_answer(reader)).json() == {"said": "high water"}
-            assert app.at_once == 0
-            writer.close()
+async def test_requests_that_come_at_once_are_answered_in_their_order_and_counted() -> None:
+    app = Echo()
+    async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        paths = ["/whole", "/sent", "/whole", "/whole", "/sent", "/sent", "/whole"]
+        writer.write(b"".join(request(path, b"%d" % at) for at, path in enumerate(paths)))
+        said = [(await read_answer(reader)).json()["said"] for _ in paths]
+        assert said == [str(at) for at in range(len(paths))]
+        assert app.at_once > 0
+        writer.close()
+        counted = hub.metrics.exposition("")[0].decode()
+        assert 'requests_total{method="POST",route="/whole",status="200"} 4.0' in counted
+        assert 'requests_total{method="POST",route="/sent",status="200"} 3.0' in counted
 
-    run(main())
+
+async def test_a_body_that_comes_in_parts_is_waited_for() -> None:
+    app = Echo()
+    async with serving(endpoints={"/whole": app}) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        sent = request("/whole", b"high water")
+        writer.write(sent[:-4])
+        await app.begun.wait()
+        writer.write(sent[-4:])
+        assert (await read_answer(reader)).json() == {"said": "high water"}
+        assert app.at_once == 0
+        writer.close()
 
 
-def test_a_second_answer_to_one_request_never_reaches_the_next() -> None:
+async def test_a_second_answer_to_one_request_never_reaches_the_next() -> None:
     again, refused = asyncio.Event(), asyncio.Event()
 
     async def twice(scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,20 +135,17 @@ def test_a_second_answer_to_one_request_never_reaches_the_next() -> None:
             await HttpReply(send, asyncio.TaskGroup()).answer({"said": "one more"})
         refused.set()
 
-    async def main() -> None:
-        async with serving(endpoints={"/twice": twice, "/whole": Echo()}) as hub:
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            writer.write(request("/twice", b"one"))
-            assert (await read_answer(reader)).json() == {"said": "one"}
-            again.set()
-            writer.write(request("/whole", b"two"))
-            assert (await read_answer(reader)).json() == {"said": "two"}
-            await refused.wait()
-            writer.write(request("/whole", b"three"))
-            assert (await read_answer(reader)).json() == {"said": "three"}
-            writer.close()
-
-    run(main())
+    async with serving(endpoints={"/twice": twice, "/whole": Echo()}) as hub:
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(request("/twice", b"one"))
+        assert (await read_answer(reader)).json() == {"said": "one"}
+        again.set()
+        writer.write(request("/whole", b"two"))
+        assert (await read_answer(reader)).json() == {"said": "two"}
+        await refused.wait()
+        writer.write(request("/whole", b"three"))
+        assert (await read_answer(reader)).json() == {"said": "three"}
+        writer.close()
 
 
 class Cycle:
@@ -182,11 +170,11 @@ class Cycle:
 )
 def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]) -> None:
     answer = JoinedWrites(None)  # type: ignore[arg-type]
-    assert not answer.write_whole(Cycle(**state), 200, b"", b"{}")  # type: ignore[arg-type]
+    send = DirectSend(Cycle(**state), answer)  # type: ignore[arg-type]
+    assert not send.write_whole(200, b"", b"{}")
     assert answer.status == 0
 
 
 @pytest.mark.parametrize("state", [{"more_body": True}, {"disconnected": True}])
 def test_what_cannot_be_taken_at_once_is_left_to_be_received(state: dict[str, Any]) -> None:
-    answer = JoinedWrites(None)  # type: ignore[arg-type]
-    assert answer.take_body(Cycle(**state)) is None  # type: ignore[arg-type]
+    assert DirectReceive(Cycle(**state)).take_body() is None  # type: ignore[arg-type]

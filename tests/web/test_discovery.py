@@ -4,16 +4,13 @@ import pytest
 from starlette.routing import Route
 
 from folkmoot.web.discovery import Discovery
-from tests.harness import Answer, ask, run, serving
+from tests.harness import ask, serving
 
 
 @pytest.mark.requirement("web.discovery")
-def test_the_discovery_document_has_the_shape_of_the_protocol() -> None:
-    async def main() -> Answer:
-        async with serving() as hub:
-            return await ask(hub.port, "/.well-known/mmp.json")
-
-    answer = run(main())
+async def test_the_discovery_document_has_the_shape_of_the_protocol() -> None:
+    async with serving() as hub:
+        answer = await ask(hub.port, "/.well-known/mmp.json")
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {
@@ -26,11 +23,8 @@ def test_the_discovery_document_has_the_shape_of_the_protocol() -> None:
     }
 
 
-def test_the_endpoint_is_where_clients_reach_it() -> None:
+async def test_the_endpoint_is_where_clients_reach_it() -> None:
     discovery = Discovery(public_url="https://moot.example/hub/")
-
-    async def main() -> Answer:
-        async with serving([Route("/other", discovery.document)]) as hub:
-            return await ask(hub.port, "/other")
-
-    assert run(main()).json()["mcp_endpoint"] == "/hub/mcp"
+    async with serving([Route("/other", discovery.document)]) as hub:
+        found = await ask(hub.port, "/other")
+    assert found.json()["mcp_endpoint"] == "/hub/mcp"

@@ -35,7 +35,7 @@ def address(path: str) -> str:
 def test_every_markdown_page_of_the_project_is_served() -> None:
     below = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     expected = {name.removesuffix(".md").removesuffix("README").rstrip("/") for name in below}
-    assert SHELF.pages.keys() == expected | {"readme", "changelog", "contributing"}
+    assert SHELF.pages.keys() == expected | {"readme", "changelog", "contributing", "benchmarks"}
 
 
 @pytest.mark.requirement("docs.links")

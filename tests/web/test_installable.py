@@ -86,12 +86,9 @@ def test_what_has_no_icon_of_its_own_gets_one() -> None:
 
 
 @pytest.mark.requirement("web.below-a-path")
-def test_below_a_path_the_pages_say_why_they_are_not_there() -> None:
-    async def main() -> list[Answer]:
-        async with serving(pages=Pages(version="0", public_url="https://x.example/moot/")) as hub:
-            return [await ask(hub.port, path) for path in ("/inbox", "/rooms", "/")]
-
-    inbox, rooms, landing = run(main())
+async def test_below_a_path_the_pages_say_why_they_are_not_there() -> None:
+    async with serving(pages=Pages(version="0", public_url="https://x.example/moot/")) as hub:
+        inbox, rooms, landing = [await ask(hub.port, path) for path in ("/inbox", "/rooms", "/")]
     for answer in (inbox, rooms):
         assert answer.status == 404
         assert "a host name of its own" in answer.text

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from folkmoot.web.clients import CLIENTS
 from folkmoot.web.pages import APP, CONSOLE, Pages
-from tests.harness import Answer, ask, run, serving
+from tests.harness import ask, run, serving
 
 HOSTILE = "https://x.example/\"><script>alert(1)</script>'&$style"
 
@@ -71,20 +71,17 @@ def snippet(page: str) -> object:
 
 
 @pytest.mark.requirement("web.landing")
-def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_connect() -> None:
-    async def main() -> None:
-        async with serving() as hub:
-            answer = await ask(hub.port)
-            assert answer.status == 200
-            assert answer.headers["content-type"] == "text/html; charset=utf-8"
-            page = Page(answer.text)
-            assert "Folkmoot" in page.texts["title"]
-            assert "version 0" in answer.text
-            assert snippet(answer.text) == {
-                "mcpServers": {"folkmoot": {"url": f"http://localhost:{hub.port}/mcp"}}
-            }
-
-    run(main())
+async def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_connect() -> None:
+    async with serving() as hub:
+        answer = await ask(hub.port)
+        assert answer.status == 200
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        page = Page(answer.text)
+        assert "Folkmoot" in page.texts["title"]
+        assert "version 0" in answer.text
+        assert snippet(answer.text) == {
+            "mcpServers": {"folkmoot": {"url": f"http://localhost:{hub.port}/mcp"}}
+        }
 
 
 def test_the_page_says_what_it_is_that_it_runs_and_in_which_version() -> None:
@@ -130,13 +127,10 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
     assert "url(" not in page
 
 
-def test_the_policy_allows_exactly_the_style_and_script_of_the_page() -> None:
-    async def main() -> tuple[str, str]:
-        async with serving() as hub:
-            answer = await ask(hub.port)
-            return answer.text, answer.headers["content-security-policy"]
-
-    text, policy = run(main())
+async def test_the_policy_allows_exactly_the_style_and_script_of_the_page() -> None:
+    async with serving() as hub:
+        answer = await ask(hub.port)
+        text, policy = answer.text, answer.headers["content-security-policy"]
     page = Page(text)
     for tag in ("style", "script"):
         digest = base64.b64encode(hashlib.sha256(page.texts[tag].encode()).digest()).decode()
@@ -272,16 +266,11 @@ def test_the_page_says_what_one_can_say() -> None:
         assert words in said
 
 
-@pytest.mark.requirement("console.page")
-def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
+async def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
     paths = [f"/{name}{rest}" for name in CONSOLE for rest in ("", "/", "/a", "/a/b%2Fc")]
-
-    async def main() -> list[Answer]:
-        async with serving() as hub:
-            zipped = await ask(hub.port, "/people", headers={"accept-encoding": "gzip"})
-            return [zipped, *[await ask(hub.port, path) for path in paths]]
-
-    zipped, *plain = run(main())
+    async with serving() as hub:
+        zipped = await ask(hub.port, "/people", headers={"accept-encoding": "gzip"})
+        plain = [await ask(hub.port, path) for path in paths]
     assert {answer.status for answer in plain} == {200}
     assert len({answer.body for answer in plain}) == 1
     assert gzip.decompress(zipped.body) == plain[0].body
@@ -295,14 +284,10 @@ def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
 
 
 @pytest.mark.requirement("web.page")
-def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script() -> None:
-    async def main() -> list[Answer]:
-        async with serving() as hub:
-            plain = [await ask(hub.port, path) for path in APP]
-            zipped = await ask(hub.port, "/inbox", headers={"accept-encoding": "gzip"})
-            return [*plain, zipped]
-
-    *plain, zipped = run(main())
+async def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script() -> None:
+    async with serving() as hub:
+        plain = [await ask(hub.port, path) for path in APP]
+        zipped = await ask(hub.port, "/inbox", headers={"accept-encoding": "gzip"})
     assert len({answer.body for answer in plain}) == 1
     assert gzip.decompress(zipped.body) == plain[0].body
     assert len(zipped.body) <= 120_000

@@ -8,7 +8,6 @@ from importlib.resources import files
 import pytest
 
 
-@pytest.mark.requirement("console.size")
 @pytest.mark.parametrize(("name", "most"), [("console", 200), ("web", 120), ("inbox", 150)])
 def test_a_page_with_all_of_its_scripts_is_loaded_at_once_and_small(name: str, most: int) -> None:
     page = (files("folkmoot.web") / "built" / f"{name}.html").read_bytes()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-import aiohttp
 import msgspec
 
 from folkmoot.bridge.limits import HUB_ANSWER_SECONDS, MAX_ANSWER_BYTES, MAX_REASON
@@ -18,6 +17,7 @@ from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import Request, Response, replace
 from folkmoot.core.strict import Limits
 from folkmoot.core.verdict import Block, Mock, Modify, Verdict
+from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.wire import COMPLETE, EVENT_STREAM, RESULT_TYPE, TOOLS_CALL
 
 TEXT_LIMITS: Final = Limits(message_bytes=64 * 1024 * 1024, nesting=64)
@@ -157,30 +157,14 @@ class SideHub:
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self._token = token
-        self._kept: aiohttp.ClientSession | None = None
+        self._target = HttpTarget(f"{url}/mcp", described=False)
 
     async def __aenter__(self) -> Self:
+        await self._target.__aenter__()
         return self
 
-    @property
-    def _session(self) -> aiohttp.ClientSession:
-        """The connections, made when the first is needed."""
-        if self._kept is None:
-            self._kept = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=HUB_ANSWER_SECONDS),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-            )
-        return self._kept
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._kept is not None:
-            await self._kept.close()
+    async def __aexit__(self, *_: object) -> None:
+        await self._target.__aexit__()
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The result of a tool; its refusal is raised as `ToolRefused`, in the hub's own words."""
@@ -196,11 +180,12 @@ class SideHub:
 
     async def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         try:
-            async with self._session.post(
-                f"{self.url}/mcp", data=body, headers=headers, allow_redirects=False
-            ) as answer:
+            async with (
+                asyncio.timeout(HUB_ANSWER_SECONDS),
+                self._target.ask("POST", headers, body) as answer,
+            ):
                 content = bytearray()
-                async for chunk in answer.content.iter_any():
+                async for chunk in answer.chunks():
                     content += chunk
                     if len(content) > MAX_ANSWER_BYTES:
                         raise e.AnswerInvalid(f"{self.url}: the hub's answer is too long.")
@@ -208,7 +193,9 @@ class SideHub:
             raise e.HubUnreachable(
                 f"{self.url}: no answer within {HUB_ANSWER_SECONDS:g} seconds."
             ) from None
-        except (aiohttp.ClientError, OSError):
+        except e.ServerAnswerInvalid:
+            raise e.AnswerInvalid(f"{self.url}: the hub's answer cannot be understood.") from None
+        except e.CarryError:
             raise e.HubUnreachable(f"{self.url}: no hub answers there.") from None
         if answer.content_type == EVENT_STREAM:
             return answer.status, last_event(bytes(content))

@@ -9,7 +9,7 @@ A *listener* has no queue: it is called before whoever publishes goes on. That i
 be later than the answer to a caller, such as a cache that forgets a token that was revoked.
 
 `MemoryBus` is for one process. `nats.NatsBus` also reaches the other processes of a hub, its
-*nodes*, through servers that are not trusted, and needs the package nats-py.
+*nodes*, through servers that are not trusted.
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ from typing import TYPE_CHECKING
 
 from folkmoot.bus.memory import MemoryBus
 from folkmoot.bus.subjects import check_pattern, check_subject
-from folkmoot.core import errors as e
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 __all__ = ["MemoryBus", "check_pattern", "check_subject", "make_bus"]
-
-MISSING = "bus.url needs the package nats-py. Run: pip install 'folkmoot[nats]'"
 
 
 def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = None) -> MemoryBus:
@@ -36,9 +33,7 @@ def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = No
     """
     if not url:
         return MemoryBus()
-    try:
-        from folkmoot.bus.nats import NatsBus
-        from folkmoot.bus.nats_client import parse_servers
-    except ModuleNotFoundError as error:
-        raise e.SettingsError(MISSING) from error
+    from folkmoot.bus.nats import NatsBus
+    from folkmoot.bus.nats_client import parse_servers
+
     return NatsBus(parse_servers(url), local=local, tls=tls)

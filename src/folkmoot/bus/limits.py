@@ -14,6 +14,8 @@ MAX_SENT_BYTES: Final = 16 * 1024 * 1024
 """Bytes of what one node sends to another at once."""
 MAX_FRAME_BYTES: Final = 1024 * 1024
 """Bytes of one frame: the largest payload that a NATS server accepts by default."""
+MAX_LINE_BYTES: Final = 65_536
+"""Bytes of one line that a NATS server says; among them is the list of its cluster's addresses."""
 MIN_FRAME_BYTES: Final = 1_024
 """The smallest limit of payloads that a NATS server may have."""
 MAX_OUTBOX: Final = 8_192

@@ -3,9 +3,8 @@
 Nothing that comes from a server is believed (`frames.py`), and nothing depends on one: events reach
 this process's own listeners directly, and what is lost on the way to others is told them as missed.
 
-nats-py does not reconnect here, since it gives up after some errors and hides what was lost
-meanwhile. Each connection has a client of its own; when it ends, for whatever reason, the next
-server is tried.
+Each connection has a client of its own; when it ends, for whatever reason, the next server is
+tried.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from folkmoot.bus.limits import (
     WRITE_BYTES,
 )
 from folkmoot.bus.memory import MemoryBus
-from folkmoot.bus.nats_client import ENDED, BusClient, NatsServer, default_tls, describe, login
+from folkmoot.bus.nats_client import ENDED, NatsConnection, NatsServer, describe
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
 from folkmoot.core import errors as e
 from folkmoot.core.ports import LoggedChange, MessageHandler, MissedListener
@@ -73,7 +72,7 @@ class NatsBus(MemoryBus):
         self._local: SubjectIndex[str] = SubjectIndex()
         for pattern in local:
             self._local.add(check_pattern(pattern), pattern)
-        self._client: BusClient | None = None
+        self._client: NatsConnection | None = None
         self._room = MIN_FRAME_BYTES
         self._outbox: list[bytes] = []
         """Frames that wait to be written, each in a command to the server."""
@@ -133,7 +132,7 @@ class NatsBus(MemoryBus):
         elif not self.is_connected:
             raise e.BusUnreachable(f"The bus is not connected. {self._error}.")
 
-    async def _connect_first(self, *subjects: str) -> BusClient:
+    async def _connect_first(self, *subjects: str) -> NatsConnection:
         """Connect to the first server that can be used."""
         errors = []
         for server in self._servers:
@@ -143,59 +142,26 @@ class NatsBus(MemoryBus):
             errors.append(self._error)
         raise e.BusUnreachable(f"No server of the bus can be used. {'; '.join(errors)}.")
 
-    async def _connect(self, server: NatsServer, *subjects: str) -> BusClient | None:
+    async def _connect(self, server: NatsServer, *subjects: str) -> NatsConnection | None:
         """Connect to a server and subscribe there; None, and `_error`, if it cannot be used."""
-        client = BusClient(self._take, needs_tls=server.tls)
-        lost = client.lost
-        errors: list[str] = []
-
-        async def failed(error: Exception) -> None:
-            errors.append(describe(error))
-            lost.set()
-
-        async def closed() -> None:
-            lost.set()
-
+        client = NatsConnection(self._take)
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await client.connect(
-                    [str(server)],
-                    error_cb=failed,
-                    closed_cb=closed,
-                    name=f"folkmoot {self.node[:8]}",
-                    allow_reconnect=False,
-                    max_reconnect_attempts=1,
-                    reconnect_time_wait=0,
-                    ping_interval=2 * ANSWER_SECONDS,
-                    no_echo=True,
-                    tls=(self._tls or default_tls()) if server.tls else None,
-                    tls_hostname=server.host if server.tls else None,
-                    **login(server),
-                )
-                for subject in subjects:
-                    await client.subscribe(subject)
-                lost.clear()
-                client.watch()
-                client.limit_unacknowledged()
-                await client.flush(ANSWER_SECONDS)
-        except asyncio.CancelledError:
+                await client.open(server, f"folkmoot {self.node[:8]}", self._tls, subjects)
+            if client.info.max_payload >= MIN_FRAME_BYTES:
+                return client
+            problem = f"its max_payload is below {MIN_FRAME_BYTES:,} bytes"
+        except (*ENDED, ValueError) as error:
+            problem = describe(error)
+        except BaseException:
             client.abort()
             raise
-        except (*ENDED, ValueError) as error:
-            reason = errors[-1] if errors else describe(error)
-        else:
-            if client.max_payload < MIN_FRAME_BYTES:
-                errors.append(f"its max_payload is below {MIN_FRAME_BYTES:,} bytes")
-            elif client.is_alive and not lost.is_set():
-                return client
-            reason = errors[-1] if errors else "it closed the connection"
         await client.end()
-        self._error = f"{server}: {reason}"
+        self._error = f"{server}: {problem}"
         return None
 
-    async def _keep_connected(self, client: BusClient | None) -> None:
-        # The library may keep a cancellation to itself: whoever is cancelled looks as well.
-        while not self._stopping:
+    async def _keep_connected(self, client: NatsConnection | None) -> None:
+        while True:
             try:
                 if client is None:
                     client = await self._reconnect()
@@ -207,7 +173,7 @@ class NatsBus(MemoryBus):
                 await asyncio.sleep(RETRY_SECONDS)
             client = None
 
-    async def _reconnect(self) -> BusClient | None:
+    async def _reconnect(self) -> NatsConnection | None:
         """Connect to any of the servers; None if none could be used, after a while."""
         random.shuffle(self._servers)
         for server in self._servers:
@@ -219,7 +185,7 @@ class NatsBus(MemoryBus):
         await asyncio.sleep(RETRY_SECONDS * (1 + random.random()))  # noqa: S311
         return None
 
-    async def _use(self, client: BusClient) -> None:
+    async def _use(self, client: NatsConnection) -> None:
         """Use a connection until it ends."""
         logger.info("the bus is connected", extra={"node": self.node})
         try:
@@ -232,19 +198,24 @@ class NatsBus(MemoryBus):
             await client.end()
         logger.warning("the bus is lost; events of other nodes come late until it is back")
 
-    def _begin(self, client: BusClient) -> None:
+    def _begin(self, client: NatsConnection) -> None:
         """Use a new connection, and doubt everything from before it."""
-        self._room = min(client.max_payload, MAX_FRAME_BYTES)
+        self._room = min(client.info.max_payload, MAX_FRAME_BYTES)
         self._client = client
         self._put(self._to_all, [self._writer.pulse(self._to_all)])
         self._miss(1)
 
-    async def _serve(self, client: BusClient) -> None:
+    async def _serve(self, client: NatsConnection) -> None:
         """Write what waits for as long as the server answers."""
+
+        def stopped(task: asyncio.Task[None]) -> None:
+            if not task.cancelled():
+                client.fail("it cannot be written to")
+
         writing = asyncio.create_task(self._write(client))
-        writing.add_done_callback(lambda _: client.lost.set())
+        writing.add_done_callback(stopped)
         try:
-            while client.is_alive and not client.lost.is_set() and not self._stopping:
+            while not client.lost.is_set():
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PULSE_SECONDS):
                         await client.lost.wait()
@@ -258,7 +229,7 @@ class NatsBus(MemoryBus):
             with contextlib.suppress(asyncio.CancelledError):
                 await writing
 
-    async def _is_answered(self, client: BusClient) -> bool:
+    async def _is_answered(self, client: NatsConnection) -> bool:
         """Whether the server answers in time.
 
         That is waited for in steps. If this process was paused, or busy with something else, the
@@ -266,24 +237,20 @@ class NatsBus(MemoryBus):
         them: so it may take longer.
         """
         asked = asyncio.ensure_future(client.ask())
-        lost = asyncio.ensure_future(client.lost.wait())
         waited = 0.0
         try:
-            while waited < ANSWER_SECONDS and not asked.done() and not lost.done():
+            while waited < ANSWER_SECONDS and not asked.done():
                 received = client.received
-                await asyncio.wait(
-                    (asked, lost), timeout=ANSWER_STEP_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
+                await asyncio.wait((asked,), timeout=ANSWER_STEP_SECONDS)
                 is_behind = client.received > received
                 waited += ANSWER_STEP_SECONDS / (BEHIND_FACTOR if is_behind else 1)
                 self._is_silent = waited >= SILENT_SECONDS
-            return asked.done() and not asked.cancelled() and asked.result()
+            return asked.done() and asked.result()
         finally:
             self._is_silent = False
             asked.cancel()
-            lost.cancel()
 
-    async def _write(self, client: BusClient) -> None:
+    async def _write(self, client: NatsConnection) -> None:
         while True:
             await self._has_outgoing.wait()
             if self._client is not client:

@@ -1,4 +1,8 @@
-"""Servers of a bus, and a client for one connection to a NATS server."""
+"""Servers of a bus, and a connection to one NATS server.
+
+Of NATS's protocol only what a bus needs is spoken: sign in, subscribe, publish, and ask whether the
+server answers.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,30 @@ import contextlib
 import os
 import socket
 import ssl
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from nats.aio.client import Client
-from nats.errors import Error as NatsError
+import msgspec
+from msgspec import Struct
 
-from folkmoot.bus.limits import FRAMES_PER_TURN, SILENT_SECONDS
+from folkmoot.bus.limits import (
+    FRAMES_PER_TURN,
+    MAX_FRAME_BYTES,
+    MAX_LINE_BYTES,
+    SILENT_SECONDS,
+)
 from folkmoot.core import errors as e
 
 DEFAULT_PORT = 4222
 SCHEMES = ("nats", "tls")
-UNLIMITED_SECONDS = 86_400
-"""For the library, where we wait no longer than we want ourselves."""
-ENDED = (NatsError, OSError, RuntimeError)
+END: Final = b"\r\n"
+PING: Final = b"PING\r\n"
+PONG: Final = b"PONG\r\n"
+ENDED: Final = (OSError, RuntimeError)
 """What is raised where a connection has ended; uvloop's transports raise `RuntimeError`."""
+HUNG_UP: Final = "it closed the connection"
 
 
 class NatsServer(NamedTuple):
@@ -78,8 +90,8 @@ def login(server: NatsServer) -> dict[str, str]:
     if server.user is None:
         return {}
     if server.password is None:
-        return {"token": server.user}
-    return {"user": server.user, "password": server.password}
+        return {"auth_token": server.user}
+    return {"user": server.user, "pass": server.password}
 
 
 def default_tls() -> ssl.SSLContext:
@@ -89,112 +101,284 @@ def default_tls() -> ssl.SSLContext:
     return context
 
 
-class BusClient(Client):  # type: ignore[misc]
-    """A client for one connection.
+class ServerInfo(Struct):
+    """What a server says of itself, as far as it matters here."""
 
-    Frames pass it without the queues and tasks that the library has for each subscription. What
-    comes next is read when a frame was received, so a server waits for a process that is slow.
+    max_payload: int = 0
+    tls_required: bool = False
+    tls_available: bool = False
+
+
+class NatsReader:
+    """Divides what a server says into commands, however it is cut; does no I/O."""
+
+    def __init__(self) -> None:
+        self._unread = bytearray()
+        self._at = 0
+        """Where in it the next command begins, or the payload of the one that was begun."""
+        self._begun: tuple[bytes, int] | None = None
+        """The subject of the message whose payload comes next, and its size."""
+        self._surplus = 0
+        """Bytes to be left out that are still to come."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what was received."""
+        if self._surplus:
+            surplus = min(self._surplus, len(data))
+            self._surplus -= surplus
+            data = data[surplus:]
+        if self._at:
+            del self._unread[: self._at]
+            self._at = 0
+        self._unread += data
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything was read."""
+        return len(self._unread) == self._at
+
+    def read(self) -> tuple[bytes, bytes, bytes] | None:
+        """The next command if it is whole: its verb and argument, or for `MSG` subject and payload.
+
+        Of a payload that is larger than any frame one byte more than a frame has is kept, so that
+        it is seen to be too large. Raises `ValueError` where no command can be.
+        """
+        if self._begun is None:
+            at = self._at
+            end = self._unread.find(END, at, at + MAX_LINE_BYTES)
+            if end < 0:
+                if len(self._unread) - at >= MAX_LINE_BYTES:
+                    raise ValueError("a line without an end")
+                return None
+            verb, _, argument = bytes(self._unread[at:end]).partition(b" ")
+            self._at = end + len(END)
+            if verb != b"MSG":
+                return verb, argument, b""
+            self._begun = message_head(argument)
+        subject, size = self._begun
+        kept = min(size, MAX_FRAME_BYTES + 1)
+        ends = self._at + kept
+        if len(self._unread) < (ends + len(END) if kept == size else ends):
+            return None
+        payload = bytes(memoryview(self._unread)[self._at : ends])
+        self._begun, self._at = None, ends
+        if kept < size:
+            surplus = size - kept + len(END)
+            here = min(surplus, len(self._unread) - ends)
+            self._at += here
+            self._surplus = surplus - here
+        elif self._unread.startswith(END, ends):
+            self._at += len(END)
+        else:
+            raise ValueError("a message of another size")
+        return b"MSG", subject, payload
+
+
+def message_head(argument: bytes) -> tuple[bytes, int]:
+    """The subject and the size of a message; between them a subscription, and where to reply."""
+    match argument.split():
+        case [subject, _, size] | [subject, _, _, size] if size.isdigit() and len(size) < 10:
+            return subject, int(size)
+    raise ValueError("a message without a size")
+
+
+class NatsConnection(asyncio.Protocol):
+    """A connection to one server, which is never opened again.
+
+    Each frame is received in the turn in which it came, or soon: until then no more is read, so a
+    server waits for a process that is slow. `receive` must not raise.
     """
 
-    def __init__(self, receive: Callable[[str, bytes], None], *, needs_tls: bool) -> None:
-        super().__init__()
+    def __init__(self, receive: Callable[[str, bytes], None]) -> None:
         self._receive = receive
-        """Must not raise: the library would read nothing more."""
+        self._reader = NatsReader()
+        self._transport: Any = None
+        self._informed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.info = ServerInfo()
+        self._pongs: deque[asyncio.Future[bool]] = deque()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._read_on: asyncio.Handle | None = None
+        """The turn in which more of what came is read; until then nothing more comes."""
+        self._closed = asyncio.Event()
+        self.lost = asyncio.Event()
+        """Set once the connection can be used no more."""
+        self.problem = ""
+        """Why, in a few words that repeat no password."""
         self.received = 0
         """How many frames came."""
-        self._needs_tls = needs_tls
-        self.lost = asyncio.Event()
 
-    async def _process_info(
-        self,
-        info: dict[str, Any],
-        initial_connection: bool = False,  # noqa: FBT001, FBT002 - as the library has it
+    async def open(
+        self, server: NatsServer, name: str, tls: ssl.SSLContext | None, subjects: Iterable[str]
     ) -> None:
+        """Connect, sign in and subscribe; raises `OSError`, `RuntimeError` or `ValueError`."""
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda: self, server.host, server.port)
+        self._limit_unacknowledged()
+        await self._check(self._informed)
+        required = self.info.tls_required
         # Without this, a server that offers no TLS is sent the password in the clear.
-        if initial_connection and self._needs_tls and not info.get("tls_required"):
-            raise NatsError("the server offers no TLS")
-        await super()._process_info(info, initial_connection)
+        if server.tls and not (required or self.info.tls_available):
+            raise ValueError("the server offers no TLS")
+        if server.tls or required:
+            self._transport = await loop.start_tls(
+                self._transport, self, tls or default_tls(), server_hostname=server.host
+            )
+            if not self._reader.is_empty:
+                raise ValueError("the server said something that was not encrypted")
+        options: dict[str, Any] = {"name": name, "protocol": 1, **login(server)}
+        options |= {"verbose": False, "pedantic": False, "echo": False}
+        commands = [b"CONNECT ", msgspec.json.encode(options), END]
+        commands += [b"SUB %b %d\r\n" % (each.encode(), n) for n, each in enumerate(subjects, 1)]
+        self._transport.writelines(commands)
+        await self._check(self._ping())
 
-    async def _process_msg(
-        self, _sid: int, subject: bytes, _reply: bytes, data: bytes, _headers: bytes | None
-    ) -> None:
-        self._receive(subject.decode(), data)
-        self.received += 1
-        if self.received % FRAMES_PER_TURN == 0:
-            await asyncio.sleep(0)
+    async def _check(self, answer: asyncio.Future[bool]) -> None:
+        if not await answer:
+            raise ConnectionResetError(self.problem)
 
     async def write(self, commands: Sequence[bytes]) -> None:
         """Write whole commands, and wait while too much of what was written is not sent."""
-        self._transport.writelines(commands)
-        await self._transport.drain()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it is read and written; the library does not notice when its tasks fail."""
-        tasks = self._reading_task, self._flusher_task
-        return self.is_connected and not any(one is None or one.done() for one in tasks)
+        if not self.lost.is_set():
+            self._transport.writelines(commands)
+            await self._writable.wait()
+        if self.lost.is_set():
+            raise ConnectionResetError(self.problem)
 
     async def ask(self) -> bool:
         """Wait until the server answers; False if the connection has ended."""
-        try:
-            await self.flush(UNLIMITED_SECONDS)
-        except ENDED:
-            return False
-        # Without its tasks the library answers at once.
-        return self.is_alive
+        return await self._ping()
+
+    def _ping(self) -> asyncio.Future[bool]:
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        if self.lost.is_set():
+            answer.set_result(False)
+        else:
+            self._pongs.append(answer)
+            self._transport.write(PING)
+        return answer
 
     async def end(self) -> None:
         """Close the connection, without waiting for a server that takes nothing any more."""
-        with contextlib.suppress(*ENDED):
+        if self._transport is None:
+            return
+        self._transport.close()
+        try:
             async with asyncio.timeout(SILENT_SECONDS):
-                await self.close()
-        self.abort()
+                await self._closed.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.abort()
 
     def abort(self) -> None:
         """Close the connection at once."""
-        for transport in self._transports():
-            transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
 
-    def watch(self) -> None:
-        """Notice at once when a task of the library has ended, as it does after some errors."""
-        for task in (self._reading_task, self._flusher_task):
-            if task is not None:
-                task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def fail(self, problem: str) -> None:
+        """Use the connection no more."""
+        if self.lost.is_set():
+            return
+        self.problem = problem
         self.lost.set()
-        if not task.cancelled():
-            # Else asyncio complains of what nobody asked for.
-            task.exception()
+        self._writable.set()
+        for answer in (self._informed, *self._pongs):
+            if not answer.done():
+                answer.set_result(False)
+        self.abort()
 
-    def limit_unacknowledged(self) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The server will say who it is."""
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection has ended."""
+        self._closed.set()
+        self.fail(HUNG_UP if exc is None else describe(exc))
+
+    def pause_writing(self) -> None:
+        """The server takes less than it is sent."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The server has taken most of it."""
+        self._writable.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; much of it is read in several turns."""
+        self._reader.feed(data)
+        if self._read_on is None and not self._read_some():
+            self._transport.pause_reading()
+            self._read_on = asyncio.get_running_loop().call_soon(self._read_rest)
+
+    def _read_rest(self) -> None:
+        if self._read_some():
+            self._read_on = None
+            if not self.lost.is_set():
+                self._transport.resume_reading()
+        else:
+            self._read_on = asyncio.get_running_loop().call_soon(self._read_rest)
+
+    def _read_some(self) -> bool:
+        """Read the frames of one turn; whether that was all."""
+        for _ in range(FRAMES_PER_TURN):
+            try:
+                found = self._reader.read()
+                if found is None or self.lost.is_set():
+                    return True
+                self._accept(*found)
+            except (ValueError, RecursionError):
+                self.fail("it does not speak the protocol of NATS")
+                return True
+        return self._reader.is_empty
+
+    def _accept(self, verb: bytes, argument: bytes, payload: bytes) -> None:
+        if verb == b"MSG":
+            self.received += 1
+            self._receive(argument.decode("ascii"), payload)
+        elif verb == b"PING":
+            # Whoever takes nothing needs no answer.
+            if self._writable.is_set():
+                self._transport.write(PONG)
+        elif verb == b"PONG":
+            if self._pongs and not (answer := self._pongs.popleft()).done():
+                answer.set_result(True)
+        elif verb == b"INFO":
+            self.info = msgspec.json.decode(argument, type=ServerInfo)
+            if not self._informed.done():
+                self._informed.set_result(True)
+        elif verb == b"-ERR":
+            self.fail(refusal(argument.decode("ascii", "replace")))
+        elif verb != b"+OK":
+            raise ValueError("an unknown command")
+
+    def _limit_unacknowledged(self) -> None:
         """Have the system end the connection when the other machine is gone, or the way to it.
 
         One that is there acknowledges what it gets. A server that reads nothing for so long, while
         something waits to be sent, is given up as well.
         """
-        for transport in self._transports():
-            # Not every system can.
-            with contextlib.suppress(AttributeError, OSError):
-                transport.get_extra_info("socket").setsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENT_SECONDS * 1000)
-                )
+        # Not every system can.
+        with contextlib.suppress(AttributeError, OSError):
+            self._transport.get_extra_info("socket").setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SILENT_SECONDS * 1000)
+            )
 
-    def _transports(self) -> list[Any]:
-        writers = (getattr(self._transport, n, None) for n in ("_io_writer", "_bare_io_writer"))
-        return [writer.transport for writer in writers if writer is not None]
+
+def refusal(said: str) -> str:
+    """Why a server ends a connection, by its own words."""
+    words = said.strip(" .'")
+    return "it refuses this login" if words.lower().startswith("authorization") else words
 
 
 def describe(error: BaseException) -> str:
-    """What is wrong, in a few words; those of the library repeat no password."""
+    """What is wrong, in a few words."""
     if isinstance(error, TimeoutError):
         return "it does not answer"
     if isinstance(error, RuntimeError):
-        return "it closed the connection"
+        return HUNG_UP
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.strerror:
         # asyncio's own words repeat the address instead.
         return os.strerror(error.errno or 0) if (error.errno or 0) > 0 else error.strerror
-    said = str(error).removeprefix("nats: ").strip(" .'")
-    if said.lower().startswith("authorization"):
-        return "it refuses this login"
-    return said or type(error).__name__
+    return str(error).strip(" .'") or type(error).__name__

@@ -338,3 +338,7 @@ def named_tool(names: Collection[str], wanted: CallOptions) -> tuple[str, str]:
     near = difflib.get_close_matches(wanted.tool, names, n=3)
     like = f" Did you mean {' or '.join(map(word, near))}?" if near else ""
     return wanted.tool, f"The server has no tool {word(wanted.tool)}.{like}"
+
+
+CLASSES = {"call": CallCommand}
+"""Reads its arguments in a way of its own."""

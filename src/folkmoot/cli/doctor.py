@@ -10,7 +10,6 @@ import stat
 import subprocess
 import time
 from collections.abc import Collection, Iterable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -287,6 +286,8 @@ def check_sqlite() -> Finding:
 
 def check_packages() -> Finding:
     """Whether everything Folkmoot is built from is installed."""
+    from importlib import metadata
+
     present, missing = [], []
     try:
         names = required()
@@ -304,7 +305,9 @@ def check_packages() -> Finding:
 
 def required() -> list[str]:
     """The names of the packages Folkmoot needs, those of extras left out."""
-    needs = [need for need in metadata.requires(PROGRAM) or [] if "extra ==" not in need]
+    from importlib.metadata import requires
+
+    needs = [need for need in requires(PROGRAM) or [] if "extra ==" not in need]
     return [match.group() for need in needs if (match := NAME.match(need))]
 
 

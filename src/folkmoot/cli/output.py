@@ -5,7 +5,6 @@ Other people's text is made safe for a terminal: nothing in it can move, hide or
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import logging
 import os
@@ -187,37 +186,6 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-MEANINGS: dict[ExitCode, str] = {
-    ExitCode.OK: (
-        "Success; or a command that runs until it is stopped was stopped, and "
-        "everything is written."
-    ),
-    ExitCode.FAILED: (
-        "The command failed, or found something: `doctor` a problem, `tape diff` and `tape play` "
-        "a difference, `tape serve --strict` a mismatch, `names lint` an error."
-    ),
-    ExitCode.USAGE: "The command line is wrong: an unknown command or option, or a wrong value.",
-    ExitCode.SETTINGS: (
-        "The settings file or a `FOLKMOOT_…` variable is not valid, or the file cannot be changed."
-    ),
-    ExitCode.DATA: (
-        "The data folder, the database, the bus, the master key or a key for redaction cannot be "
-        "used."
-    ),
-    ExitCode.LISTEN: (
-        "A hub, a proxy or a served tape cannot listen: the port is taken or the address is not "
-        "usable."
-    ),
-    ExitCode.NOT_RUNNING: ("The command needs a running hub (or proxy), and none is running."),
-    ExitCode.UNREACHABLE: ("No hub answers at the address (for `names lint`: no server)."),
-    ExitCode.SIGNED_OUT: "The command needs an account: none is saved, or its token is not valid.",
-    ExitCode.UNEXPECTED: "Unexpected error; `FOLKMOOT_DEBUG=1` shows the traceback.",
-    ExitCode.INTERRUPTED: (
-        "Interrupted with Ctrl-C. Commands that run until then (`serve`, `proxy`, "
-        "`tape serve`, the view of `room join`) exit with 0 instead."
-    ),
-}
-
 ENDS: dict[type[e.FolkmootError], ExitCode] = {
     e.SettingsError: ExitCode.SETTINGS,
     e.SettingsUnwritable: ExitCode.SETTINGS,
@@ -248,6 +216,9 @@ ADDRESS: Final = re.compile(r"(?:\[([^\[\]]+)\]|([^\[\]:]*)):([0-9]{1,5})")
 
 def run_until_stopped(main: Coroutine[Any, Any, T]) -> T | None:
     """Run something until it ends or a signal asks it to; then the answer is None."""
+    # Most commands never wait for two things at once.
+    import asyncio
+
     import uvloop
 
     async def stoppable() -> T | None:

@@ -6,7 +6,9 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from inspect import getdoc
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,29 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from folkmoot import __version__
-from folkmoot.cli import (
-    account,
-    backends,
-    backup,
-    bridge,
-    call,
-    connect,
-    doctor,
-    generated,
-    grants,
-    keys,
-    mail,
-    names,
-    operator_audit,
-    operator_people,
-    people,
-    proxy,
-    room,
-    serve,
-    store,
-    tape,
-    tokens,
-)
+from folkmoot.cli import generated
 from folkmoot.cli.output import (
     PROGRAM,
     Complaints,
@@ -47,7 +27,6 @@ from folkmoot.cli.output import (
     exit_code,
     say,
 )
-from folkmoot.cli.room import decide
 from folkmoot.core import errors as e
 
 INVALID = re.compile(r"^Invalid value for '([^']+)': must")
@@ -56,93 +35,133 @@ DEBUG = "FOLKMOOT_DEBUG"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+COMMANDS: dict[str, dict[str, str]] = {
     "Your account": {
-        "register": account.register,
-        "account": account.app,
-        "tokens": tokens.app,
-        "open": tokens.open_page,
-        "connect": connect.connect,
-        "bridge": bridge.app,
+        "register": "account:register",
+        "account": "account:app",
+        "tokens": "tokens:app",
+        "open": "tokens:open_page",
+        "connect": "connect:connect",
+        "bridge": "bridge:app",
     },
     "Mail and people": {
-        "inbox": mail.inbox,
-        "send": mail.send,
-        "reply": mail.reply,
-        "threads": mail.threads,
-        "thread": mail.thread,
-        "archive": mail.archive,
-        "star": mail.star,
-        "mute": mail.mute,
-        "delete": mail.delete,
-        "delete-thread": mail.delete_thread,
-        "contacts": people.contacts,
-        "lookup": people.lookup,
-        "search": people.search,
-        "block": people.block,
-        "unblock": people.unblock,
-        "blocks": people.blocks,
-        "invite": people.invite,
-        "invites": people.invites,
+        "inbox": "mail:inbox",
+        "send": "mail:send",
+        "reply": "mail:reply",
+        "threads": "mail:threads",
+        "thread": "mail:thread",
+        "archive": "mail:archive",
+        "star": "mail:star",
+        "mute": "mail:mute",
+        "delete": "mail:delete",
+        "delete-thread": "mail:delete_thread",
+        "contacts": "people:contacts",
+        "lookup": "people:lookup",
+        "search": "people:search",
+        "block": "people:block",
+        "unblock": "people:unblock",
+        "blocks": "people:blocks",
+        "invite": "people:invite",
+        "invites": "people:invites",
     },
     "Rooms and decisions": {
-        "room": room.app,
-        "asks": decide.asks,
-        "decisions": decide.decisions,
+        "room": "room:app",
+        "asks": "room.decide:asks",
+        "decisions": "room.decide:decisions",
     },
     "Run a hub": {
-        "serve": serve.serve,
-        "status": serve.status,
-        "doctor": doctor.doctor,
-        "config": serve.app,
-        "people": operator_people.app,
-        "rooms": operator_people.rooms,
-        "audit": operator_audit.audit,
-        "backup": backup.backup,
-        "restore": backup.restore,
-        "export": backup.export,
-        "keys": keys.app,
-        "store": store.app,
-        "nodes": store.nodes,
-        "drain": store.drain,
+        "serve": "serve:serve",
+        "status": "serve:status",
+        "doctor": "doctor:doctor",
+        "config": "serve:app",
+        "people": "operator_people:app",
+        "rooms": "operator_people:rooms",
+        "audit": "operator_audit:audit",
+        "backup": "backup:backup",
+        "restore": "backup:restore",
+        "export": "backup:export",
+        "keys": "keys:app",
+        "store": "store:app",
+        "nodes": "store:nodes",
+        "drain": "store:drain",
     },
     "Tool servers and rights": {
-        "backends": backends.app,
-        "grant": grants.grant,
-        "revoke": grants.revoke,
-        "grants": grants.grants,
+        "backends": "backends:app",
+        "grant": "grants:grant",
+        "revoke": "grants:revoke",
+        "grants": "grants:grants",
     },
     "Debug and build MCP servers": {
-        "call": call.call,
-        "proxy": proxy.app,
-        "tape": tape.app,
-        "names": names.app,
-        "new": names.new_app,
+        "call": "call:call",
+        "proxy": "proxy:app",
+        "tape": "tape:app",
+        "names": "names:app",
+        "new": "names:new_app",
     },
 }
-"""Every command and group of commands by its name, under the heading where the help lists it."""
+"""Every command and group of commands, under the heading where the help lists it: the module, and
+its name there. Only what is run is loaded.
+"""
 WRITTEN = frozenset(name for section in COMMANDS.values() for name in section)
-COMMANDS["Mail and people"] |= generated.COMMANDS
+COMMANDS["Mail and people"] |= {name: f"generated:{name}" for name in generated.COMMANDS}
+
+
+class Commands(Mapping[str, Any]):
+    """The commands by their names, each made when it is asked for."""
+
+    def __init__(self) -> None:
+        self._places = {name: place for each in COMMANDS.values() for name, place in each.items()}
+
+    def __getitem__(self, name: str) -> Any:
+        found, cls = self.find(name)
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name)
+        else:
+            alone.command(name, cls=cls)(found)
+        # With this it is a group, and what is in it is made as in any other.
+        alone.callback()(lambda: None)
+        return get_command(alone).commands[name]  # type: ignore[attr-defined]
+
+    def find(
+        self, name: str
+    ) -> tuple[Callable[..., None] | typer.Typer, type[TyperCommand] | None]:
+        """The function or group of a command, and how it reads its arguments if not as usual."""
+        module, _, attribute = self._places[name].partition(":")
+        loaded = import_module(f"folkmoot.cli.{module}")
+        return getattr(loaded, attribute), getattr(loaded, "CLASSES", {}).get(name)
+
+    def summary(self, name: str, limit: int) -> str:
+        """What the help says of a command in one line, for which it need not be made."""
+        found, _ = self.find(name)
+        root = found.registered_callback if isinstance(found, typer.Typer) else None
+        text = getdoc(found) if root is None else root.help or getdoc(root.callback)
+        return TyperCommand(name, help=text).get_short_help_str(limit)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 class Grouped(TyperGroup):
     """Lists commands under headings."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = Commands()
+
     def list_commands(self, _: object) -> list[str]:
         """The names of all commands."""
-        return [name for section in COMMANDS.values() for name in section]
+        return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of each heading, in columns that are aligned throughout."""
         width = max(map(len, self.list_commands(ctx)))
         limit = formatter.width - 6 - width
         for heading, section in COMMANDS.items():
-            found = ((name, self.get_command(ctx, name)) for name in section)
-            rows = [
-                (name.ljust(width), command.get_short_help_str(limit))
-                for name, command in found
-                if command is not None
-            ]
+            rows = [(name.ljust(width), self.commands.summary(name, limit)) for name in section]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
@@ -157,15 +176,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-CLASSES: dict[str, type[TyperCommand]] = {"call": call.CallCommand}
-"""Those that read their arguments in a way of their own."""
-
-for section in COMMANDS.values():
-    for name, what in section.items():
-        if isinstance(what, typer.Typer):
-            app.add_typer(what, name=name)
-        else:
-            app.command(name, cls=CLASSES.get(name))(what)
 
 
 def show_version(wanted: bool) -> None:  # noqa: FBT001

@@ -58,7 +58,7 @@ _REVERSED: Final = {
 }
 
 
-class MessageContext(msgspec.Struct, frozen=True, gc=False):
+class MessageContext(msgspec.Struct, frozen=True):
     """Everything about a message that is not the message."""
 
     timing: TimingContext
@@ -85,7 +85,7 @@ class MessageContext(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True, gc=False):
+class MessageEnvelope(msgspec.Struct, Generic[M], frozen=True):
     """The complete message: what is said, and all that is needed to carry it."""
 
     message: M

@@ -52,7 +52,9 @@ class Decision(Enum):
     PROPOSE = "propose"
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+# Seen by the garbage collector, as all that holds an error must be: an error holds the frames that
+# it passed, and they hold this.
+class Verdict(msgspec.Struct, frozen=True):
     """What policy says of a message, and the effective kind it was judged by.
 
     A plain MCP response has no kind. The error tells whoever was refused what they may do.

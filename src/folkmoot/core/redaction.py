@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
-from typing import Final, NamedTuple
+from functools import cache, cached_property, lru_cache
+from typing import Final
+
+from msgspec import Struct
 
 NAMES: Final = (
     "token",
@@ -141,19 +143,24 @@ def is_secret_option(argument: str) -> bool:
     return argument[:1] == "-" and is_secret_name(argument)
 
 
-class Form(NamedTuple):
+class Form(Struct, frozen=True, dict=True):
     """One way a secret can look: it is searched for only where one of its hints is present."""
 
     name: str
     """What the documentation calls it."""
     hints: tuple[str, ...]
-    pattern: re.Pattern[str]
+    expression: str
     kind: str = OTHER_KIND
     """What a placeholder says of it."""
     first: re.Pattern[str] | None = None
     """Found quickly, and surely there where the pattern is: else that is not searched for."""
     over_lines: bool = False
     """Whether it may reach over several lines, and so over the end of a JSON string."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, compiled when it is needed: some take longer than a command may."""
+        return re.compile(self.expression)
 
 
 def _letter(char: str) -> str:
@@ -213,31 +220,29 @@ _TO_HOST = r":(?:\\*/){2}"
 """What stands before the host of a URL. JSON may have a slash behind a backslash."""
 _BEFORE_HOST = ("://", ":\\", ":/\\")
 _ALONE = r"(?:(?<![\w%\\-])|(?<=\\[nrt]))"
-_CODE = re.compile(
-    rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
-)
+_CODE = rf"{_UPPER}(?:{_DASH}{_UPPER}){{2}}|{_ALONE}{_ANY_CASE}(?:{_DASH}{_ANY_CASE}){{2}}(?![\w-])"
 _DASHED_CODE = re.compile(
     rf"-(?:(?<={_UPPER}-){_UPPER}-{_UPPER}"
     rf"|(?<={_ALONE}{_ANY_CASE}-){_ANY_CASE}-{_ANY_CASE}(?![\w-]))"
 )
 """The same but for its first part, and with plain dashes: begins with what is rare in a text."""
-_JWT = re.compile(r"eyJ[\w-]{8,2048}\.[\w-]{8,}\.[\w-]*")
+_JWT = r"eyJ[\w-]{8,2048}\.[\w-]{8,}\.[\w-]*"
 """Its first part is bounded, since every `eyJ` in a long word could begin one."""
-_PRIVATE_KEY = re.compile(
+_PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----[\s\S]*?"
     r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----|\Z)"
 )
 
 
 def _issued(name: str, hints: tuple[str, ...], pattern: str) -> Form:
-    return Form(name, hints, re.compile(rf"(?<![A-Za-z0-9]){pattern}"), "token")
+    return Form(name, hints, rf"(?<![A-Za-z0-9]){pattern}", "token")
 
 
 FORMS: Final = (
     Form(
         "Folkmoot token",
         _ESCAPES,
-        re.compile(
+        (
             f"(?:{_spelled_starts(TOKENS)}){_BODY}{{8,}}"
             f"|(?:{_spelled_starts(HEX_TOKENS)}){_BODY}{{32,}}"
         ),
@@ -246,7 +251,7 @@ FORMS: Final = (
     Form(
         "Folkmoot token",
         (*TOKENS, *HEX_TOKENS),
-        re.compile(
+        (
             rf"(?i:(?<![a-z0-9])(?:(?:{_OWN})[a-z0-9]{{8,}}|(?:{_HEX_OWN})[0-9a-f]{{16,}})"
             rf"|(?:{_OWN})[0-9a-f]{{8,}}|(?:{_HEX_OWN})[0-9a-f]{{64}})"
         ),
@@ -257,12 +262,12 @@ FORMS: Final = (
     Form(
         "password in a URL",
         _BEFORE_HOST,
-        re.compile(rf"(?P<kept>{_TO_HOST}[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)"),
+        rf"(?P<kept>{_TO_HOST}[^\s/?#@:\"'<>]*:)[^\s/?#\"'<>]+(?=@)",
     ),
     Form(
         "invite",
         ("invite",),
-        re.compile(rf"(?P<kept>{_SLASH}(?i:invite)\\{{0,8}}{_SLASH})[\w~.%-]+"),
+        rf"(?P<kept>{_SLASH}(?i:invite)\\{{0,8}}{_SLASH})[\w~.%-]+",
     ),
     Form("JSON Web Token", ("eyj",), _JWT, "jwt"),
     Form("private key", ("-----begin",), _PRIVATE_KEY, "key", over_lines=True),
@@ -286,12 +291,12 @@ FORMS: Final = (
     Form(
         "token as the user of a URL",
         _BEFORE_HOST,
-        re.compile(rf"(?P<kept>{_TO_HOST})[^\s/?#@:\"'<>]{{16,}}(?=@)"),
+        rf"(?P<kept>{_TO_HOST})[^\s/?#@:\"'<>]{{16,}}(?=@)",
     ),
     Form(
         "key in a URL's query",
         ("?", "&"),
-        re.compile(rf"(?P<kept>[?&](?:{'|'.join(QUERY_NAMES)})=)[^\s&#\"'<>\\]+", re.IGNORECASE),
+        rf"(?P<kept>[?&](?i:{'|'.join(QUERY_NAMES)})=)[^\s&#\"'<>\\]+",
     ),
 )
 """Secrets that show by what they look like, or by where they stand in a URL."""
@@ -300,7 +305,7 @@ NAMED_FORMS: Final = (
     Form(
         "header with its value",
         ("authorization", "cookie"),
-        re.compile(
+        (
             rf"(?P<kept>(?i:{'|'.join(_HEADERS)}){_BETWEEN})"
             rf"(?:{_QUOTED}|(?:(?!\\{{1,8}}[nr])[^\r\n])+)"
         ),
@@ -308,12 +313,12 @@ NAMED_FORMS: Final = (
     Form(
         "secret behind its name",
         _NAME_HINTS,
-        re.compile(rf"(?P<kept>{_ANY_NAME}{_BETWEEN}){_VALUE}"),
+        rf"(?P<kept>{_ANY_NAME}{_BETWEEN}){_VALUE}",
     ),
     Form(
         "secret behind its name",
         _ESCAPES,
-        re.compile(
+        (
             rf"(?=[{_FIRST}])(?P<kept>(?:{_spelled(_ANY_CASE_NAMES)}"
             rf"|{_BEGINS_WORD}(?:{_spelled(LAST_WORDS)})){_BETWEEN}){_VALUE}"
         ),
@@ -321,17 +326,17 @@ NAMED_FORMS: Final = (
     Form(
         "bearer token",
         ("bearer",),
-        re.compile(r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}"),
+        r"(?P<kept>(?i:bearer)(?:\s{1,8}|%20|\+))[\w~+/.=%-]{8,}",
     ),
     Form(
         "option of a command",
         _NAME_HINTS,
-        re.compile(rf"(?P<kept>(?<!\S)--?[\w-]{{0,64}}{_ANY_NAME}\s{{1,4}})[^\s-]\S*"),
+        rf"(?P<kept>(?<!\S)--?[\w-]{{0,64}}{_ANY_NAME}\s{{1,4}})[^\s-]\S*",
     ),
     Form(
         "element of XML",
         _NAME_HINTS,
-        re.compile(rf"(?P<kept><[\w:.-]{{0,64}}{_ANY_NAME}(?:\s[^<>]{{0,128}})?>)[^<>]+"),
+        rf"(?P<kept><[\w:.-]{{0,64}}{_ANY_NAME}(?:\s[^<>]{{0,128}})?>)[^<>]+",
     ),
 )
 """Secrets that stand behind a name; a header's value reaches to the end of its line."""
@@ -339,7 +344,6 @@ NAMED_FORMS: Final = (
 _KINDS: Final = (
     ("token", re.compile(rf"(?i:(?:{_OWN}|{_HEX_OWN})[a-z0-9]+)")),
     ("code", re.compile(rf"{_ANY_CASE}-{_ANY_CASE}-{_ANY_CASE}")),
-    *((form.kind, form.pattern) for form in FORMS if form.kind != OTHER_KIND),
 )
 
 
@@ -348,7 +352,14 @@ def kind_of(secret: str) -> str:
     for kind, pattern in _KINDS:
         if pattern.fullmatch(secret):
             return kind
-    return OTHER_KIND
+    known = (form for form in FORMS if form.kind != OTHER_KIND)
+    return next((form.kind for form in known if form.pattern.fullmatch(secret)), OTHER_KIND)
+
+
+def prepare() -> None:
+    """Compile all patterns, for programs in which nobody may wait for that later."""
+    for form in (*FORMS, *NAMED_FORMS):
+        _ = form.pattern
 
 
 def _not_behind(before: str, piece: str) -> str:

@@ -20,7 +20,7 @@ class Modify(msgspec.Struct, frozen=True, gc=False):
     message: Any
 
 
-class Block(msgspec.Struct, frozen=True, gc=False):
+class Block(msgspec.Struct, frozen=True):
     """Stop the message; whoever waits for an answer to it gets this error."""
 
     error: e.FolkmootError

@@ -16,7 +16,7 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -69,7 +69,7 @@ class LocalProxies:
 async def exchange(socket: Path, method: str, target: str, content: Any = None) -> Any:
     """One request on a Unix socket. Raises `CommandInvalid` where no answer can be had."""
     # It takes a while to import, which programs that ask no proxy need not wait for.
-    import aiohttp
+    from folkmoot.mcp.client.target import HttpTarget
 
     sent = None if content is None else msgspec.json.encode(content)
     headers = {"accept": "application/json"}
@@ -78,25 +78,21 @@ async def exchange(socket: Path, method: str, target: str, content: Any = None) 
     try:
         with socket_address(socket) as address:
             async with (
-                aiohttp.ClientSession(
-                    connector=aiohttp.UnixConnector(address),
-                    timeout=aiohttp.ClientTimeout(total=PROXY_SECONDS),
-                ) as session,
-                session.request(
-                    method, f"http://folkmoot{target}", data=sent, headers=headers
-                ) as response,
+                asyncio.timeout(PROXY_SECONDS),
+                HttpTarget(f"http://folkmoot{target}", unix=address, described=False) as proxy,
+                proxy.ask(method, headers, sent) as answer,
             ):
-                body = await limited(response.content)
-                status = response.status
-    except (OSError, TimeoutError, aiohttp.ClientError):
+                body = await limited(answer.chunks())
+                status = answer.status
+    except (OSError, e.CarryError):
         raise e.CommandInvalid("The proxy has ended, or does not answer.") from None
     return understood(status, body)
 
 
-async def limited(content: Any) -> bytes:
+async def limited(content: AsyncIterator[bytes]) -> bytes:
     """A body that is not too long."""
     body = bytearray()
-    async for part in content.iter_chunked(65_536):
+    async for part in content:
         body += part
         if len(body) > MAX_PROXY_ANSWER:
             raise e.CommandInvalid(

@@ -1,4 +1,7 @@
-"""Tool search by words: BM25 over names, descriptions and arguments."""
+"""Tool search by words: BM25 over names, descriptions and arguments.
+
+SQLite's FTS5 is no faster, and neither splits `createIssue` nor knows what a caller may use.
+"""
 
 from __future__ import annotations
 

@@ -97,21 +97,21 @@ class PeerCall(Struct, kw_only=True, eq=False):
         return self.state is CallState.OPEN and self.level is not None and self.level <= place
 
 
-class ResolveEffect(Struct, frozen=True, gc=False):
+class ResolveEffect(Struct, frozen=True):
     """A call is answered."""
 
     call: PeerCall
     response: Response
 
 
-class TellEffect(Struct, frozen=True, gc=False):
+class TellEffect(Struct, frozen=True):
     """Progress, a log message, or a change that a call subscribed to."""
 
     call: PeerCall
     notice: Notification
 
 
-class AskEffect(Struct, frozen=True, gc=False):
+class AskEffect(Struct, frozen=True):
     """A request of the other side's, and the call it belongs to; None if it can be tied to none."""
 
     question: Request

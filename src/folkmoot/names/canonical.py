@@ -21,7 +21,6 @@ from folkmoot.names.grammar import (
     tool_name_fault,
 )
 from folkmoot.names.nearest import (
-    namespace_from_slug,
     nearest_namespace,
     nearest_resource_uri,
     nearest_tool_name,
@@ -246,16 +245,9 @@ class Namespace:
         validate_namespace(name)
         self.name = name
 
-    @classmethod
-    def from_slug(cls, slug: str) -> Namespace:
-        """The namespace of a project; see `namespace_from_slug`."""
-        return cls(namespace_from_slug(slug))
-
-    def tool(self, tool: str) -> str:
+    def make_tool_name(self, tool: str) -> str:
         """`myproject:create_task` of `create_task`."""
         return make_tool_name(self.name, tool)
-
-    make_tool_name = tool
 
     def make_resource_uri(
         self, resource_type: str, resource_id: str, query: Mapping[str, str] | None = None
@@ -286,10 +278,6 @@ class Namespace:
     def parse_resource_uri(self, uri: str) -> ResourceUri:
         """The parts of a resource's URI in this namespace; raises `InvalidName`."""
         return parse_resource_uri(uri, self.name)
-
-    def owns(self, name: str) -> bool:
-        """Whether a name or a URI begins with this namespace, valid or not: for routing."""
-        return name.startswith(f"{self.name}:")
 
     def __str__(self) -> str:
         return self.name

@@ -11,19 +11,11 @@ SECONDS_BETWEEN_LINES: Final = 60.0
 MAX_CELL: Final = 300
 """Characters of a cell in `NAMESPACES.md`."""
 MAX_PROJECT_FILE_BYTES: Final = 4 * 1024 * 1024
-"""The largest file of a project that is read to be changed."""
+"""The largest file of a project that is read: a listing, `NAMESPACES.md`, `pyproject.toml`."""
 MAX_SERVER_NAME: Final = 64
 """Characters of the name of a new server."""
 MAX_DIFFERENCES: Final = 5
 """Of a register that is out of date, how many are told."""
-MAX_IMPORT_DEPTH: Final = 12
-"""How many names stand for names before we give up."""
-MAX_SOURCE_BYTES: Final = 2_097_152
-"""The largest source file that is linted."""
-MAX_PYPROJECT_BYTES: Final = 1_048_576
-"""The largest `pyproject.toml`."""
-MAX_SOURCE_FILES: Final = 20_000
-"""Source files of a project that are linted."""
 MAX_NAME: Final = 1024
 """Characters of a name that its words are taken from; its mark is made from all of them."""
 MAX_SHOWN: Final = 80

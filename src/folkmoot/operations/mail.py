@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -204,7 +204,7 @@ async def inbox(call: Call[ReadInbox]) -> Messages:
 def deliver_page(call: Call[Any], page: MailPage) -> tuple[list[MailMessage], str | None]:
     """The messages of a page and its cursor; they count as read when the answer has arrived."""
     if page.seqs:
-        call.delivered = lambda: call.services.mail.mark_delivered(call.account, page.seqs)
+        call.delivered = partial(call.services.mail.mark_delivered, call.account, page.seqs)
     return page.messages, page.next_cursor
 
 

@@ -33,7 +33,7 @@ class Wait(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
-class Concealed(msgspec.Struct, frozen=True, gc=False):
+class Concealed(msgspec.Struct, frozen=True):
     """A message as interceptors see it, and how hidden values are put back."""
 
     envelope: MessageEnvelope[Any]
@@ -46,7 +46,7 @@ Rest: TypeAlias = Callable[[MessageEnvelope[Any]], Awaitable["Ruling"]]
 """Goes on with a message that has waited, as it is by now."""
 
 
-class Ruling(msgspec.Struct, frozen=True, gc=False):
+class Ruling(msgspec.Struct, frozen=True):
     """How far a message came: the envelope now, and the last word about it.
 
     `CONTINUE` means that it goes on; `Delay` and `Hold` that it waits and is then shown to the

@@ -39,7 +39,7 @@ class SessionLimits(msgspec.Struct, frozen=True):
     most: int = 10_000
 
 
-class ProxySession(msgspec.Struct, eq=False, gc=False):
+class ProxySession(msgspec.Struct, eq=False):
     """One session: the context of its messages, and its times."""
 
     key: str

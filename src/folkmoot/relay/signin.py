@@ -21,11 +21,11 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
-from yarl import URL
 
 from folkmoot.core import errors as e
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.target import HttpTarget
+from folkmoot.mcp.client.url import HttpUrl
 from folkmoot.transports.answers import JsonResponse
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ProxySignIn:
 
     def __init__(self, target: HttpTarget) -> None:
         self._target = target
-        self._named: URL | None = None
+        self._named: HttpUrl | None = None
         """Where the server last said that its metadata are."""
 
     def routes(self) -> list[Route]:
@@ -120,8 +120,8 @@ class ProxySignIn:
         metadata, resource = await self._known(request.path_params["which"])
         there = usable(metadata.get("authorization_endpoint"))
         asked = self._for_server(request.url.query, request.scope, resource)
-        query = "&".join(filter(None, (there.raw_query_string, asked)))
-        return RedirectResponse(f"{there.with_query(None)}?{query}", 302)
+        query = "&".join(filter(None, (there.query, asked)))
+        return RedirectResponse(f"{there._replace(query='')}?{query}", 302)
 
     async def token(self, request: Request) -> Response:
         """Pass a token request on, with the server's resource."""
@@ -164,9 +164,9 @@ class ProxySignIn:
         Raises `NotFound` where it says nothing, and `ServerAnswerInvalid` where it names a
         resource that is not itself.
         """
-        origin, path = self._target.url.origin(), self._target.url.raw_path.rstrip("/")
+        origin, path = self._target.url.origin, self._target.url.path.rstrip("/")
         places = [self._named] if self._named is not None else []
-        places += [origin.join(URL(RESOURCE + path, encoded=True)), origin.join(URL(RESOURCE))]
+        places += [origin._replace(path=RESOURCE + path), origin._replace(path=RESOURCE)]
         for place in places:
             found = await fetch_object(place)
             if found is not None and isinstance(resource := found.get("resource"), str):
@@ -183,7 +183,7 @@ class ProxySignIn:
         if which == ORIGIN:
             with suppress(e.NotFound):
                 await self._resource_metadata()
-            return await server_metadata(str(self._target.url.origin())), str(self._target.url)
+            return await server_metadata(str(self._target.url.origin)), str(self._target.url)
         found = await self._resource_metadata()
         servers = issuers(found)
         if not which.isascii() or not which.isdigit() or int(which[:3]) >= len(servers):
@@ -235,43 +235,38 @@ def issuers(found: dict[str, Any]) -> list[str]:
     return servers[:MOST_SERVERS]
 
 
-def covers(resource: str, address: URL) -> bool:
+def covers(resource: str, address: HttpUrl) -> bool:
     """Whether a resource is this address, or one above it on the same host."""
     try:
         named = usable(resource)
     except e.ServerAnswerInvalid:
         return False
-    path = f"{named.raw_path.rstrip('/')}/"
-    same_origin = all(
-        getattr(named, part) == getattr(address, part) for part in ("scheme", "raw_host", "port")
-    )
-    return same_origin and f"{address.raw_path.rstrip('/')}/".startswith(path)
+    path = f"{named.path.rstrip('/')}/"
+    return named.origin == address.origin and f"{address.path.rstrip('/')}/".startswith(path)
 
 
 async def server_metadata(issuer: str) -> dict[str, Any]:
     """The metadata of an authorization server, from where the specification has clients look."""
     address = usable(issuer)
-    origin, path = address.origin(), address.raw_path.rstrip("/")
+    path = address.path.rstrip("/")
     places = [SERVER + path, OPENID + path, *([path + OPENID] if path else [])]
     for place in places:
-        found = await fetch_object(origin.join(URL(place, encoded=True)))
+        found = await fetch_object(address._replace(path=place, query=""))
         if found is not None and found.get("issuer") in (issuer, issuer.rstrip("/"), f"{issuer}/"):
             return found
     raise e.NotFound("The authorization server has no metadata.")
 
 
-def usable(address: Any) -> URL:
+def usable(address: Any) -> HttpUrl:
     """An address that a server names, if it may be asked."""
-    try:
-        url = URL(address)
-    except (TypeError, ValueError):
-        url = URL()
-    if url.scheme not in ("http", "https") or not url.host or "@" in url.raw_authority:
-        raise e.ServerAnswerInvalid("The server's metadata name an address that is no URL.")
-    return url
+    with suppress(ValueError):
+        url = HttpUrl.parse(address if isinstance(address, str) else "")
+        if url.login is None:
+            return url
+    raise e.ServerAnswerInvalid("The server's metadata name an address that is no URL.")
 
 
-async def fetch_object(url: URL) -> dict[str, Any] | None:
+async def fetch_object(url: HttpUrl) -> dict[str, Any] | None:
     """A JSON object at an address; None where there is none."""
     try:
         status, _, body = await fetch("GET", url, JSON_ONLY)
@@ -282,7 +277,7 @@ async def fetch_object(url: URL) -> dict[str, Any] | None:
 
 
 async def fetch(
-    method: str, url: URL, headers: Headers, body: bytes | None = None
+    method: str, url: HttpUrl, headers: Headers, body: bytes | None = None
 ) -> tuple[int, Headers, bytes]:
     """One exchange with another server than the MCP one, which gets nothing that is meant for it.
 

@@ -38,7 +38,7 @@ TO_CLIENT: Final = MessageDirection.SERVER_TO_CLIENT
 Envelope: TypeAlias = MessageEnvelope[Any]
 
 
-class Passed(msgspec.Struct, frozen=True, gc=False):
+class Passed(msgspec.Struct, frozen=True):
     """What became of a message: what is to go on, and what is to go back to where it came from."""
 
     onward: Envelope | None = None

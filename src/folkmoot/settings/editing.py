@@ -1,6 +1,7 @@
 """Changes the settings file: adds the table of a backend or removes it, and nothing else.
 
-The file is written whole, in one step, and only if a hub would accept it.
+The file is written whole, in one step, and only if a hub would accept it. It is edited by lines,
+not with tomlkit, which counts a comment above a table to the table before it.
 """
 
 from __future__ import annotations

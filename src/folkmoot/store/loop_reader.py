@@ -105,6 +105,8 @@ class LoopReader:
             self.reads += 1
             self.failed += 1
             if told is error:
+                # It holds this frame, which must not hold it.
+                del told
                 raise
             raise told from error
         finally:

@@ -57,7 +57,7 @@ LOG = logging.getLogger(__name__)
 SWITCH_INTERVAL = 0.0001
 """Seconds a thread may keep the interpreter from another that asks for it.
 
-With Python's own 5 ms, our threads wait for as long as the loop is never idle; see decision 3.
+With Python's own 5 ms, our threads wait for as long as the loop is never idle.
 """
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core.redaction import prepare
 from folkmoot.telemetry.limits import (
     MAX_KNOWN_LINE,
     MAX_KNOWN_LINES,
@@ -357,7 +358,8 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.captureWarnings(capture=True)
-    # uvicorn tells of every start and stop; the hub says that itself, in its own words.
+    prepare()
+    # uvicorn has words for every connection.
     quiet = logging.NOTSET if root.level <= logging.DEBUG else logging.WARNING
     logging.getLogger("uvicorn").setLevel(quiet)
     logging.getLogger("asyncio").setLevel(quiet)

@@ -141,7 +141,7 @@ class BodyLimit:
             return
         body = _Body(self, scope, receive, announced)
         try:
-            await app(scope, body.receive, send)
+            await app(scope, body, send)
         finally:
             body.release()
 
@@ -189,19 +189,18 @@ class _Body(Struct, eq=False):
     def at_once(self) -> bytes | None:
         """The whole body, if it is short and here already; else it must be received."""
         limit, size = self._limit, self._announced
-        cycle = getattr(self._receive, "__self__", None)
-        take_body = getattr(getattr(cycle, "transport", None), "take_body", None)
+        take_body = getattr(self._receive, "take_body", None)
         is_short = 0 < size <= limit.at_once and limit.total + size <= limit.most
         if take_body is None or self._read or not is_short:
             return None
-        body: bytes | None = take_body(cycle)
+        body: bytes | None = take_body()
         if body is not None:
             self._read = True
             self._held = len(body)
             limit.hold("", len(body))
         return body
 
-    async def receive(self) -> Message:
+    async def __call__(self) -> Message:
         """The whole body as one message, then later messages."""
         if self._read:
             return await self._receive()
@@ -345,8 +344,10 @@ class _Body(Struct, eq=False):
         if bounds.anonymous_bytes and await self._is_stranger():
             most = self._limit.anonymous_bytes
             why = f"Without a valid token a request's body may have at most {most:,} bytes."
-            error = e.BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes")
-            raise self._limit.refused("anonymous_bytes", error)
+            raise self._limit.refused(
+                "anonymous_bytes",
+                e.BodyTooLarge(why, limit=most, setting="http.max_anonymous_body_bytes"),
+            )
         if bounds.rate is not None and size > self._taken and not await self._is_stranger():
             now, fresh = asyncio.get_running_loop().time(), size - self._taken
             try:
@@ -393,8 +394,7 @@ def too_large(most: int) -> e.BodyTooLarge:
 
 def body_at_once(receive: Receive) -> bytes | None:
     """The whole body if it is short and here already, and nothing stands between; else None."""
-    at_once = getattr(getattr(receive, "__self__", None), "at_once", None)
-    return None if at_once is None else at_once()
+    return receive.at_once() if isinstance(receive, _Body) else None
 
 
 async def read_body(receive: Receive) -> bytes | None:

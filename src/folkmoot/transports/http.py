@@ -156,8 +156,10 @@ class Observe:
             if not refused:
                 access.exception("request failed", extra={"id": request_id})
             if not head.status:
-                told = error if isinstance(error, e.FolkmootError) else failure(request_id)
-                await self._answers.error(scope, told)(scope, receive, send)
+                answer = self._answers.error(
+                    scope, error if isinstance(error, e.FolkmootError) else failure(request_id)
+                )
+                await answer(scope, receive, send)
         finally:
             self._metrics.in_flight -= 1
             status = head.status or GONE

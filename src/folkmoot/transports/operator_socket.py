@@ -9,12 +9,9 @@ import secrets
 import socket
 import stat
 import struct
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import uvicorn
 from starlette.routing import Router
-from uvicorn.server import ServerState
 
 from folkmoot.core import errors as e
 from folkmoot.datafolder.proxies import socket_address
@@ -26,8 +23,8 @@ from folkmoot.transports.answers import refused
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.event_streams import STOPPING
 from folkmoot.transports.guard import OPERATOR_KEY
-from folkmoot.transports.limits import CANCEL_SECONDS, MAX_OPERATOR_CONNECTIONS, OPERATOR_BACKLOG
-from folkmoot.transports.protocol import HubProtocol
+from folkmoot.transports.limits import MAX_OPERATOR_CONNECTIONS, OPERATOR_BACKLOG
+from folkmoot.transports.protocol import HubProtocols
 from folkmoot.transports.routes import operator_routes
 
 if TYPE_CHECKING:
@@ -138,23 +135,12 @@ class OperatorSocket:
         """Serve an application to the operator until cancelled; then end what is under way."""
         if self._listener is None:
             raise e.ControlError("The control socket does not listen yet.")
-        config = uvicorn.Config(
-            AsOperator(app),
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-        )
-        config.load()
-        state, away = ServerState(), TurnedAway()
+        away = TurnedAway()
         house = OpenConnections(MAX_OPERATOR_CONNECTIONS, away)
+        protocols = HubProtocols(AsOperator(app), house)
         listener = Listener(
             self._listener,
-            partial(HubProtocol, config, state, {}, house=house),
+            protocols,
             most=OPERATOR_BACKLOG,
             address_of=str,
             turned_away=away.count,
@@ -165,12 +151,9 @@ class OperatorSocket:
         finally:
             listener.close()
             away.log()
-            for task in (left := list(state.tasks)):
-                task.cancel()
-            if left:
-                await asyncio.wait(left, timeout=CANCEL_SECONDS)
-            for connection in list(state.connections):
-                connection.transport.close()
+            await protocols.cancel()
+            for transport in protocols.transports():
+                transport.close()
             self.close()
 
     def close(self) -> None:

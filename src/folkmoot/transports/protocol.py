@@ -1,5 +1,8 @@
 """uvicorn's connection, which can become a WebSocket, with limits that uvicorn does not have.
 
+Much of this is not documented by uvicorn, so whatever is used of it is in this file, its version is
+bounded, and `tests/test_dependencies.py` tells what another version does otherwise.
+
 There are limits on heads, trailers, slow readers and numbers: without them a thousand connections
 that never finish their first line, or never read an answer, would be a full house.
 """
@@ -7,6 +10,7 @@ that never finish their first line, or never read an answer, would be a full hou
 from __future__ import annotations
 
 import asyncio
+from email.utils import formatdate
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -14,15 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct
+from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from folkmoot.core import errors as e
 from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions
 from folkmoot.transports.bodies import Discarding
 from folkmoot.transports.connections import FORWARD_PATH, METERED, PEER, Metered
 from folkmoot.transports.limits import (
+    CANCEL_SECONDS,
     HEAD_SECONDS,
+    KEEP_ALIVE_SECONDS,
     LINGER_SECONDS,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -39,12 +47,11 @@ from folkmoot.transports.websocket.endpoint import EXTENSION
 from folkmoot.transports.websocket.link import WebSocketConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from starlette.types import ASGIApp, Message
     from uvicorn._types import ASGI3Application
-    from uvicorn.config import Config
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
-    from uvicorn.server import ServerState
 
     from folkmoot.transports.connections import ConnectionPeer, OpenConnections
     from folkmoot.transports.websocket.limits import LinkLimits
@@ -142,39 +149,6 @@ class JoinedWrites(Struct, eq=False):
             head, self.head = self.head, b""
             self.transport.write(head)
 
-    @staticmethod
-    def take_body(cycle: RequestResponseCycle) -> bytes | None:
-        """The body of the request, if all of it is here already."""
-        if cycle.more_body or cycle.disconnected:
-            return None
-        body, cycle.body = bytes(cycle.body), bytearray()
-        cycle.message_event.clear()
-        return body
-
-    def write_whole(
-        self, cycle: RequestResponseCycle, status: int, headers: bytes, body: bytes
-    ) -> bool:
-        """Write an answer at once and end it, as sending its head and its body would.
-
-        False where it must be sent: its client is gone or reads slowly, or the connection ends
-        with it. The headers are whole lines, known to be right, and have neither the length nor
-        what is added to every head.
-        """
-        if cycle.response_started or cycle.disconnected or not cycle.keep_alive:
-            return False
-        if cycle.flow.write_paused or len(body) > MAX_JOINED_BYTES:
-            return False
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = False
-        self.status = status
-        for header in cycle.default_headers:
-            headers += b"%b: %b\r\n" % header
-        parts = (STATUS_LINE[status], headers, len(body), self.lines.all, self.last, body)
-        self.transport.write(b"%b%bcontent-length: %d\r\n%b%b\r\n%b" % parts)
-        cycle.message_event.set()
-        cycle.on_response()
-        return True
-
     def is_closing(self) -> bool:
         """Whether nothing can be written any more."""
         return self.transport.is_closing()
@@ -186,17 +160,74 @@ class JoinedWrites(Struct, eq=False):
         self.transport.close()
 
 
+class DirectReceive(Struct, eq=False):
+    """How an application receives its request, if nothing stands between it and the connection."""
+
+    _cycle: RequestResponseCycle
+
+    def __call__(self) -> Awaitable[Message]:
+        """The next part of the request."""
+        return self._cycle.receive()  # type: ignore[return-value]
+
+    def take_body(self) -> bytes | None:
+        """The body of the request, if all of it is here already."""
+        cycle = self._cycle
+        if cycle.more_body or cycle.disconnected:
+            return None
+        body, cycle.body = bytes(cycle.body), bytearray()
+        cycle.message_event.clear()
+        return body
+
+
+class DirectSend(Struct, eq=False):
+    """How an application answers, if nothing stands between it and the connection."""
+
+    _cycle: RequestResponseCycle
+    _joined: JoinedWrites
+
+    def __call__(self, message: Message) -> Awaitable[None]:
+        """Send the head, or a part of the body."""
+        return self._cycle.send(message)  # type: ignore[arg-type]
+
+    def write_whole(self, status: int, headers: bytes, body: bytes) -> bool:
+        """Write an answer at once and end it, as sending its head and its body would.
+
+        False where it must be sent: its client is gone or reads slowly, or the connection ends
+        with it. The headers are whole lines, known to be right, and have neither the length nor
+        what is added to every head.
+        """
+        cycle, joined = self._cycle, self._joined
+        if cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if cycle.flow.write_paused or len(body) > MAX_JOINED_BYTES:
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        joined.status = status
+        for header in cycle.default_headers:
+            headers += b"%b: %b\r\n" % header
+        parts = (STATUS_LINE[status], headers, len(body), joined.lines.all, joined.last, body)
+        joined.transport.write(b"%b%bcontent-length: %d\r\n%b%b\r\n%b" % parts)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+
 class _Flow(FlowControl):
     """uvicorn's flow control, which would read on whenever an application waits for anything."""
 
     def __init__(self, protocol: HubProtocol) -> None:
         super().__init__(protocol.transport)
-        self._protocol = protocol
+        self._protocol: HubProtocol | None = protocol
 
     def resume_reading(self) -> None:
         """Read on, unless something that was read has to be parsed or answered first."""
-        if self.read_paused and self._protocol.parsed_all():
+        if self.read_paused and self._protocol is not None and self._protocol.parsed_all():
             super().resume_reading()
+
+    def forget_protocol(self) -> None:
+        """Nothing is read any more. The two hold each other, which would keep both for long."""
+        self._protocol = None
 
 
 class HubProtocol(HttpToolsProtocol):
@@ -207,6 +238,7 @@ class HubProtocol(HttpToolsProtocol):
     before the requests that came earlier are answered or being answered.
     """
 
+    flow: _Flow
     _after_head = b""
     _asked = False
     """Whether the request asks for a WebSocket."""
@@ -277,6 +309,7 @@ class HubProtocol(HttpToolsProtocol):
         self.pipeline.clear()
         self._unparsed.drop()
         super().connection_lost(exc)
+        self.flow.forget_protocol()
 
     def data_received(self, data: bytes) -> None:
         """Take part of a request, or what follows one that asks for a WebSocket."""
@@ -533,6 +566,7 @@ class HubProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         # The parser and this protocol hold each other, which would keep both for long.
         self.parser = None  # type: ignore[assignment]
+        self.flow.forget_protocol()
         connections, house, peer = self.connections, self._house, self._peer
 
         def leave(link: WebSocketConnection) -> None:
@@ -573,11 +607,15 @@ class HubProtocol(HttpToolsProtocol):
         peer = self._peer
         cycle.scope[PEER] = peer  # type: ignore[typeddict-unknown-key]
         app = self._house.app_for(peer, cycle.scope["path"], app)  # type: ignore[arg-type, assignment]
-        self._joining = JoinedWrites(self.transport)
-        cycle.transport = self._joining  # type: ignore[assignment]
-        cycle.scope[HEAD] = self._joining  # type: ignore[typeddict-unknown-key]
+        joined = self._joining = JoinedWrites(self.transport)
+        cycle.transport = joined  # type: ignore[assignment]
+        cycle.scope[HEAD] = joined  # type: ignore[typeddict-unknown-key]
         who = self._who = self._house.whose(peer, cycle.scope)  # type: ignore[arg-type]
-        request = Metered(cycle.run_asgi(app), self._house.turns, who)
+
+        def direct(scope: Any, *_: object) -> Any:
+            return app(scope, DirectReceive(cycle), DirectSend(cycle, joined))  # type: ignore[arg-type]
+
+        request = Metered(cycle.run_asgi(direct), self._house.turns, who)
         if cycle.scope["path"] == FORWARD_PATH:
             cycle.scope[METERED] = request  # type: ignore[typeddict-unknown-key]
         self._house.turns.begin(who, partial(self._answer, request))
@@ -619,3 +657,51 @@ class HubProtocol(HttpToolsProtocol):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+
+class HubProtocols:
+    """Makes the connections to one application, and has those that are open."""
+
+    def __init__(self, app: ASGIApp, house: OpenConnections) -> None:
+        self.house = house
+        self._state = ServerState()
+        self._config = Config(
+            app,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        )
+        self._config.load()
+
+    def __call__(self) -> HubProtocol:
+        """The protocol of another connection."""
+        return HubProtocol(self._config, self._state, {}, house=self.house)
+
+    def tell_date(self) -> None:
+        """Say in every answer what time it is now."""
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a connection is open, or a request is being answered."""
+        return bool(self._state.connections or self._state.tasks)
+
+    def finish(self) -> None:
+        """Let each connection end when its request is answered."""
+        for connection in list(self._state.connections):
+            connection.shutdown()
+
+    async def cancel(self) -> None:
+        """Cancel what is being answered, and wait a moment for what that leads to."""
+        for task in (left := list(self._state.tasks)):
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=CANCEL_SECONDS)
+
+    def transports(self) -> list[asyncio.Transport]:
+        """Those of the connections that are open."""
+        return [each.transport for each in self._state.connections]

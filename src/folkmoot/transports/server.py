@@ -1,36 +1,30 @@
-"""Runs uvicorn on sockets that already listen, stops it in order, and keeps its memory small."""
+"""Serves HTTP on sockets that already listen, stops in order, and keeps its memory small."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import gc
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-import uvicorn
+from typing import TYPE_CHECKING, Final
 
 from folkmoot.transports.accept import Listener, TurnedAway
 from folkmoot.transports.bodies import nobody, nowhere
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.limits import (
-    CANCEL_SECONDS,
     COLLECT_AFTER_OBJECTS,
     COLLECT_AFTER_YOUNG,
     COLLECT_SECONDS,
     DATE_SECONDS,
     DRAIN_SECONDS,
     HEAD_SECONDS,
-    KEEP_ALIVE_SECONDS,
     LARGE_BUFFER_BYTES,
     LISTEN_BACKLOG,
 )
 from folkmoot.transports.listen import close
-from folkmoot.transports.protocol import HubProtocol
+from folkmoot.transports.protocol import HubProtocols
 
 MMAP_THRESHOLD: Final = -3
 """The number that `mallopt` of the GNU C library knows this option by."""
@@ -77,76 +71,12 @@ async def collecting_seldom(seconds: float = COLLECT_SECONDS) -> AsyncIterator[N
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
 
     from starlette.types import ASGIApp, Scope
 
     from folkmoot.telemetry.metrics import Metrics
     from folkmoot.transports.bodies import Identify
-
-    Protocols: TypeAlias = Callable[[], asyncio.Protocol]
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn without its signal handlers, which would raise the signal again after the stop."""
-
-    def __init__(
-        self, config: uvicorn.Config, listener: Callable[[socket.socket, Protocols], Listener]
-    ) -> None:
-        super().__init__(config)
-        self.servers: list[Listener] = []  # type: ignore[assignment]
-        self.listening = asyncio.Event()
-        self.stopping = asyncio.Event()
-        self._listener = listener
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Signals belong to the composition root."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve the sockets, and say so.
-
-        uvicorn would accept one connection in a turn of the loop, and would leave a client that
-        begins TLS and falls silent a whole minute.
-        """
-        await self.lifespan.startup()
-        made: Protocols = partial(
-            self.config.http_protocol_class,  # type: ignore[call-arg]
-            config=self.config,
-            server_state=self.server_state,
-            app_state=self.lifespan.state,
-        )
-        self.servers = [self._listener(each, made) for each in sockets or []]
-        self.started = True
-        self.listening.set()
-
-    async def main_loop(self) -> None:
-        """Keep the time until the stop, which uvicorn would notice a tenth of a second later."""
-        while not self.stopping.is_set():
-            await self.on_tick(0)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), DATE_SECONDS)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nothing more, and wait for what is in flight, within the grace time.
-
-        uvicorn would wait a tenth of a second, or several, also when there is nothing.
-        """
-        for server in self.servers:
-            server.close()
-        close(sockets or [])
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.config.timeout_graceful_shutdown):
-                while self._is_busy() and not self.force_exit:  # noqa: ASYNC110 - uvicorn has no event
-                    await asyncio.sleep(DRAIN_SECONDS)
-                for server in self.servers:
-                    await server.wait_closed()
-
-    def _is_busy(self) -> bool:
-        return bool(self.server_state.connections or self.server_state.tasks)
 
 
 class HttpServer:
@@ -179,56 +109,64 @@ class HttpServer:
             identify=identify,
             metrics=metrics,
         )
-        config = uvicorn.Config(
-            app,
-            http=partial(HubProtocol, house=house),  # type: ignore[arg-type]
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=math.ceil(shutdown_seconds),
-        )
-        listener = partial(
+        self._protocols = HubProtocols(app, house)
+        self._listen = partial(
             Listener,
+            protocol=self._protocols,
             most=max(max_connections, LISTEN_BACKLOG),
             address_of=address_of,
             turned_away=self._away.count,
             tls=tls,
             handshake_seconds=None if tls is None else HEAD_SECONDS,
         )
-        self._uvicorn = _Uvicorn(config, listener)
+        self._listeners: list[Listener] = []
+        self._shutdown_seconds = shutdown_seconds
+        self._listening = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._forced = False
 
     async def serve(self) -> None:
         """Serve until `stop`, then finish what is in flight within the grace time."""
         try:
-            await self._uvicorn.serve(self._sockets)
+            self._listeners = [self._listen(each) for each in self._sockets]
+            self._listening.set()
+            while not self._stopping.is_set():
+                self._protocols.tell_date()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), DATE_SECONDS)
+            await self._finish()
         finally:
             await self._clear()
 
+    def _close(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        close(self._sockets)
+
+    async def _finish(self) -> None:
+        """Accept nothing more, and wait for what is in flight, within the grace time."""
+        self._close()
+        self._protocols.finish()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._shutdown_seconds):
+                while self._protocols.is_busy and not self._forced:  # noqa: ASYNC110 - it has no event
+                    await asyncio.sleep(DRAIN_SECONDS)
+                for listener in self._listeners:
+                    await listener.wait_closed()
+
     async def _clear(self) -> None:
         """Leave nothing open, also when the serving itself was cancelled."""
-        for server in self._uvicorn.servers:
-            server.close()
-        close(self._sockets)
+        self._close()
         self._away.log()
-        state = self._uvicorn.server_state
-        left = list(state.tasks)
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left, timeout=CANCEL_SECONDS)
-        for connection in list(state.connections):
-            connection.transport.abort()
+        await self._protocols.cancel()
+        for transport in self._protocols.transports():
+            transport.abort()
 
     async def listening(self) -> None:
         """Wait until requests are answered."""
-        await self._uvicorn.listening.wait()
+        await self._listening.wait()
 
     def stop(self, *, force: bool = False) -> None:
         """Stop accepting; with `force`, do not wait for what is in flight either."""
-        self._uvicorn.stopping.set()
-        self._uvicorn.force_exit = self._uvicorn.force_exit or force
+        self._stopping.set()
+        self._forced = self._forced or force

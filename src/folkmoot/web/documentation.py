@@ -1,7 +1,7 @@
 """`/docs`: the documentation that ships with the hub, and a search in it.
 
-`make docs` renders the pages into `built/docs.jsonl`. Only what is in that file, and the pictures
-beside it, can be asked for: no path of a request ever names a file.
+The pages are rendered into `built/docs.jsonl` when the package is built. Only what is in that
+file, and the pictures beside it, can be asked for: no path of a request ever names a file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OLDER: Final = ("decisions/", "changelog")
 
 
 class DocsPage(msgspec.Struct, frozen=True):
-    """One page rendered by `make docs`."""
+    """One rendered page."""
 
     path: str
     title: str

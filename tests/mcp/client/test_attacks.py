@@ -15,7 +15,6 @@ from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from folkmoot.mcp.client.stdio import StdioLink
-from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event, result
 from tests.mcp.client.saying import python, request
 from tests.mcp.server.played import until
@@ -34,27 +33,23 @@ for number in range(95):
 """
 
 
-def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
+async def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("folkmoot.mcp.client.stdio.REST_SECONDS", 0.05)
-
-    async def main() -> None:
-        async with StdioLink(python(TALKER), SystemClock()) as link:
-            await until(lambda: link.returncode is not None)
-            # More is in the pipe than is read ahead, for longer than what is on its way may take.
-            await asyncio.sleep(0.2)
-            heard = 0
-            with suppress(e.TransportClosed):
-                while True:
-                    assert isinstance(await link.receive(), Notification)
-                    heard += 1
-            assert heard == 95
-
-    run(main())
+    async with StdioLink(python(TALKER), SystemClock()) as link:
+        await until(lambda: link.returncode is not None)
+        # More is in the pipe than is read ahead, for longer than what is on its way may take.
+        await asyncio.sleep(0.2)
+        heard = 0
+        with suppress(e.TransportClosed):
+            while True:
+                assert isinstance(await link.receive(), Notification)
+                heard += 1
+        assert heard == 95
 
 
-def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_and_no_more() -> None:
+async def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_and_no_more() -> None:
     async def opened(turns: int) -> None:
         async def hold() -> None:
             async with StdioLink(["/bin/cat"], SystemClock()):
@@ -66,21 +61,18 @@ def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_and_no_m
                 await asyncio.sleep(0)
             task.cancel()
 
-    async def main() -> None:
-        await opened(0)
-        before = open_descriptors()
-        for turns in range(10):
-            await opened(turns)
-        async with StdioLink(["/bin/cat"], SystemClock()) as link:
-            await link.send(request("x", 1))
-            assert (await link.receive()).id == 1  # type: ignore[union-attr]
-        assert open_descriptors() <= before + 1
-
-    run(main())
+    await opened(0)
+    before = open_descriptors()
+    for turns in range(10):
+        await opened(turns)
+    async with StdioLink(["/bin/cat"], SystemClock()) as link:
+        await link.send(request("x", 1))
+        assert (await link.receive()).id == 1  # type: ignore[union-attr]
+    assert open_descriptors() <= before + 1
 
 
 @pytest.mark.long
-def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> None:
+async def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> None:
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -92,23 +84,20 @@ def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> None:
         else:
             await asked.result({})
 
-    async def main() -> None:
-        async with (
-            Place(do).open() as place,
-            HttpTarget(place.url) as target,
-            HttpLink(target, SystemClock()) as link,
-        ):
-            await link.send(request("x", 1))
-            broken = await link.receive()
-            assert isinstance(broken, Response)
-            assert broken.error
-            await link.send(request("x", 2))
-            assert await link.receive() == Response(id=2, result={})
-
-    run(main())
+    async with (
+        Place(do).open() as place,
+        HttpTarget(place.url) as target,
+        HttpLink(target, SystemClock()) as link,
+    ):
+        await link.send(request("x", 1))
+        broken = await link.receive()
+        assert isinstance(broken, Response)
+        assert broken.error
+        await link.send(request("x", 2))
+        assert await link.receive() == Response(id=2, result={})
 
 
-def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address() -> None:
+async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address() -> None:
     async def do(asked: Asked) -> None:
         if asked.path == "/mcp" and asked.method == "GET":
             await asked.head(200, EVENTS)
@@ -118,17 +107,14 @@ def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address() -> No
             return
         await asked.say(202)
 
-    async def main() -> None:
-        async with Place(do).open() as place:
-            headers = Headers((("authorization", "Bearer ours"),))
-            async with (
-                HttpTarget(place.url, headers=headers) as target,
-                OldSseLink(target, SystemClock()) as link,
-            ):
-                await link.send(request("x", 1))
-                assert isinstance(await link.receive(), Response)
-                await until(lambda: bool(place.of("POST")))
-                [posted] = place.of("POST")
-                assert posted.headers["authorization"] == "Bearer ours"
-
-    run(main())
+    async with Place(do).open() as place:
+        headers = Headers((("authorization", "Bearer ours"),))
+        async with (
+            HttpTarget(place.url, headers=headers) as target,
+            OldSseLink(target, SystemClock()) as link,
+        ):
+            await link.send(request("x", 1))
+            assert isinstance(await link.receive(), Response)
+            await until(lambda: bool(place.of("POST")))
+            [posted] = place.of("POST")
+            assert posted.headers["authorization"] == "Bearer ours"

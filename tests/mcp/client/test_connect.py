@@ -18,7 +18,6 @@ from folkmoot.mcp.client.connect import (
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from folkmoot.mcp.client.stdio import StdioLink
-from tests.harness import run
 from tests.mcp.client.places import Asked, Place, sdk_http, sdk_sse
 from tests.mcp.client.saying import python, request
 from tests.mcp_harness import meeting
@@ -45,109 +44,90 @@ async def greeted(connect: Connect) -> bool:
 
 
 @pytest.mark.requirement("proxy.stdio")
-def test_every_way_leads_to_its_server() -> None:
-    async def test() -> None:
-        assert await greeted(partial(StdioLink, python(ANSWERING), CLOCK, grace=1))
-        async with sdk_http() as url, HttpTarget(url) as target:
-            assert await greeted(partial(HttpLink, target, CLOCK, listen=False))
-        async with sdk_sse() as url, HttpTarget(url) as target:
-            assert await greeted(partial(OldSseLink, target, CLOCK))
-
-    run(test())
+async def test_every_way_leads_to_its_server() -> None:
+    assert await greeted(partial(StdioLink, python(ANSWERING), CLOCK, grace=1))
+    async with sdk_http() as url, HttpTarget(url) as target:
+        assert await greeted(partial(HttpLink, target, CLOCK, listen=False))
+    async with sdk_sse() as url, HttpTarget(url) as target:
+        assert await greeted(partial(OldSseLink, target, CLOCK))
 
 
-def test_a_server_tells_by_its_answers_what_it_speaks(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with meeting(tmp_path) as there, HttpTarget(there.url) as target:
-            assert await detect(target) == "http"
-        async with sdk_sse() as url, HttpTarget(url) as target:
-            assert await detect(target) == "sse"
-
-    run(test())
+async def test_a_server_tells_by_its_answers_what_it_speaks(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there, HttpTarget(there.url) as target:
+        assert await detect(target) == "http"
+    async with sdk_sse() as url, HttpTarget(url) as target:
+        assert await detect(target) == "sse"
 
 
-def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> None:
+async def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, {"content-type": "text/event-stream"})
         await asked.part(b"event: endpoint\ndata: /messages\n\n")
         await asked.end()
 
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "sse"
-
-    run(test())
+    async with Place(do).open() as place, HttpTarget(place.url) as target:
+        assert await detect(target) == "sse"
 
 
-def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know() -> None:
+async def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know() -> None:
     async def do(asked: Asked) -> None:
         await asked.result({"resultType": "complete", "supportedVersions": ["2026-07-28"]})
 
-    async def test() -> None:
-        noted: list[tuple[str, int | None]] = []
+    noted: list[tuple[str, int | None]] = []
 
-        def note(message: ProtocolMessage, metadata: HttpMetadata) -> None:
-            noted.append((getattr(message, "method", "answer"), metadata.status))
+    def note(message: ProtocolMessage, metadata: HttpMetadata) -> None:
+        noted.append((getattr(message, "method", "answer"), metadata.status))
 
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target, note) == "http"
-            (asked,) = place.asked
-            assert asked.message["method"] == "server/discover"
-            assert asked.headers["mcp-method"] == "server/discover"
-            assert asked.headers["mcp-protocol-version"] == "2026-07-28"
-            meta = asked.message["params"]["_meta"]
-            assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
-            assert "io.modelcontextprotocol/clientInfo" in meta
-        assert noted == [("server/discover", None), ("answer", 200)]
-
-    run(test())
+    async with Place(do).open() as place, HttpTarget(place.url) as target:
+        assert await detect(target, note) == "http"
+        (asked,) = place.asked
+        assert asked.message["method"] == "server/discover"
+        assert asked.headers["mcp-method"] == "server/discover"
+        assert asked.headers["mcp-protocol-version"] == "2026-07-28"
+        meta = asked.message["params"]["_meta"]
+        assert meta["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        assert "io.modelcontextprotocol/clientInfo" in meta
+    assert noted == [("server/discover", None), ("answer", 200)]
 
 
-def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else() -> None:
+async def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else() -> None:
     async def do(asked: Asked) -> None:
         if asked.method == "POST" and asked.message["method"] == "initialize":
             await asked.result({"protocolVersion": "2025-06-18"}, mcp_session_id="s")
         else:
             await asked.say(200 if asked.method == "DELETE" else 400, b"No session.")
 
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "http"
-            assert [each.method for each in place.asked] == ["POST", "GET", "POST", "DELETE"]
-
-    run(test())
+    async with Place(do).open() as place, HttpTarget(place.url) as target:
+        assert await detect(target) == "http"
+        assert [each.method for each in place.asked] == ["POST", "GET", "POST", "DELETE"]
 
 
 @pytest.mark.parametrize(
     ("status", "body"),
     [(401, b""), (200, b""), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}')],
 )
-def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, body: bytes) -> None:
+async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(
+    status: int, body: bytes
+) -> None:
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             await asked.say(status, body, content_type="application/json", mcp_session_id="s")
         else:
             await asked.say(200)
 
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            assert await detect(target) == "http"
-            # A session that was opened by asking is ended again.
-            assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
-
-    run(test())
+    async with Place(do).open() as place, HttpTarget(place.url) as target:
+        assert await detect(target) == "http"
+        # A session that was opened by asking is ended again.
+        assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
 
 
-def test_what_is_neither_is_said_to_be_neither() -> None:
+async def test_what_is_neither_is_said_to_be_neither() -> None:
     async def do(asked: Asked) -> None:
         await asked.say(404 if asked.method == "POST" else 200, b"hello", content_type="text/plain")
 
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url + "?key=hunter2") as target:
-            with pytest.raises(e.ServerAnswerInvalid, match=r"/mcp \(404\) is not an MCP server"):
-                await detect(target)
-        async with HttpTarget(place.url) as target:
-            with pytest.raises(e.ServerUnreachable):
-                await detect(target)
-
-    run(test())
+    async with Place(do).open() as place, HttpTarget(place.url + "?key=hunter2") as target:
+        with pytest.raises(e.ServerAnswerInvalid, match=r"/mcp \(404\) is not an MCP server"):
+            await detect(target)
+    async with HttpTarget(place.url) as target:
+        with pytest.raises(e.ServerUnreachable):
+            await detect(target)

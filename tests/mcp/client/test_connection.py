@@ -21,7 +21,6 @@ from folkmoot.mcp.client.connection import (
 )
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.framing import EventReader
-from tests.harness import run
 
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/plain; x=y\r\n\r\nhi"
 NONE = Headers()
@@ -75,16 +74,13 @@ async def body_of(target: HttpTarget, method: str = "POST") -> bytes:
         return await read_whole(answer, 1_000_000)
 
 
-def test_a_connection_is_used_again_after_a_whole_answer() -> None:
-    async def test() -> None:
-        async with asking(PLAIN) as (raw, target):
-            assert [await body_of(target) for _ in range(3)] == [b"hi"] * 3
-            assert raw.connections == 1
-            async with target.ask("GET", NONE) as answer:
-                assert answer.content_type == "text/plain"
-                assert answer.headers.get("Content-Length") == "2"
-
-    run(test())
+async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
+    async with asking(PLAIN) as (raw, target):
+        assert [await body_of(target) for _ in range(3)] == [b"hi"] * 3
+        assert raw.connections == 1
+        async with target.ask("GET", NONE) as answer:
+            assert answer.content_type == "text/plain"
+            assert answer.headers.get("Content-Length") == "2"
 
 
 @pytest.mark.parametrize(
@@ -95,41 +91,29 @@ def test_a_connection_is_used_again_after_a_whole_answer() -> None:
         PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"),
     ],
 )
-def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes) -> None:
-    async def test() -> None:
-        async with asking(answer) as (raw, target):
-            assert [await body_of(target) for _ in range(2)] == [b"hi"] * 2
-            assert raw.connections == 2
-
-    run(test())
+async def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes) -> None:
+    async with asking(answer) as (raw, target):
+        assert [await body_of(target) for _ in range(2)] == [b"hi"] * 2
+        assert raw.connections == 2
 
 
-def test_an_answer_that_is_not_read_to_its_end_closes_its_connection() -> None:
-    async def test() -> None:
-        half = PLAIN.replace(b"length: 2", b"length: 9")
-        async with asking(half) as (raw, target):
-            async with target.ask("GET", NONE) as answer:
-                assert await answer.read() == b"hi"
-            await raw.closed.wait()
-
-    run(test())
+async def test_an_answer_that_is_not_read_to_its_end_closes_its_connection() -> None:
+    half = PLAIN.replace(b"length: 2", b"length: 9")
+    async with asking(half) as (raw, target):
+        async with target.ask("GET", NONE) as answer:
+            assert await answer.read() == b"hi"
+        await raw.closed.wait()
 
 
-def test_answers_that_only_announce_another_are_passed_over() -> None:
-    async def test() -> None:
-        early = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
-        async with asking(early + PLAIN) as (_, target):
-            assert await body_of(target) == b"hi"
-
-    run(test())
+async def test_answers_that_only_announce_another_are_passed_over() -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
+    async with asking(early + PLAIN) as (_, target):
+        assert await body_of(target) == b"hi"
 
 
-def test_a_body_without_a_length_ends_with_its_connection() -> None:
-    async def test() -> None:
-        async with asking(b"HTTP/1.1 200 OK\r\n\r\nall of it", hangs_up=True) as (_, target):
-            assert await body_of(target) == b"all of it"
-
-    run(test())
+async def test_a_body_without_a_length_ends_with_its_connection() -> None:
+    async with asking(b"HTTP/1.1 200 OK\r\n\r\nall of it", hangs_up=True) as (_, target):
+        assert await body_of(target) == b"all of it"
 
 
 @pytest.mark.parametrize(
@@ -153,15 +137,12 @@ def test_a_body_without_a_length_ends_with_its_connection() -> None:
         (b"", e.ServerUnreachable),
     ],
 )
-def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
+async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
     answer: bytes, error: type[Exception]
 ) -> None:
-    async def test() -> None:
-        async with asking(answer, hangs_up=True) as (_, target):
-            with pytest.raises(error):
-                await body_of(target)
-
-    run(test())
+    async with asking(answer, hangs_up=True) as (_, target):
+        with pytest.raises(error):
+            await body_of(target)
 
 
 @pytest.mark.parametrize(
@@ -169,58 +150,45 @@ def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
     [("x", "a\r\ny: b"), ("x", "a\nb"), ("x", "\0"), ("x y", "a"), ("x:", "a"), ("", "a"),
      ("x", "\ud800")],
 )  # fmt: skip
-def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str) -> None:
-    async def test() -> None:
-        async with asking(PLAIN) as (raw, target):
-            with pytest.raises(e.ServerUnreachable, match="header") as caught:
-                async with target.ask("POST", {name: value}, b"x"):
-                    pass
-            assert caught.value.unsent
-            assert not raw.heads
-
-    run(test())
+async def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str) -> None:
+    async with asking(PLAIN) as (raw, target):
+        with pytest.raises(e.ServerUnreachable, match="header") as caught:
+            async with target.ask("POST", {name: value}, b"x"):
+                pass
+        assert caught.value.unsent
+        assert not raw.heads
 
 
-def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed() -> None:
-    async def test() -> None:
-        # It hangs up on the second and on the fourth request.
-        async with asking(lambda n: b"" if n in (1, 3) else PLAIN) as (raw, target):
-            assert await body_of(target) == b"hi"
-            assert await body_of(target, "GET") == b"hi"
-            assert raw.connections == 2
-            with pytest.raises(e.ServerUnreachable, match="broke the connection"):
-                await body_of(target)
-
-    run(test())
+async def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed() -> None:
+    # It hangs up on the second and on the fourth request.
+    async with asking(lambda n: b"" if n in (1, 3) else PLAIN) as (raw, target):
+        assert await body_of(target) == b"hi"
+        assert await body_of(target, "GET") == b"hi"
+        assert raw.connections == 2
+        with pytest.raises(e.ServerUnreachable, match="broke the connection"):
+            await body_of(target)
 
 
-def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
-    async def test() -> None:
-        async with asking(PLAIN) as (raw, target):
-            async with target.ask("POST", NONE, b"x" * PIECE * 64) as answer:
-                assert await read_whole(answer, 10) == b"hi"
-            assert await body_of(target) == b"hi"
-            assert raw.connections == 2
-
-    run(test())
+async def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
+    async with asking(PLAIN) as (raw, target):
+        async with target.ask("POST", NONE, b"x" * PIECE * 64) as answer:
+            assert await read_whole(answer, 10) == b"hi"
+        assert await body_of(target) == b"hi"
+        assert raw.connections == 2
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.requirement("edge.cost")
-def test_an_answer_of_too_many_headers_is_refused() -> None:
+async def test_an_answer_of_too_many_headers_is_refused() -> None:
     def answer(count: int) -> bytes:
         return PLAIN.replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * count + b"\r\n")
 
-    async def test() -> None:
-        async with asking(answer(MOST_HEADERS - 2)) as (_, target):
-            assert await body_of(target) == b"hi"
-        async with asking(answer(MOST_HEADERS - 1)) as (_, target):
-            with pytest.raises(e.ServerAnswerInvalid, match="more than 100 headers"):
-                await body_of(target)
-
-    run(test())
+    async with asking(answer(MOST_HEADERS - 2)) as (_, target):
+        assert await body_of(target) == b"hi"
+    async with asking(answer(MOST_HEADERS - 1)) as (_, target):
+        with pytest.raises(e.ServerAnswerInvalid, match="more than 100 headers"):
+            await body_of(target)
 
 
 async def turns(counted: Counter[str]) -> None:
@@ -230,9 +198,8 @@ async def turns(counted: Counter[str]) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
-def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
+async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
     monkeypatch: pytest.MonkeyPatch, kind: bytes
 ) -> None:
     counted: Counter[str] = Counter()
@@ -244,39 +211,31 @@ def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
         on_body(self, body)
 
     monkeypatch.setattr(HttpConnection, "on_body", counting)
-
-    async def test() -> None:
-        said = CHUNKED % kind + b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"
-        async with asking(said) as (_, target):
-            counting = asyncio.create_task(turns(counted))
-            for _ in range(2):
-                assert await body_of(target) == b"x" * 40_000
-            counting.cancel()
-
-    run(test())
+    said = CHUNKED % kind + b"1\r\nx\r\n" * 40_000 + b"0\r\n\r\n"
+    async with asking(said) as (_, target):
+        counting = asyncio.create_task(turns(counted))
+        for _ in range(2):
+            assert await body_of(target) == b"x" * 40_000
+        counting.cancel()
     assert in_turn.total() == 80_000
     assert max(in_turn.values()) < 3_000
 
 
-@pytest.mark.requirement("edge.cost")
 @pytest.mark.parametrize("line", [b":\n", b"\n", b"\r", b"x\n", b": a longer comment\r\n"])
-def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes) -> None:
-    async def test() -> None:
-        flood = line * 20_000
-        said = CHUNKED % b"text/event-stream" + b"%x\r\n%b\r\n" % (len(flood), flood)
-        said += b"b\r\ndata: last\n\r\n2\r\n\n\n\r\n0\r\n\r\n"
-        reader, events = EventReader(1_000_000), []
-        counted: Counter[str] = Counter()
-        async with asking(said) as (_, target):
-            counting = asyncio.create_task(turns(counted))
-            async with target.ask("POST", NONE, b"x") as answer:
-                before = -1
-                async for chunk in answer.chunks():
-                    events += reader.feed(chunk)
-                    assert len(chunk.splitlines()) < 3_000
-                    assert counted["turns"] > before
-                    before = counted["turns"]
-            counting.cancel()
-        assert [event.data for event in events] == [b"last"]
-
-    run(test())
+async def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes) -> None:
+    flood = line * 20_000
+    said = CHUNKED % b"text/event-stream" + b"%x\r\n%b\r\n" % (len(flood), flood)
+    said += b"b\r\ndata: last\n\r\n2\r\n\n\n\r\n0\r\n\r\n"
+    reader, events = EventReader(1_000_000), []
+    counted: Counter[str] = Counter()
+    async with asking(said) as (_, target):
+        counting = asyncio.create_task(turns(counted))
+        async with target.ask("POST", NONE, b"x") as answer:
+            before = -1
+            async for chunk in answer.chunks():
+                events += reader.feed(chunk)
+                assert len(chunk.splitlines()) < 3_000
+                assert counted["turns"] > before
+                before = counted["turns"]
+        counting.cancel()
+    assert [event.data for event in events] == [b"last"]

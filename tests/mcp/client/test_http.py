@@ -64,293 +64,255 @@ def call(id_: int | str, era: str, **arguments: Any) -> Request:
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.http-headers", "proxy.connection-info")
-def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end() -> None:
-    async def test() -> None:
-        async with sdk_http(json_response=True) as url, linked(url) as link:
-            await link.send(HELLO)
-            envelope = await link.receive_envelope()
-            assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
-            metadata, connection = (
-                envelope.context.transport.metadata,
-                (envelope.context.transport.connection),
-            )
-            assert isinstance(metadata, HttpMetadata)
-            assert (metadata.method, metadata.uri, metadata.status) == ("POST", url, 200)
-            assert metadata.headers.get("mcp-session-id") == link.server_session
-            assert metadata.headers.get("content-type") == "application/json"
-            assert connection is not None
-            assert str(connection.remote_addr) in url
-            assert connection.local_addr is not None
-            await link.send(notice("notifications/initialized"))
-            # The server refuses what comes without its session and its version.
-            for number in range(3):
-                await link.send(call(number, "handshake", number=number))
-            found = await answers(link, 3)
-            assert sorted(found) == [0, 1, 2]
-            for number, each in found.items():
-                text = json.loads(each["content"][0]["text"])
-                assert text == {"name": "wörter", "number": number}
-            assert link.version == "2025-11-25"
-
-    run(test())
+async def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end() -> None:
+    async with sdk_http(json_response=True) as url, linked(url) as link:
+        await link.send(HELLO)
+        envelope = await link.receive_envelope()
+        assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
+        metadata, connection = (
+            envelope.context.transport.metadata,
+            (envelope.context.transport.connection),
+        )
+        assert isinstance(metadata, HttpMetadata)
+        assert (metadata.method, metadata.uri, metadata.status) == ("POST", url, 200)
+        assert metadata.headers.get("mcp-session-id") == link.server_session
+        assert metadata.headers.get("content-type") == "application/json"
+        assert connection is not None
+        assert str(connection.remote_addr) in url
+        assert connection.local_addr is not None
+        await link.send(notice("notifications/initialized"))
+        # The server refuses what comes without its session and its version.
+        for number in range(3):
+            await link.send(call(number, "handshake", number=number))
+        found = await answers(link, 3)
+        assert sorted(found) == [0, 1, 2]
+        for number, each in found.items():
+            text = json.loads(each["content"][0]["text"])
+            assert text == {"name": "wörter", "number": number}
+        assert link.version == "2025-11-25"
 
 
 @pytest.mark.requirement("proxy.sse-fields")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era: str) -> None:
-    async def test() -> None:
-        async with sdk_http() as url, linked(url) as link:
-            if era == "handshake":
-                await shake_hands(link)
-            await link.send(call("x", era, progress=True))
-            first, second = await link.receive_envelope(), await link.receive_envelope()
-            assert isinstance(first.message, Notification)
-            assert first.message.method == "notifications/progress"
-            assert isinstance(second.message, Response)
-            assert second.message.id == "x"
-            metadata = [each.context.transport.metadata for each in (first, second)]
-            assert all(isinstance(each, SseMetadata) for each in metadata)
-            assert {each.stream_id for each in metadata} == {metadata[0].stream_id}  # type: ignore[union-attr]
-            assert metadata[0].event_type == "message"  # type: ignore[union-attr]
-
-    run(test())
+async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era: str) -> None:
+    async with sdk_http() as url, linked(url) as link:
+        if era == "handshake":
+            await shake_hands(link)
+        await link.send(call("x", era, progress=True))
+        first, second = await link.receive_envelope(), await link.receive_envelope()
+        assert isinstance(first.message, Notification)
+        assert first.message.method == "notifications/progress"
+        assert isinstance(second.message, Response)
+        assert second.message.id == "x"
+        metadata = [each.context.transport.metadata for each in (first, second)]
+        assert all(isinstance(each, SseMetadata) for each in metadata)
+        assert {each.stream_id for each in metadata} == {metadata[0].stream_id}  # type: ignore[union-attr]
+        assert metadata[0].event_type == "message"  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("proxy.mcp-headers")
-def test_a_message_of_the_stateless_era_is_repeated_in_the_headers_the_server_checks() -> None:
-    async def test() -> None:
-        async with sdk_http() as url, linked(url) as link:
-            await link.send(request("tools/list", 1, _meta=META))
-            assert 1 in await answers(link, 1)
-            await link.send(call(2, "stateless", region="süd", deep={"count": 7}))
-            assert (await answers(link, 1))[2]["content"]
-            await link.send(notice("notifications/roots/list_changed", _meta=META))
-            assert link.server_session is None
-
-    run(test())
+async def test_a_stateless_message_is_repeated_in_the_headers_the_server_checks() -> None:
+    async with sdk_http() as url, linked(url) as link:
+        await link.send(request("tools/list", 1, _meta=META))
+        assert 1 in await answers(link, 1)
+        await link.send(call(2, "stateless", region="süd", deep={"count": 7}))
+        assert (await answers(link, 1))[2]["content"]
+        await link.send(notice("notifications/roots/list_changed", _meta=META))
+        assert link.server_session is None
 
 
-def test_an_error_with_a_status_of_its_own_comes_as_the_server_said_it() -> None:
-    async def test() -> None:
-        async with sdk_http() as url, linked(url) as link:
-            await link.send(request("no/such/method", 5, _meta=META))
-            envelope = await link.receive_envelope()
-            assert isinstance(envelope.message, Response)
-            assert envelope.message.id == 5
-            assert envelope.message.raw is not None
-            assert isinstance(envelope.context.transport.metadata, HttpMetadata)
-            assert envelope.context.transport.metadata.status == 404
-
-    run(test())
+async def test_an_error_with_a_status_of_its_own_comes_as_the_server_said_it() -> None:
+    async with sdk_http() as url, linked(url) as link:
+        await link.send(request("no/such/method", 5, _meta=META))
+        envelope = await link.receive_envelope()
+        assert isinstance(envelope.message, Response)
+        assert envelope.message.id == 5
+        assert envelope.message.raw is not None
+        assert isinstance(envelope.context.transport.metadata, HttpMetadata)
+        assert envelope.context.transport.metadata.status == 404
 
 
-def test_cancelling_in_the_stateless_era_closes_the_connection_of_the_request() -> None:
-    async def test() -> None:
-        gone = asyncio.Event()
+async def test_cancelling_in_the_stateless_era_closes_the_connection_of_the_request() -> None:
+    gone = asyncio.Event()
 
-        async def do(asked: Asked) -> None:
-            await asked.head(200, {"content-type": "text/event-stream"})
-            try:
-                while True:
-                    await asked.part(b": still here\n\n")
-                    await asyncio.sleep(0.01)
-            finally:
-                gone.set()
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(call(1, "stateless"))
-            while not place.asked:  # noqa: ASYNC110
+    async def do(asked: Asked) -> None:
+        await asked.head(200, {"content-type": "text/event-stream"})
+        try:
+            while True:
+                await asked.part(b": still here\n\n")
                 await asyncio.sleep(0.01)
-            await link.send(notice("notifications/cancelled", requestId=1))
-            await link.send(notice("notifications/cancelled", requestId=1))
-            await gone.wait()
-            assert len(place.asked) == 1
-            assert not link.waiting
+        finally:
+            gone.set()
 
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(call(1, "stateless"))
+        while not place.asked:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await link.send(notice("notifications/cancelled", requestId=1))
+        await link.send(notice("notifications/cancelled", requestId=1))
+        await gone.wait()
+        assert len(place.asked) == 1
+        assert not link.waiting
 
 
-def test_a_cancelled_request_of_the_handshake_era_gets_no_answer_made_up() -> None:
-    async def test() -> None:
-        async with sdk_http() as url, linked(url) as link:
-            await shake_hands(link)
-            await link.send(call(1, "handshake", wait=True))
-            await link.send(call("before", "handshake"))
-            assert "before" in await answers(link, 1)
-            await link.send(notice("notifications/cancelled", requestId=1))
-            await link.send(call(2, "handshake"))
+async def test_a_cancelled_request_of_the_handshake_era_gets_no_answer_made_up() -> None:
+    async with sdk_http() as url, linked(url) as link:
+        await shake_hands(link)
+        await link.send(call(1, "handshake", wait=True))
+        await link.send(call("before", "handshake"))
+        assert "before" in await answers(link, 1)
+        await link.send(notice("notifications/cancelled", requestId=1))
+        await link.send(call(2, "handshake"))
+        found = await answers(link, 1)
+        while 2 not in found:
+            # A server may answer what was cancelled, in words of its own.
+            assert set(found) == {1}
             found = await answers(link, 1)
-            while 2 not in found:
-                # A server may answer what was cancelled, in words of its own.
-                assert set(found) == {1}
-                found = await answers(link, 1)
-
-    run(test())
 
 
-def test_a_hub_is_a_server_like_any_other(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with meeting(tmp_path) as there, linked(there.url) as link:
-            answer = await shake_hands(link)
-            assert answer.result["serverInfo"]["name"] == "folkmoot"
-            await link.send(request("tools/list", 1))
-            assert (await answers(link, 1))[1]["tools"]
-            session = link.server_session
-            assert session
-            stranger = {"mcp-session-id": session}
-            assert (await there.ask("GET", headers=stranger | {"accept": "x"})).status != 404
-            await link.close()
-            assert (await there.post({}, headers=stranger)).status == 404
-
-    run(test())
+async def test_a_hub_is_a_server_like_any_other(tmp_path: Path) -> None:
+    async with meeting(tmp_path) as there, linked(there.url) as link:
+        answer = await shake_hands(link)
+        assert answer.result["serverInfo"]["name"] == "folkmoot"
+        await link.send(request("tools/list", 1))
+        assert (await answers(link, 1))[1]["tools"]
+        session = link.server_session
+        assert session
+        stranger = {"mcp-session-id": session}
+        assert (await there.ask("GET", headers=stranger | {"accept": "x"})).status != 404
+        await link.close()
+        assert (await there.post({}, headers=stranger)).status == 404
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
-def test_every_stream_that_breaks_is_resumed_from_its_own_last_event() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.method == "POST":
-                asked_for = asked.message["id"]
-                await asked.head(200, {"content-type": "text/event-stream"})
-                await asked.part(event(None, f"{asked_for}-0", retry=60))
-                await asked.part(event(told("part", of=asked_for), f"{asked_for}-1"))
-                asked.hang_up()
-                return
-            last = asked.headers["last-event-id"]
-            asked_for = last.partition("-")[0]
+async def test_every_stream_that_breaks_is_resumed_from_its_own_last_event() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST":
+            asked_for = asked.message["id"]
             await asked.head(200, {"content-type": "text/event-stream"})
-            if last.endswith("-1"):
-                await asked.part(event(told("part", of=asked_for), f"{asked_for}-2"))
-            else:
-                await asked.part(event(result(asked_for), f"{asked_for}-3"))
+            await asked.part(event(None, f"{asked_for}-0", retry=60))
+            await asked.part(event(told("part", of=asked_for), f"{asked_for}-1"))
+            asked.hang_up()
+            return
+        last = asked.headers["last-event-id"]
+        asked_for = last.partition("-")[0]
+        await asked.head(200, {"content-type": "text/event-stream"})
+        if last.endswith("-1"):
+            await asked.part(event(told("part", of=asked_for), f"{asked_for}-2"))
+        else:
+            await asked.part(event(result(asked_for), f"{asked_for}-3"))
+        await asked.end()
+
+    async with Place(do).open() as place, linked(place.url) as link:
+        for name in "ab":
+            await link.send(request("slow", name))
+        seen = [await link.receive_envelope() for _ in range(6)]
+        by_stream: dict[str, list[SseMetadata]] = {}
+        for each in seen:
+            metadata = each.context.transport.metadata
+            assert isinstance(metadata, SseMetadata)
+            by_stream.setdefault(metadata.stream_id, []).append(metadata)
+        assert len(by_stream) == 2
+        for events in by_stream.values():
+            name = str(events[0].event_id)[0]
+            assert [each.event_id for each in events] == [f"{name}-{n}" for n in (1, 2, 3)]
+            assert [each.last_event_id for each in events] == [f"{name}-{n}" for n in (1, 2, 3)]
+        resumed = sorted(asked.headers["last-event-id"] for asked in place.of("GET"))
+        assert resumed == ["a-1", "a-2", "b-1", "b-2"]
+        assert not link.waiting
+
+
+async def test_a_stream_that_cannot_be_resumed_is_an_error_for_who_asked() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
+            await asked.say(405)
+            return
+        await asked.head(200, {"content-type": "text/event-stream"})
+        method = asked.message["method"]
+        await asked.part(event(told("part"), "1" if method == "named" else None))
+        if method == "ends":
             await asked.end()
+        else:
+            asked.hang_up()
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            for name in "ab":
-                await link.send(request("slow", name))
-            seen = [await link.receive_envelope() for _ in range(6)]
-            by_stream: dict[str, list[SseMetadata]] = {}
-            for each in seen:
-                metadata = each.context.transport.metadata
-                assert isinstance(metadata, SseMetadata)
-                by_stream.setdefault(metadata.stream_id, []).append(metadata)
-            assert len(by_stream) == 2
-            for events in by_stream.values():
-                name = str(events[0].event_id)[0]
-                assert [each.event_id for each in events] == [f"{name}-{n}" for n in (1, 2, 3)]
-                assert [each.last_event_id for each in events] == [f"{name}-{n}" for n in (1, 2, 3)]
-            resumed = sorted(asked.headers["last-event-id"] for asked in place.of("GET"))
-            assert resumed == ["a-1", "a-2", "b-1", "b-2"]
-            assert not link.waiting
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        for method in ("ends", "breaks", "named"):
+            await link.send(request(method, method))
+            await link.receive()
+            found, sentence, data = failure(await link.receive())
+            assert found == method
+            assert data["code"] == "server_unreachable"
+            assert place.url in sentence
+        assert data["status"] == 405
 
 
-def test_a_stream_that_cannot_be_resumed_is_an_error_for_who_asked() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.method == "GET":
-                await asked.say(405)
-                return
+async def test_the_servers_own_stream_opens_after_the_handshake_and_resumes_where_it_broke() -> (
+    None
+):
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
             await asked.head(200, {"content-type": "text/event-stream"})
-            method = asked.message["method"]
-            await asked.part(event(told("part"), "1" if method == "named" else None))
-            if method == "ends":
-                await asked.end()
-            else:
-                asked.hang_up()
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            for method in ("ends", "breaks", "named"):
-                await link.send(request(method, method))
-                await link.receive()
-                found, sentence, data = failure(await link.receive())
-                assert found == method
-                assert data["code"] == "server_unreachable"
-                assert place.url in sentence
-            assert data["status"] == 405
-
-    run(test())
-
-
-def test_the_servers_own_stream_is_opened_after_the_handshake_and_resumed_where_it_broke() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.method == "GET":
-                await asked.head(200, {"content-type": "text/event-stream"})
-                count = len(place.of("GET"))
-                await asked.part(event(told("news", number=count), str(count), retry=50))
-                await (asked.end() if count % 2 else asyncio.sleep(0))
-                asked.hang_up()
-            elif "id" in asked.message:
-                await asked.result({"protocolVersion": "2025-06-18"}, mcp_session_id="s")
-            else:
-                await asked.say(202)
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            await shake_hands(link)
-            news = [await link.receive() for _ in range(3)]
-            assert [each.params for each in news] == [{"number": n} for n in (1, 2, 3)]  # type: ignore[union-attr]
-            first, second, *_ = place.of("GET")
-            assert "last-event-id" not in first.headers
-            assert second.headers["last-event-id"] == "1"
-            for each in (first, *place.of("POST")[1:]):
-                assert each.headers["mcp-session-id"] == "s"
-                assert each.headers["mcp-protocol-version"] == "2025-06-18"
-            assert "mcp-protocol-version" not in place.of("POST")[0].headers
-            await link.close()
-            assert place.of("DELETE")[0].headers["mcp-session-id"] == "s"
-
-    run(test())
-
-
-def test_the_order_of_what_wants_no_answer_is_kept() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            # The sooner it was sent, the longer it takes.
-            await asyncio.sleep(0.03 - asked.message["params"]["number"] * 0.01)
-            order.append(asked.message["params"]["number"])
+            count = len(place.of("GET"))
+            await asked.part(event(told("news", number=count), str(count), retry=50))
+            await (asked.end() if count % 2 else asyncio.sleep(0))
+            asked.hang_up()
+        elif "id" in asked.message:
+            await asked.result({"protocolVersion": "2025-06-18"}, mcp_session_id="s")
+        else:
             await asked.say(202)
 
-        order: list[int] = []
-        async with Place(do).open() as place, linked(place.url) as link:
-            for number in range(3):
-                await link.send(notice("tick", number=number))
-            assert order == [0, 1, 2]
+    async with Place(do).open() as place, linked(place.url) as link:
+        await shake_hands(link)
+        news = [await link.receive() for _ in range(3)]
+        assert [each.params for each in news] == [{"number": n} for n in (1, 2, 3)]  # type: ignore[union-attr]
+        first, second, *_ = place.of("GET")
+        assert "last-event-id" not in first.headers
+        assert second.headers["last-event-id"] == "1"
+        for each in (first, *place.of("POST")[1:]):
+            assert each.headers["mcp-session-id"] == "s"
+            assert each.headers["mcp-protocol-version"] == "2025-06-18"
+        assert "mcp-protocol-version" not in place.of("POST")[0].headers
+        await link.close()
+        assert place.of("DELETE")[0].headers["mcp-session-id"] == "s"
 
-    run(test())
+
+async def test_the_order_of_what_wants_no_answer_is_kept() -> None:
+    async def do(asked: Asked) -> None:
+        # The sooner it was sent, the longer it takes.
+        await asyncio.sleep(0.03 - asked.message["params"]["number"] * 0.01)
+        order.append(asked.message["params"]["number"])
+        await asked.say(202)
+
+    order: list[int] = []
+    async with Place(do).open() as place, linked(place.url) as link:
+        for number in range(3):
+            await link.send(notice("tick", number=number))
+        assert order == [0, 1, 2]
 
 
-def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            await asked.result({})
+async def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients() -> None:
+    async def do(asked: Asked) -> None:
+        await asked.result({})
 
-        async with Place(do).open() as place, linked(place.url, most_open=1) as link:
+    async with Place(do).open() as place, linked(place.url, most_open=1) as link:
 
-            async def send(name: str) -> None:
-                headers = Headers(
-                    (("authorization", name), ("cookie", "no"), ("mcp-session-id", "no"))
-                )
-                transport = TransportContext.http(headers, "POST", "/mcp")
-                context = MessageContext(
-                    MARGIN, MessageDirection.CLIENT_TO_SERVER, transport=transport
-                )
-                await link.send_envelope(MessageEnvelope(request("who", name), context))
+        async def send(name: str) -> None:
+            headers = Headers((("authorization", name), ("cookie", "no"), ("mcp-session-id", "no")))
+            transport = TransportContext.http(headers, "POST", "/mcp")
+            context = MessageContext(MARGIN, MessageDirection.CLIENT_TO_SERVER, transport=transport)
+            await link.send_envelope(MessageEnvelope(request("who", name), context))
 
-            await asyncio.gather(*(send(name) for name in "abcd"))
-            await answers(link, 4)
-            for asked in place.asked:
-                assert asked.headers["authorization"] == asked.message["id"]
-                assert "cookie" not in asked.headers
-                assert "mcp-session-id" not in asked.headers
-                assert asked.headers["user-agent"].startswith("folkmoot/")
-
-    run(test())
+        await asyncio.gather(*(send(name) for name in "abcd"))
+        await answers(link, 4)
+        for asked in place.asked:
+            assert asked.headers["authorization"] == asked.message["id"]
+            assert "cookie" not in asked.headers
+            assert "mcp-session-id" not in asked.headers
+            assert asked.headers["user-agent"].startswith("folkmoot/")
 
 
 @pytest.mark.requirement("proxy.connection-info")
-def test_tls_is_checked_and_told(tmp_path: Path) -> None:
+async def test_tls_is_checked_and_told(tmp_path: Path) -> None:
     paths = certificate(tmp_path)
     theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     theirs.load_cert_chain(*paths)
@@ -359,70 +321,61 @@ def test_tls_is_checked_and_told(tmp_path: Path) -> None:
     async def do(asked: Asked) -> None:
         await asked.result({})
 
-    async def test() -> None:
-        async with Place(do).open(theirs) as place:
-            url = place.url.replace("http:", "https:")
-            async with HttpTarget(url, tls=ours) as target, HttpLink(target, CLOCK) as link:
-                await link.send(request("hello"))
-                connection = (await link.receive_envelope()).context.transport.connection
-                assert connection is not None
-                tls = connection.tls_info
-                assert tls is not None
-                assert tls.version.startswith("TLSv1")
-                assert tls.peer_subject == "commonName=127.0.0.1"
-            async with linked(url) as link:
-                await link.send(request("hello"))
-                _, sentence, _ = failure(await link.receive())
-                assert "its certificate is not trusted (self" in sentence
-            async with linked(place.url) as link:
-                await link.send(request("hello"))
-                assert failure(await link.receive())[2]["code"] == "server_unreachable"
-
-    run(test())
+    async with Place(do).open(theirs) as place:
+        url = place.url.replace("http:", "https:")
+        async with HttpTarget(url, tls=ours) as target, HttpLink(target, CLOCK) as link:
+            await link.send(request("hello"))
+            connection = (await link.receive_envelope()).context.transport.connection
+            assert connection is not None
+            tls = connection.tls_info
+            assert tls is not None
+            assert tls.version.startswith("TLSv1")
+            assert tls.peer_subject == "commonName=127.0.0.1"
+        async with linked(url) as link:
+            await link.send(request("hello"))
+            _, sentence, _ = failure(await link.receive())
+            assert "its certificate is not trusted (self" in sentence
+        async with linked(place.url) as link:
+            await link.send(request("hello"))
+            assert failure(await link.receive())[2]["code"] == "server_unreachable"
 
 
-def test_more_requests_than_may_be_open_wait_for_their_turn() -> None:
-    async def test() -> None:
-        free = asyncio.Event()
-        most = 0
+async def test_more_requests_than_may_be_open_wait_for_their_turn() -> None:
+    free = asyncio.Event()
+    most = 0
 
-        async def do(asked: Asked) -> None:
-            nonlocal most
-            most = max(most, len(place.asked))
-            await free.wait()
-            await asked.result({})
+    async def do(asked: Asked) -> None:
+        nonlocal most
+        most = max(most, len(place.asked))
+        await free.wait()
+        await asked.result({})
 
-        async with Place(do).open() as place, linked(place.url, most_open=2) as link:
-            await link.send(request("one", 1))
-            await link.send(request("two", 2))
-            third = asyncio.ensure_future(link.send(request("three", 3)))
-            while len(place.asked) < 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-            assert not third.done()
-            assert most == 2
-            free.set()
-            assert set(await answers(link, 3)) == {1, 2, 3}
-            await third
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url, most_open=2) as link:
+        await link.send(request("one", 1))
+        await link.send(request("two", 2))
+        third = asyncio.ensure_future(link.send(request("three", 3)))
+        while len(place.asked) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert not third.done()
+        assert most == 2
+        free.set()
+        assert set(await answers(link, 3)) == {1, 2, 3}
+        await third
 
 
-def test_closing_ends_everything_that_is_open() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            await asyncio.Event().wait()
+async def test_closing_ends_everything_that_is_open() -> None:
+    async def do(asked: Asked) -> None:
+        await asyncio.Event().wait()
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("wait"))
-            receiving = asyncio.ensure_future(link.receive())
-            await asyncio.sleep(0)
-            await link.close()
-            with pytest.raises(e.TransportClosed):
-                await receiving
-            with pytest.raises(e.TransportClosed):
-                await link.send(request("late"))
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("wait"))
+        receiving = asyncio.ensure_future(link.receive())
+        await asyncio.sleep(0)
+        await link.close()
+        with pytest.raises(e.TransportClosed):
+            await receiving
+        with pytest.raises(e.TransportClosed):
+            await link.send(request("late"))
 
 
 async def in_pieces(asked: Asked) -> None:
@@ -459,61 +412,53 @@ async def broken(asked: Asked) -> None:
         (broken, -32000),
     ],
 )
-def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(
+async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(
     answer: Any, found: Any
 ) -> None:
-    async def test() -> None:
-        asked_for = asyncio.Event()
+    asked_for = asyncio.Event()
 
-        async def do(asked: Asked) -> None:
-            if asked.message["method"] == "first":
-                await asked.result({})
-            else:
-                await asked_for.wait()
-                await answer(asked)
+    async def do(asked: Asked) -> None:
+        if asked.message["method"] == "first":
+            await asked.result({})
+        else:
+            await asked_for.wait()
+            await answer(asked)
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("first", 1))
-            await answers(link, 1)
-            before = asyncio.all_tasks()
-            await link.send(request("second", 2))
-            assert asyncio.all_tasks() == before
-            asked_for.set()
-            told = await link.receive()
-            assert isinstance(told, Response)
-            assert told.id == 2
-            assert (
-                told.error.code if isinstance(told.error, ErrorObject) else told.result
-            ) == found
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("first", 1))
+        await answers(link, 1)
+        before = asyncio.all_tasks()
+        await link.send(request("second", 2))
+        assert asyncio.all_tasks() == before
+        asked_for.set()
+        told = await link.receive()
+        assert isinstance(told, Response)
+        assert told.id == 2
+        assert (told.error.code if isinstance(told.error, ErrorObject) else told.result) == found
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-def test_a_request_over_an_open_connection_ends_with_its_connection(how: str) -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.message["id"] == 1:
-                await asked.result({})
-            else:
-                await asyncio.Event().wait()
+async def test_a_request_over_an_open_connection_ends_with_its_connection(how: str) -> None:
+    async def do(asked: Asked) -> None:
+        if asked.message["id"] == 1:
+            await asked.result({})
+        else:
+            await asyncio.Event().wait()
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(call(1, "stateless"))
-            await answers(link, 1)
-            await link.send(call(2, "stateless"))
-            connections = link.target.connections
-            assert connections is not None
-            assert len(connections._all) == 1
-            if how == "cancelled":
-                await link.send(notice("notifications/cancelled", requestId=2))
-            else:
-                await link.close()
-            while connections._all:  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
-            assert not link.waiting
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(call(1, "stateless"))
+        await answers(link, 1)
+        await link.send(call(2, "stateless"))
+        connections = link.target.connections
+        assert connections is not None
+        assert len(connections._all) == 1
+        if how == "cancelled":
+            await link.send(notice("notifications/cancelled", requestId=2))
+        else:
+            await link.close()
+        while connections._all:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        assert not link.waiting
 
 
 def test_what_goes_wrong_in_the_conversation_leaves_the_link_as_it_is() -> None:
@@ -533,88 +478,79 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % asked.body
-            if asked.headers.get("x-form") == "stream":
-                await asked.head(200, {"content-type": "text/event-stream"})
-                await asked.part(b"data: %b\n\n" % body)
-                await asked.end()
-            else:
-                await asked.say(200, body, content_type="application/json")
-
-        text = "x" * (megabytes * 1024 * 1024)
-        async with Place(do).open() as place:
-            for form in ("stream", "whole"):
-                headers = Headers((("x-form", form),))
-                async with linked(place.url, headers=headers) as link:
-                    await link.send(request("large", 1, text=text))
-                    assert (await answers(link, 1))[1]["params"]["text"] == text
-
-    run(test())
-
-
-def test_an_answer_can_come_on_another_stream_than_its_own() -> None:
-    async def test() -> None:
-        asked_for, given_up = asyncio.Event(), asyncio.Event()
-
-        async def do(asked: Asked) -> None:
-            if asked.method == "GET":
-                await asked.head(200, {"content-type": "text/event-stream"})
-                await asked_for.wait()
-                await asked.part(event(result("slow", {"here": True})))
-                await asyncio.Event().wait()
-            elif asked.message.get("id") == "slow":
-                asked_for.set()
-                await asked.head(200, {"content-type": "text/event-stream"})
-                try:
-                    while True:
-                        await asked.part(b": still here\n\n")
-                        await asyncio.sleep(0.01)
-                finally:
-                    given_up.set()
-            elif "id" in asked.message:
-                await asked.result({"protocolVersion": "2025-11-25"})
-            else:
-                await asked.say(202)
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            await shake_hands(link)
-            await link.send(request("slow", "slow"))
-            assert await answers(link, 1) == {"slow": {"here": True}}
-            await given_up.wait()
-
-    run(test())
-
-
-def test_a_server_may_ask_its_client_in_the_middle_of_its_answer() -> None:
-    async def test() -> None:
-        answered = asyncio.Event()
-
-        async def do(asked: Asked) -> None:
-            if "result" in asked.message:
-                answered.set()
-                await asked.say(202)
-                return
+async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
+    async def do(asked: Asked) -> None:
+        body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % asked.body
+        if asked.headers.get("x-form") == "stream":
             await asked.head(200, {"content-type": "text/event-stream"})
-            question = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage"}
-            await asked.part(event(question))
-            await answered.wait()
-            await asked.part(event(result(asked.message["id"])))
+            await asked.part(b"data: %b\n\n" % body)
             await asked.end()
+        else:
+            await asked.say(200, body, content_type="application/json")
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("ask", 1))
-            question = await link.receive()
-            assert isinstance(question, Request)
-            await link.send(said(result(question.id)))
-            assert set(await answers(link, 1)) == {1}
+    text = "x" * (megabytes * 1024 * 1024)
+    async with Place(do).open() as place:
+        for form in ("stream", "whole"):
+            headers = Headers((("x-form", form),))
+            async with linked(place.url, headers=headers) as link:
+                await link.send(request("large", 1, text=text))
+                assert (await answers(link, 1))[1]["params"]["text"] == text
 
-    run(test())
+
+async def test_an_answer_can_come_on_another_stream_than_its_own() -> None:
+    asked_for, given_up = asyncio.Event(), asyncio.Event()
+
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
+            await asked.head(200, {"content-type": "text/event-stream"})
+            await asked_for.wait()
+            await asked.part(event(result("slow", {"here": True})))
+            await asyncio.Event().wait()
+        elif asked.message.get("id") == "slow":
+            asked_for.set()
+            await asked.head(200, {"content-type": "text/event-stream"})
+            try:
+                while True:
+                    await asked.part(b": still here\n\n")
+                    await asyncio.sleep(0.01)
+            finally:
+                given_up.set()
+        elif "id" in asked.message:
+            await asked.result({"protocolVersion": "2025-11-25"})
+        else:
+            await asked.say(202)
+
+    async with Place(do).open() as place, linked(place.url) as link:
+        await shake_hands(link)
+        await link.send(request("slow", "slow"))
+        assert await answers(link, 1) == {"slow": {"here": True}}
+        await given_up.wait()
 
 
-def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(
+async def test_a_server_may_ask_its_client_in_the_middle_of_its_answer() -> None:
+    answered = asyncio.Event()
+
+    async def do(asked: Asked) -> None:
+        if "result" in asked.message:
+            answered.set()
+            await asked.say(202)
+            return
+        await asked.head(200, {"content-type": "text/event-stream"})
+        question = {"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage"}
+        await asked.part(event(question))
+        await answered.wait()
+        await asked.part(event(result(asked.message["id"])))
+        await asked.end()
+
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("ask", 1))
+        question = await link.receive()
+        assert isinstance(question, Request)
+        await link.send(said(result(question.id)))
+        assert set(await answers(link, 1)) == {1}
+
+
+async def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("folkmoot.mcp.client.http.HANDSHAKE_SECONDS", 0.05)
@@ -622,23 +558,17 @@ def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(
     async def do(asked: Asked) -> None:
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(HELLO)
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(HELLO)
 
 
-def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("folkmoot.mcp.client.http.TURN_SECONDS", 0.05)
 
     async def do(asked: Asked) -> None:
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        async with Place(do).open() as place, linked(place.url, most_open=1) as link:
-            await link.send(request("wait", 1))
-            with pytest.raises(e.TooManyInFlight):
-                await link.send(request("wait", 2))
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url, most_open=1) as link:
+        await link.send(request("wait", 1))
+        with pytest.raises(e.TooManyInFlight):
+            await link.send(request("wait", 2))

@@ -63,23 +63,20 @@ def answer_of(do: Do, message: ProtocolMessage | None = None, **options: Any) ->
         (302, "server_answer_invalid", "The server rejected the request (302)."),
     ],
 )
-def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
+async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
     status: int, code: str, sentence: str
 ) -> None:
     async def do(asked: Asked) -> None:
         await asked.say(status, b"<h1>no</h1>", content_type="text/html", www_authenticate="Basic")
 
-    async def test() -> None:
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("ask", 7))
-            envelope = await link.receive_envelope()
-            assert failure(envelope.message) == (7, sentence, {"code": code, "status": status})
-            metadata = envelope.context.transport.metadata
-            assert isinstance(metadata, HttpMetadata)
-            assert metadata.status == status
-            assert metadata.headers.get("www-authenticate") == "Basic"
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("ask", 7))
+        envelope = await link.receive_envelope()
+        assert failure(envelope.message) == (7, sentence, {"code": code, "status": status})
+        metadata = envelope.context.transport.metadata
+        assert isinstance(metadata, HttpMetadata)
+        assert metadata.status == status
+        assert metadata.headers.get("www-authenticate") == "Basic"
 
 
 @pytest.mark.parametrize("given", [None, "server-error", 7])
@@ -146,7 +143,7 @@ def test_an_event_without_end_is_not_read_without_end() -> None:
     assert "An event has more than the 100,000 bytes" in sentence
 
 
-def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
+async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def do(asked: Asked) -> None:
@@ -157,7 +154,7 @@ def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
         await asked.part(b'data: {"jsonrpc":"2.0","id":7,"result":1,"result":2}\n\n')
         await asyncio.Event().wait()
 
-    async def test() -> None:
+    with caplog.at_level(logging.WARNING, "folkmoot"):
         async with Place(do).open() as place, linked(place.url) as link:
             await link.send(request("ask", 7))
             assert not isinstance(await link.receive(), Response)
@@ -165,35 +162,29 @@ def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
             assert found == 7
             assert "cannot be read" in sentence
             assert link.strays.count == 3
-
-    with caplog.at_level(logging.WARNING, "folkmoot"):
-        run(test())
     assert "hunter2" not in caplog.text
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
 
 
-def test_a_session_that_ended_is_told_as_such() -> None:
+async def test_a_session_that_ended_is_told_as_such() -> None:
     async def do(asked: Asked) -> None:
         if asked.method == "POST" and asked.message["method"] == "initialize":
             await asked.result({}, mcp_session_id="s")
         else:
             await asked.say(404)
 
-    async def test() -> None:
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("initialize", 0))
-            await link.receive()
-            await link.send(request("ask", 1))
-            _, sentence, data = failure(await link.receive())
-            assert sentence == "The server no longer knows this session."
-            assert data == {"code": "session_not_found", "status": 404}
-            with pytest.raises(e.ServerAnswerInvalid, match="no longer knows this session"):
-                await link.send(notice("tick"))
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("initialize", 0))
+        await link.receive()
+        await link.send(request("ask", 1))
+        _, sentence, data = failure(await link.receive())
+        assert sentence == "The server no longer knows this session."
+        assert data == {"code": "session_not_found", "status": 404}
+        with pytest.raises(e.ServerAnswerInvalid, match="no longer knows this session"):
+            await link.send(notice("tick"))
 
 
-def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
+async def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
     async def do(asked: Asked) -> None:
         if asked.path == "/mcp":
             await asked.say(307, location="/there?secret=hunter2")
@@ -205,93 +196,77 @@ def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
     async def away(asked: Asked) -> None:
         await asked.say(307, location=f"http://127.0.0.1:{elsewhere.port}/mcp?secret=hunter2")
 
-    async def test() -> None:
-        headers = Headers((("authorization", "hunter2"),))
-        async with Place(do).open() as place, Place(away).open() as leads_away:
-            nonlocal elsewhere
-            elsewhere = place
-            async with linked(place.url) as link:
-                await link.send(request("ask", 7, text="twice"))
-                answer = await link.receive()
-                assert isinstance(answer, Response)
-                assert answer.result == {"path": "/there?secret=hunter2"}
-                assert place.asked[0].body == place.asked[1].body
-            async with linked(place.url.replace("/mcp", "/round")) as link:
-                await link.send(request("ask", 7))
-                assert "redirects in circles" in failure(await link.receive())[1]
-            place.asked.clear()
-            async with linked(leads_away.url, headers=headers) as link:
-                await link.send(request("ask", 7))
-                _, sentence, _ = failure(await link.receive())
-                assert f"redirects to {place.url}, which is not followed" in sentence
-                assert "hunter2" not in sentence
-            assert not place.asked
-
     elsewhere = Place(do)
-    run(test())
+    headers = Headers((("authorization", "hunter2"),))
+    async with Place(do).open() as place, Place(away).open() as leads_away:
+        elsewhere = place
+        async with linked(place.url) as link:
+            await link.send(request("ask", 7, text="twice"))
+            answer = await link.receive()
+            assert isinstance(answer, Response)
+            assert answer.result == {"path": "/there?secret=hunter2"}
+            assert place.asked[0].body == place.asked[1].body
+        async with linked(place.url.replace("/mcp", "/round")) as link:
+            await link.send(request("ask", 7))
+            assert "redirects in circles" in failure(await link.receive())[1]
+        place.asked.clear()
+        async with linked(leads_away.url, headers=headers) as link:
+            await link.send(request("ask", 7))
+            _, sentence, _ = failure(await link.receive())
+            assert f"redirects to {place.url}, which is not followed" in sentence
+            assert "hunter2" not in sentence
+        assert not place.asked
 
 
-def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> None:
-    async def test() -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            port, refused = taken.getsockname()[1], "connection refused"
-            url = f"http://me:hunter2@127.0.0.1:{port}/mcp?token=hunter2#x"
-            async with linked(url) as link:
-                await link.send(request("ask", 7))
-                envelope = await link.receive_envelope()
-                assert failure(envelope.message) == (
-                    7,
-                    f"The server at http://127.0.0.1:{port}/mcp cannot be reached: {refused}.",
-                    {"code": "server_unreachable"},
-                )
-                assert "hunter2" not in repr(envelope)
-                with pytest.raises(e.ServerUnreachable, match="refused"):
-                    await link.send(notice("tick"))
-
-    run(test())
+async def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port, refused = taken.getsockname()[1], "connection refused"
+        url = f"http://me:hunter2@127.0.0.1:{port}/mcp?token=hunter2#x"
+        async with linked(url) as link:
+            await link.send(request("ask", 7))
+            envelope = await link.receive_envelope()
+            assert failure(envelope.message) == (
+                7,
+                f"The server at http://127.0.0.1:{port}/mcp cannot be reached: {refused}.",
+                {"code": "server_unreachable"},
+            )
+            assert "hunter2" not in repr(envelope)
+            with pytest.raises(e.ServerUnreachable, match="refused"):
+                await link.send(notice("tick"))
 
 
-def test_name_and_password_of_an_address_are_sent_as_authorization() -> None:
+async def test_name_and_password_of_an_address_are_sent_as_authorization() -> None:
     async def do(asked: Asked) -> None:
         await asked.result({"path": asked.path, "authorization": asked.headers["authorization"]})
 
-    async def test() -> None:
-        async with Place(do).open() as place:
-            url = place.url.replace("//", "//me:p%40ss@") + "?key=1"
-            async with linked(url) as link:
-                await link.send(request("ask", 7))
-                answer = await link.receive()
-                assert isinstance(answer, Response)
-                assert answer.result == {
-                    "path": "/mcp?key=1",
-                    "authorization": "Basic bWU6cEBzcw==",
-                }
-
-    run(test())
+    async with Place(do).open() as place:
+        url = place.url.replace("//", "//me:p%40ss@") + "?key=1"
+        async with linked(url) as link:
+            await link.send(request("ask", 7))
+            answer = await link.receive()
+            assert isinstance(answer, Response)
+            assert answer.result == {
+                "path": "/mcp?key=1",
+                "authorization": "Basic bWU6cEBzcw==",
+            }
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-le", b"SSH-2.0-x\r\n\r\n"])
-def test_a_server_that_hangs_up_or_speaks_something_else_is_an_error(said: bytes) -> None:
-    async def test() -> None:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(said)
-            writer.close()
+async def test_a_server_that_hangs_up_or_speaks_something_else_is_an_error(said: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(said)
+        writer.close()
 
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with linked(f"http://127.0.0.1:{port}/mcp") as link:
-            await link.send(request("ask", 7))
-            found, sentence, _ = failure(await link.receive())
-            assert found == 7
-            assert (
-                f"The server at http://127.0.0.1:{port}/mcp" in sentence
-                or "is not HTTP" in sentence
-            )
-        server.close()
-
-    run(test())
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with linked(f"http://127.0.0.1:{port}/mcp") as link:
+        await link.send(request("ask", 7))
+        found, sentence, _ = failure(await link.receive())
+        assert found == 7
+        assert f"The server at http://127.0.0.1:{port}/mcp" in sentence or "is not HTTP" in sentence
+    server.close()
 
 
 def test_a_server_that_says_nothing_is_given_up_when_that_is_wished() -> None:
@@ -309,47 +284,43 @@ def test_a_server_that_says_nothing_is_given_up_when_that_is_wished() -> None:
         assert data["code"] == "server_timeout"
 
 
-def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_notice_that_is_not_accepted_in_time_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("folkmoot.mcp.client.weblink.TELL_SECONDS", 0.05)
 
     async def do(asked: Asked) -> None:
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        async with Place(do).open() as place, linked(place.url) as link:
-            with pytest.raises(e.ServerTimeout, match="did not accept"):
-                await link.send(notice("tick"))
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        with pytest.raises(e.ServerTimeout, match="did not accept"):
+            await link.send(notice("tick"))
 
 
-def test_a_server_that_says_more_than_is_taken_waits() -> None:
-    async def test() -> None:
-        said = 0
+async def test_a_server_that_says_more_than_is_taken_waits() -> None:
+    said = 0
 
-        async def do(asked: Asked) -> None:
-            nonlocal said
-            await asked.head(200, {"content-type": "text/event-stream"})
-            for number in range(5000):
-                await asked.part(event(told("news", number=number, text="x" * 10_000)))
-                said = number
-            await asked.part(event(result(7)))
-            await asked.end()
+    async def do(asked: Asked) -> None:
+        nonlocal said
+        await asked.head(200, {"content-type": "text/event-stream"})
+        for number in range(5000):
+            await asked.part(event(told("news", number=number, text="x" * 10_000)))
+            said = number
+        await asked.part(event(result(7)))
+        await asked.end()
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("ask", 7))
-            # Fifty megabytes were there to be said; the buffers hold a part of them.
-            assert await at_rest(lambda: said) < 3000
-            for number in range(5000):
-                message = await link.receive()
-                assert not isinstance(message, Response)
-                assert message.params["number"] == number  # type: ignore[index, call-overload]
-            assert isinstance(await link.receive(), Response)
-
-    run(test())
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("ask", 7))
+        # Fifty megabytes were there to be said; the buffers hold a part of them.
+        assert await at_rest(lambda: said) < 3000
+        for number in range(5000):
+            message = await link.receive()
+            assert not isinstance(message, Response)
+            assert message.params["number"] == number  # type: ignore[index, call-overload]
+        assert isinstance(await link.receive(), Response)
 
 
-def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
+async def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
     async def do(asked: Asked) -> None:
         await asked.head(200, {"content-type": "text/event-stream"})
         await asked.part(b": x\n\n")
@@ -360,11 +331,8 @@ def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
             async for _ in answer.chunks():
                 pass
 
-    async def test() -> None:
-        async with Place(do).open() as place, HttpTarget(place.url) as target:
-            with pytest.raises(e.CarryError, match="cannot be reached"):
-                await read(target.ask("GET", Headers()))
-        with pytest.raises(e.ServerUnreachable, match="closed"):
+    async with Place(do).open() as place, HttpTarget(place.url) as target:
+        with pytest.raises(e.CarryError, match="cannot be reached"):
             await read(target.ask("GET", Headers()))
-
-    run(test())
+    with pytest.raises(e.ServerUnreachable, match="closed"):
+        await read(target.ask("GET", Headers()))

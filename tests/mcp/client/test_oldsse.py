@@ -35,124 +35,112 @@ def named(endpoint: str) -> bytes:
 
 
 @pytest.mark.requirement("proxy.sse-fields")
-def test_a_conversation_with_the_sdks_own_server() -> None:
-    async def test() -> None:
-        async with sdk_sse() as url, linked(url) as link:
-            hello = {"protocolVersion": "2024-11-05", "capabilities": {}}
-            client = {"clientInfo": {"name": "test", "version": "1"}}
-            await link.send(request("initialize", 0, **hello, **client))
-            envelope = await link.receive_envelope()
-            assert isinstance(envelope.message, Response)
-            assert envelope.message.result["protocolVersion"] == "2024-11-05"
-            metadata = envelope.context.transport.metadata
-            assert isinstance(metadata, SseMetadata)
-            assert metadata.event_type == "message"
-            connection = envelope.context.transport.connection
-            assert connection is not None
-            assert str(connection.remote_addr) in url
-            await link.send(notice("notifications/initialized"))
-            meta = {"_meta": {"progressToken": 1}}
-            arguments = {"progress": True}
-            await link.send(request("tools/call", 1, name="t", arguments=arguments, **meta))
-            assert isinstance(await link.receive(), Notification)
-            answer = await link.receive()
-            assert isinstance(answer, Response)
-            assert json.loads(answer.result["content"][0]["text"]) == {"name": "t", **arguments}
-            assert not link.waiting
-
-    run(test())
+async def test_a_conversation_with_the_sdks_own_server() -> None:
+    async with sdk_sse() as url, linked(url) as link:
+        hello = {"protocolVersion": "2024-11-05", "capabilities": {}}
+        client = {"clientInfo": {"name": "test", "version": "1"}}
+        await link.send(request("initialize", 0, **hello, **client))
+        envelope = await link.receive_envelope()
+        assert isinstance(envelope.message, Response)
+        assert envelope.message.result["protocolVersion"] == "2024-11-05"
+        metadata = envelope.context.transport.metadata
+        assert isinstance(metadata, SseMetadata)
+        assert metadata.event_type == "message"
+        connection = envelope.context.transport.connection
+        assert connection is not None
+        assert str(connection.remote_addr) in url
+        await link.send(notice("notifications/initialized"))
+        meta = {"_meta": {"progressToken": 1}}
+        arguments = {"progress": True}
+        await link.send(request("tools/call", 1, name="t", arguments=arguments, **meta))
+        assert isinstance(await link.receive(), Notification)
+        answer = await link.receive()
+        assert isinstance(answer, Response)
+        assert json.loads(answer.result["content"][0]["text"]) == {"name": "t", **arguments}
+        assert not link.waiting
 
 
-def test_a_stream_that_ends_leaves_no_request_without_an_answer() -> None:
-    async def test() -> None:
-        end = asyncio.Event()
+async def test_a_stream_that_ends_leaves_no_request_without_an_answer() -> None:
+    end = asyncio.Event()
 
-        async def do(asked: Asked) -> None:
-            if asked.method == "POST":
-                await asked.say(202)
-                return
-            await asked.head(200, EVENTS)
-            await asked.part(named("/messages?session_id=hunter2"))
-            await end.wait()
-            await asked.part(event(told("last words")))
-            asked.hang_up()
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            for number in (1, 2):
-                await link.send(request("wait", number))
-            await link.send(notice("notifications/cancelled", requestId=2))
-            end.set()
-            assert isinstance(await link.receive(), Notification)
-            found, sentence, data = failure(await link.receive())
-            assert found == 1
-            assert place.url in sentence
-            assert data == {"code": "server_unreachable"}
-            with pytest.raises(e.TransportClosed):
-                await link.receive()
-            with pytest.raises(e.TransportClosed):
-                await link.send(notice("late"))
-
-    run(test())
-
-
-def test_a_message_that_is_not_accepted_is_an_error_for_who_asked() -> None:
-    async def test() -> None:
-        async def do(asked: Asked) -> None:
-            if asked.method == "POST":
-                await asked.say(500)
-                return
-            await asked.head(200, EVENTS)
-            await asked.part(named("/messages"))
-            await asyncio.Event().wait()
-
-        async with Place(do).open() as place, linked(place.url) as link:
-            for id_, method in enumerate(("initialize", "ask")):
-                await link.send(request(method, id_))
-                found = failure(await link.receive())
-                assert found == (
-                    id_,
-                    "The server failed (500).",
-                    {"code": "server_unreachable", "status": 500},
-                )
-            with pytest.raises(e.ServerUnreachable):
-                await link.send(notice("tick"))
-
-    run(test())
-
-
-def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answered() -> None:
-    async def test() -> None:
-        stream: list[Asked] = []
-        answered = asyncio.Event()
-
-        async def do(asked: Asked) -> None:
-            if asked.method == "GET":
-                stream.append(asked)
-                await asked.head(200, EVENTS)
-                await asked.part(named("messages/here?session_id=1"))
-                await asyncio.Event().wait()
-            assert asked.path == "/messages/here?session_id=1"
-            if "result" in asked.message:
-                answered.set()
-            else:
-                question = {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}
-                await stream[0].part(event(question))
-                await answered.wait()
-                await stream[0].part(b"data: not a message\n\n")
-                await stream[0].part(b'data: {"id":1,"result":1}\n\n')
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST":
             await asked.say(202)
+            return
+        await asked.head(200, EVENTS)
+        await asked.part(named("/messages?session_id=hunter2"))
+        await end.wait()
+        await asked.part(event(told("last words")))
+        asked.hang_up()
 
-        async with Place(do).open() as place, linked(place.url) as link:
-            await link.send(request("ask", 1))
-            question = await link.receive()
-            assert isinstance(question, Request)
-            await link.send(said(result(question.id)))
-            found, sentence, _ = failure(await link.receive())
-            assert found == 1
-            assert "cannot be read" in sentence
-            assert link.strays.count == 2
+    async with Place(do).open() as place, linked(place.url) as link:
+        for number in (1, 2):
+            await link.send(request("wait", number))
+        await link.send(notice("notifications/cancelled", requestId=2))
+        end.set()
+        assert isinstance(await link.receive(), Notification)
+        found, sentence, data = failure(await link.receive())
+        assert found == 1
+        assert place.url in sentence
+        assert data == {"code": "server_unreachable"}
+        with pytest.raises(e.TransportClosed):
+            await link.receive()
+        with pytest.raises(e.TransportClosed):
+            await link.send(notice("late"))
 
-    run(test())
+
+async def test_a_message_that_is_not_accepted_is_an_error_for_who_asked() -> None:
+    async def do(asked: Asked) -> None:
+        if asked.method == "POST":
+            await asked.say(500)
+            return
+        await asked.head(200, EVENTS)
+        await asked.part(named("/messages"))
+        await asyncio.Event().wait()
+
+    async with Place(do).open() as place, linked(place.url) as link:
+        for id_, method in enumerate(("initialize", "ask")):
+            await link.send(request(method, id_))
+            found = failure(await link.receive())
+            assert found == (
+                id_,
+                "The server failed (500).",
+                {"code": "server_unreachable", "status": 500},
+            )
+        with pytest.raises(e.ServerUnreachable):
+            await link.send(notice("tick"))
+
+
+async def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answered() -> None:
+    stream: list[Asked] = []
+    answered = asyncio.Event()
+
+    async def do(asked: Asked) -> None:
+        if asked.method == "GET":
+            stream.append(asked)
+            await asked.head(200, EVENTS)
+            await asked.part(named("messages/here?session_id=1"))
+            await asyncio.Event().wait()
+        assert asked.path == "/messages/here?session_id=1"
+        if "result" in asked.message:
+            answered.set()
+        else:
+            question = {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}
+            await stream[0].part(event(question))
+            await answered.wait()
+            await stream[0].part(b"data: not a message\n\n")
+            await stream[0].part(b'data: {"id":1,"result":1}\n\n')
+        await asked.say(202)
+
+    async with Place(do).open() as place, linked(place.url) as link:
+        await link.send(request("ask", 1))
+        question = await link.receive()
+        assert isinstance(question, Request)
+        await link.send(said(result(question.id)))
+        found, sentence, _ = failure(await link.receive())
+        assert found == 1
+        assert "cannot be read" in sentence
+        assert link.strays.count == 2
 
 
 def refusal(answer: bytes | None, *, status: int = 200, kind: str = "text/event-stream") -> str:

@@ -53,133 +53,109 @@ for line in sys.stdin:
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
+async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stdio, "SLOW_SECONDS", 0.05)
     told: list[str] = []
-
-    async def test() -> None:
-        slow = asyncio.Event()
-        starting = Starting(60, slow.set, lambda _: told.append("there"))
-        silent_once = f"import sys; sys.stdin.buffer.readline(){ECHO}"
-        async with StdioLink(python(silent_once), CLOCK, starting=starting) as link:
-            await link.send(request("tools/call", 1))
-            async with asyncio.timeout(30):
-                await slow.wait()
-            assert link.start_seconds == 60
-            await link.send(request("tools/call", 2))
-            await link.receive()
-            assert link.start_seconds == 0
-            await link.send(request("tools/call", 3))
-            await link.receive()
-        assert told == ["there"]
-
-    run(test())
+    slow = asyncio.Event()
+    starting = Starting(60, slow.set, lambda _: told.append("there"))
+    silent_once = f"import sys; sys.stdin.buffer.readline(){ECHO}"
+    async with StdioLink(python(silent_once), CLOCK, starting=starting) as link:
+        await link.send(request("tools/call", 1))
+        async with asyncio.timeout(30):
+            await slow.wait()
+        assert link.start_seconds == 60
+        await link.send(request("tools/call", 2))
+        await link.receive()
+        assert link.start_seconds == 0
+        await link.send(request("tools/call", 3))
+        await link.receive()
+    assert told == ["there"]
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() -> None:
+async def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() -> None:
     starting = Starting(3600, lambda: None, lambda _: None)
-
-    async def test() -> None:
-        async with StdioLink(python("input()"), CLOCK, starting=starting) as link:
-            await link.send(request("tools/call", 1))
-            assert failure(await link.receive())[2] == {"code": "server_unreachable"}
-
-    run(test())
+    async with StdioLink(python("input()"), CLOCK, starting=starting) as link:
+        await link.send(request("tools/call", 1))
+        assert failure(await link.receive())[2] == {"code": "server_unreachable"}
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.connection-info")
-def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_process() -> None:
-    async def test() -> None:
-        async with StdioLink(python(ECHO), CLOCK) as link:
-            raw = b'{ "method":"notifications/cancelled", "jsonrpc":"2.0","new":[1.50,"\\u00e9"]}'
-            await link.send(decode_message(raw))
-            await link.send(request("tools/call", "seven"))
-            first, second = await link.receive_envelope(), await link.receive_envelope()
-            assert first.message.raw == raw
-            assert isinstance(first.message, Notification)
-            assert second.message == request("tools/call", "seven")
-            for envelope in (first, second):
-                context = envelope.context
-                assert context.direction is MessageDirection.SERVER_TO_CLIENT
-                assert context.transport is link.current_context()
-            assert link.process_id is not None
-            assert link.current_context().metadata == StdioMetadata(link.process_id)
-            assert link.current_context().connection is not None
-            with pytest.raises(e.Misrouted):
-                await link.send_envelope(first)
-        assert link.returncode == 0
+async def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_process() -> None:
+    async with StdioLink(python(ECHO), CLOCK) as link:
+        raw = b'{ "method":"notifications/cancelled", "jsonrpc":"2.0","new":[1.50,"\\u00e9"]}'
+        await link.send(decode_message(raw))
+        await link.send(request("tools/call", "seven"))
+        first, second = await link.receive_envelope(), await link.receive_envelope()
+        assert first.message.raw == raw
+        assert isinstance(first.message, Notification)
+        assert second.message == request("tools/call", "seven")
+        for envelope in (first, second):
+            context = envelope.context
+            assert context.direction is MessageDirection.SERVER_TO_CLIENT
+            assert context.transport is link.current_context()
+        assert link.process_id is not None
+        assert link.current_context().metadata == StdioMetadata(link.process_id)
+        assert link.current_context().connection is not None
+        with pytest.raises(e.Misrouted):
+            await link.send_envelope(first)
+    assert link.returncode == 0
+    with pytest.raises(e.TransportClosed):
+        await link.send(notice("late"))
+
+
+async def test_a_message_of_several_lines_is_written_as_one() -> None:
+    async with StdioLink(python(ECHO), CLOCK) as link:
+        await link.send(decode_message(b'{"jsonrpc":"2.0",\r\n "method":"a\\nb"}'))
+        message = await link.receive()
+        assert message.raw == b'{"jsonrpc":"2.0",   "method":"a\\nb"}'
+
+
+async def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
+    async with StdioLink(python(SERVER), CLOCK) as link:
+        await link.send(request("wait", 1, silent=True))
+        await link.send(request("wait", "1", silent=True))
+        await link.send(request("wait", 2, silent=True))
+        await link.send(notice("notifications/cancelled", requestId=2))
+        await link.send(request("say", 4, lines=[]))
+        await link.send(request("die", 3))
+        answer = await link.receive()
+        assert isinstance(answer, Response)
+        assert answer.id == 4
+        lost = [failure(await link.receive()) for _ in range(3)]
+        assert [each[0] for each in lost] == [1, "1", 3]
+        assert {each[1] for each in lost} == {"The server ended before it answered."}
         with pytest.raises(e.TransportClosed):
-            await link.send(notice("late"))
-
-    run(test())
-
-
-def test_a_message_of_several_lines_is_written_as_one() -> None:
-    async def test() -> None:
-        async with StdioLink(python(ECHO), CLOCK) as link:
-            await link.send(decode_message(b'{"jsonrpc":"2.0",\r\n "method":"a\\nb"}'))
-            message = await link.receive()
-            assert message.raw == b'{"jsonrpc":"2.0",   "method":"a\\nb"}'
-
-    run(test())
+            await link.receive()
+        with pytest.raises(e.TransportClosed):
+            await link.send(request("more", 5))
+    assert link.returncode == 3
 
 
-def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
-    async def test() -> None:
-        async with StdioLink(python(SERVER), CLOCK) as link:
-            await link.send(request("wait", 1, silent=True))
-            await link.send(request("wait", "1", silent=True))
-            await link.send(request("wait", 2, silent=True))
-            await link.send(notice("notifications/cancelled", requestId=2))
-            await link.send(request("say", 4, lines=[]))
-            await link.send(request("die", 3))
-            answer = await link.receive()
-            assert isinstance(answer, Response)
-            assert answer.id == 4
-            lost = [failure(await link.receive()) for _ in range(3)]
-            assert [each[0] for each in lost] == [1, "1", 3]
-            assert {each[1] for each in lost} == {"The server ended before it answered."}
-            with pytest.raises(e.TransportClosed):
-                await link.receive()
-            with pytest.raises(e.TransportClosed):
-                await link.send(request("more", 5))
-        assert link.returncode == 3
-
-    run(test())
-
-
-def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
+async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     lines = ["server started", "", "token=hunter2 loaded", "[]", '{"jsonrpc":"2.0"}', "\x7f" * 9]
-
-    async def test() -> int:
+    with caplog.at_level(logging.WARNING):
         async with StdioLink(python(SERVER), CLOCK) as link:
             await link.send(request("say", 1, lines=lines))
             assert isinstance(await link.receive(), Response)
-            return link.strays.count
-
-    with caplog.at_level(logging.WARNING):
-        assert run(test()) == 5
+            found = link.strays.count
+        assert found == 5
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
 
-@pytest.mark.requirement("edge.cost")
-def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
-    async def test() -> float:
-        async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
-            stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
-            await link.send(request("say", 1, lines=["x\n" * 8_000]))
-            assert isinstance(await link.receive(), Response)
-            stop.set()
-            assert link.strays.count == 8_000
-        return stretch.result()
-
-    assert run(test()) < MAX_STRETCH
+async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
+    async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
+        stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
+        await link.send(request("say", 1, lines=["x\n" * 8_000]))
+        assert isinstance(await link.receive(), Response)
+        stop.set()
+        assert link.strays.count == 8_000
+    assert stretch.result() < MAX_STRETCH
 
 
 @pytest.mark.parametrize(
@@ -190,37 +166,32 @@ def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> N
     ],
     ids=["id first", "id last"],
 )
-def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(answer: str) -> None:
-    async def test() -> None:
-        async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
-            await link.send(request("hang", 1, silent=True))
-            await link.send(request("hang", 2, silent=True))
-            await link.send(request("say", 3, lines=[answer.format("x" * 6000)], silent=True))
-            about, words, _ = failure((await link.receive_envelope()).message)
-            assert about == 2
-            assert "more than the 4,000 bytes" in words
+async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(
+    answer: str,
+) -> None:
+    async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
+        await link.send(request("hang", 1, silent=True))
+        await link.send(request("hang", 2, silent=True))
+        await link.send(request("say", 3, lines=[answer.format("x" * 6000)], silent=True))
+        about, words, _ = failure((await link.receive_envelope()).message)
+        assert about == 2
+        assert "more than the 4,000 bytes" in words
 
-    run(test())
 
-
-def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
+async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
     twice = '{"jsonrpc":"2.0","id":7,"result":1,"result":2}'
     large = json.dumps({"result": "x" * 2000, "jsonrpc": "2.0", "id": 8})
-
-    async def test() -> None:
-        async with StdioLink(python(SERVER), CLOCK, limits=Limits(1000)) as link:
-            await link.send(request("say", 7, lines=[twice], silent=True))
-            message_id, sentence, data = failure(await link.receive())
-            assert message_id == 7
-            assert sentence.startswith("The server's answer cannot be read: ")
-            assert data == {"code": "server_answer_invalid"}
-            # The line that is too long is made by the server: ours are under the same limit.
-            code = f"print({large!r}, flush=True)\nimport sys\nsys.stdin.read()"
-        async with StdioLink(python(code), CLOCK, limits=Limits(1000)) as link:
-            await link.send(request("any", 8))
-            assert failure(await link.receive())[0] == 8
-
-    run(test())
+    async with StdioLink(python(SERVER), CLOCK, limits=Limits(1000)) as link:
+        await link.send(request("say", 7, lines=[twice], silent=True))
+        message_id, sentence, data = failure(await link.receive())
+        assert message_id == 7
+        assert sentence.startswith("The server's answer cannot be read: ")
+        assert data == {"code": "server_answer_invalid"}
+        # The line that is too long is made by the server: ours are under the same limit.
+        code = f"print({large!r}, flush=True)\nimport sys\nsys.stdin.read()"
+    async with StdioLink(python(code), CLOCK, limits=Limits(1000)) as link:
+        await link.send(request("any", 8))
+        assert failure(await link.receive())[0] == 8
 
 
 @pytest.mark.parametrize(
@@ -233,22 +204,18 @@ def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
         (["nul\0byte"], "null character"),
     ],
 )
-def test_a_command_that_cannot_be_started_says_why(
+async def test_a_command_that_cannot_be_started_says_why(
     tmp_path: Path, command: list[str], reason: str
 ) -> None:
     plain = tmp_path / "plain"
     plain.write_text("hello")
     plain.chmod(stat.S_IRUSR)
     descriptors = open_descriptors()
-
-    async def test() -> None:
-        link = StdioLink([str(plain) if part == "FILE" else part for part in command], CLOCK)
-        with pytest.raises(e.ServerUnreachable, match=reason) as raised:
-            await link.open()
-        assert "hunter2" not in raised.value.message
-        await link.close()
-
-    run(test())
+    link = StdioLink([str(plain) if part == "FILE" else part for part in command], CLOCK)
+    with pytest.raises(e.ServerUnreachable, match=reason) as raised:
+        await link.open()
+    assert "hunter2" not in raised.value.message
+    await link.close()
     assert open_descriptors() == descriptors
 
 
@@ -275,24 +242,21 @@ while True:
 
 
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
-def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) -> None:
-    async def test() -> None:
-        link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
-        await link.open()
-        message = await link.receive()
-        assert isinstance(message, Notification)
-        assert isinstance(message.params, dict)
-        child = message.params["child"]
-        closing = asyncio.ensure_future(link.close())
-        if how == "cancelled":
-            await asyncio.sleep(0)
-            closing.cancel()
-        await asyncio.wait([closing])
-        assert link.process_id is not None
-        while running(child) or running(link.process_id):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-    run(test())
+async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) -> None:
+    link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
+    await link.open()
+    message = await link.receive()
+    assert isinstance(message, Notification)
+    assert isinstance(message.params, dict)
+    child = message.params["child"]
+    closing = asyncio.ensure_future(link.close())
+    if how == "cancelled":
+        await asyncio.sleep(0)
+        closing.cancel()
+    await asyncio.wait([closing])
+    assert link.process_id is not None
+    while running(child) or running(link.process_id):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
 
 
 def running(pid: int) -> bool:
@@ -304,7 +268,6 @@ def running(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
 @pytest.mark.parametrize("end", ["in time", "later", "with us"])
 def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
     async def test() -> None:
@@ -333,112 +296,87 @@ def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
             run(test())
 
 
-@pytest.mark.requirement("nodes.single-backends-handed-over")
-def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
-    async def test() -> None:
-        touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
-        async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
-            with pytest.raises(e.TransportClosed):
-                await link.receive_envelope()
-        assert not (tmp_path / "started").exists()
-
-    run(test())
+async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
+    touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
+    async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
+        with pytest.raises(e.TransportClosed):
+            await link.receive_envelope()
+    assert not (tmp_path / "started").exists()
 
 
-def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> None:
+async def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> None:
     code = "import os, time\nif not os.fork(): time.sleep(1000)"
-
-    async def test() -> None:
-        async with StdioLink(python(code), CLOCK, grace=0.1) as link:
-            with pytest.raises(e.TransportClosed):
-                await link.receive()
-
-    run(test())
-
-
-def test_the_servers_log_is_passed_on_line_by_line() -> None:
-    lines = ["one", "x" * 100_000, "three"]
-
-    async def test() -> bytes:
-        told: list[bytes] = []
-        async with StdioLink(python(SERVER), CLOCK, stderr=told.append) as link:
-            await link.send(request("log", 1, lines=lines))
+    async with StdioLink(python(code), CLOCK, grace=0.1) as link:
+        with pytest.raises(e.TransportClosed):
             await link.receive()
-        assert told[0] == b"one"
-        return b"".join(told)
 
-    assert run(test()) == "".join(lines).encode()
+
+async def test_the_servers_log_is_passed_on_line_by_line() -> None:
+    lines = ["one", "x" * 100_000, "three"]
+    told: list[bytes] = []
+    async with StdioLink(python(SERVER), CLOCK, stderr=told.append) as link:
+        await link.send(request("log", 1, lines=lines))
+        await link.receive()
+    assert told[0] == b"one"
+    assert b"".join(told) == "".join(lines).encode()
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
-    async def test() -> None:
-        async with StdioLink(python(ECHO), CLOCK) as link:
-            body = "x" * (megabytes * 1024 * 1024)
-            began = time.process_time()
-            message = request("large", 1, body=body)
-            await asyncio.gather(link.send(message), _same(link, message.raw))
-            # Searching or joining it anew for every piece would take minutes.
-            assert time.process_time() - began < 20
-
-    run(test())
+async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
+    async with StdioLink(python(ECHO), CLOCK) as link:
+        body = "x" * (megabytes * 1024 * 1024)
+        began = time.process_time()
+        message = request("large", 1, body=body)
+        await asyncio.gather(link.send(message), _same(link, message.raw))
+        # Searching or joining it anew for every piece would take minutes.
+        assert time.process_time() - began < 20
 
 
 async def _same(link: StdioLink, raw: bytes | None) -> None:
     assert (await link.receive()).raw == raw
 
 
-def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None:
+async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None:
     count = 20_000
+    async with StdioLink(python(ECHO), CLOCK) as link:
+        sent = 0
 
-    async def test() -> None:
-        async with StdioLink(python(ECHO), CLOCK) as link:
-            sent = 0
-
-            async def send() -> None:
-                nonlocal sent
-                for number in range(count):
-                    await link.send(notice("tick", number=number, padding="x" * 200))
-                    sent = number
-
-            sending = asyncio.ensure_future(send())
-            # Between the two there is room for what the buffers hold, and for no more.
-            assert await at_rest(lambda: sent) < count * 0.8
+        async def send() -> None:
+            nonlocal sent
             for number in range(count):
-                message = await link.receive()
-                assert isinstance(message, Notification)
-                assert isinstance(message.params, dict)
-                assert message.params["number"] == number
-            await sending
-            assert not link.waiting
+                await link.send(notice("tick", number=number, padding="x" * 200))
+                sent = number
 
-    run(test())
-
-
-def test_what_was_received_already_is_known_to_wait() -> None:
-    async def test() -> None:
-        async with StdioLink(python(SERVER), CLOCK) as link:
-            message = '{"jsonrpc":"2.0","method":"a"}'
-            await link.send(request("say", 1, lines=[message, "noise", message, "noise"]))
-            seen = [await link.receive()]
-            while link.waiting:
-                seen.append(await link.receive())
-            while not isinstance(seen[-1], Response):
-                seen.append(await link.receive())
-            assert len(seen) == 3
-            assert not link.waiting
-
-    run(test())
+        sending = asyncio.ensure_future(send())
+        # Between the two there is room for what the buffers hold, and for no more.
+        assert await at_rest(lambda: sent) < count * 0.8
+        for number in range(count):
+            message = await link.receive()
+            assert isinstance(message, Notification)
+            assert isinstance(message.params, dict)
+            assert message.params["number"] == number
+        await sending
+        assert not link.waiting
 
 
-def test_a_signal_to_us_does_not_reach_the_server() -> None:
-    async def test() -> None:
-        async with StdioLink(python(SERVER), CLOCK) as link:
-            assert link.process_id is not None
-            assert os.getpgid(link.process_id) == link.process_id != os.getpgrp()
-            os.kill(link.process_id, signal.SIGTERM)
-            with pytest.raises(e.TransportClosed):
-                await link.receive()
-        assert link.returncode == -signal.SIGTERM
+async def test_what_was_received_already_is_known_to_wait() -> None:
+    async with StdioLink(python(SERVER), CLOCK) as link:
+        message = '{"jsonrpc":"2.0","method":"a"}'
+        await link.send(request("say", 1, lines=[message, "noise", message, "noise"]))
+        seen = [await link.receive()]
+        while link.waiting:
+            seen.append(await link.receive())
+        while not isinstance(seen[-1], Response):
+            seen.append(await link.receive())
+        assert len(seen) == 3
+        assert not link.waiting
 
-    run(test())
+
+async def test_a_signal_to_us_does_not_reach_the_server() -> None:
+    async with StdioLink(python(SERVER), CLOCK) as link:
+        assert link.process_id is not None
+        assert os.getpgid(link.process_id) == link.process_id != os.getpgrp()
+        os.kill(link.process_id, signal.SIGTERM)
+        with pytest.raises(e.TransportClosed):
+            await link.receive()
+    assert link.returncode == -signal.SIGTERM

@@ -17,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 from folkmoot.core.session import ProtocolVersion
 from folkmoot.mcp.eras import EraBridge
 from folkmoot.mcp.wire import HANDSHAKE_VERSION
-from tests.harness import run
 from tests.mcp.eras.everything import NAME, RESOURCE, Everything
 from tests.mcp.eras.real import between, serve_handshake, serve_stateless
 
@@ -97,40 +96,34 @@ def text(result: types.CallToolResult) -> str:
 
 
 @each_pair
-def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str) -> None:
-    async def main() -> None:
-        async with meeting(pair) as (client, _):
-            listed = await client.list_tools()
-            assert "echo" in [tool.name for tool in listed.tools]
-            assert text(await client.call_tool("echo", {"text": "hällo"})) == "hällo"
-            read = await client.read_resource(RESOURCE)
-            assert isinstance(read.contents[0], types.TextResourceContents)
-            assert read.contents[0].text == "sunny"
-            assert (await client.list_resources()).resources[0].uri == RESOURCE
-            assert (await client.list_prompts()).prompts[0].name == "greet"
-            prompt = await client.get_prompt("greet", {"who": "Bob"})
-            assert prompt.messages[0].content.text == "Greet Bob"  # type: ignore[union-attr]
-            ref = types.PromptReference(type="ref/prompt", name="greet")
-            completed = await client.complete(ref, {"name": "who", "value": "A"})
-            assert completed.completion.values == ["Ada"]
-
-    run(main())
+async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str) -> None:
+    async with meeting(pair) as (client, _):
+        listed = await client.list_tools()
+        assert "echo" in [tool.name for tool in listed.tools]
+        assert text(await client.call_tool("echo", {"text": "hällo"})) == "hällo"
+        read = await client.read_resource(RESOURCE)
+        assert isinstance(read.contents[0], types.TextResourceContents)
+        assert read.contents[0].text == "sunny"
+        assert (await client.list_resources()).resources[0].uri == RESOURCE
+        assert (await client.list_prompts()).prompts[0].name == "greet"
+        prompt = await client.get_prompt("greet", {"who": "Bob"})
+        assert prompt.messages[0].content.text == "Greet Bob"  # type: ignore[union-attr]
+        ref = types.PromptReference(type="ref/prompt", name="greet")
+        completed = await client.complete(ref, {"name": "who", "value": "A"})
+        assert completed.completion.values == ["Ada"]
 
 
 @pytest.mark.parametrize("pair", ["handshake client", "client of both"])
-def test_what_a_server_says_of_itself_crosses_the_eras(pair: str) -> None:
-    async def main() -> None:
-        async with meeting(pair) as (client, _):
-            assert client.server_info is not None
-            assert (client.server_info.name, client.server_info.version) == (NAME, "7")
-            assert client.instructions == "Ask."
-            capabilities = client.server_capabilities
-            assert capabilities.resources is not None
-            assert capabilities.resources.subscribe
-            assert capabilities.tools is not None
-            assert capabilities.tools.list_changed
-
-    run(main())
+async def test_what_a_server_says_of_itself_crosses_the_eras(pair: str) -> None:
+    async with meeting(pair) as (client, _):
+        assert client.server_info is not None
+        assert (client.server_info.name, client.server_info.version) == (NAME, "7")
+        assert client.instructions == "Ask."
+        capabilities = client.server_capabilities
+        assert capabilities.resources is not None
+        assert capabilities.resources.subscribe
+        assert capabilities.tools is not None
+        assert capabilities.tools.list_changed
 
 
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -143,177 +136,141 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 @one_of_each
 @pytest.mark.parametrize("one_client", [True, False])
-def test_what_a_server_asks_during_a_call_is_answered_by_the_client(
+async def test_what_a_server_asks_during_a_call_is_answered_by_the_client(
     pair: str, one_client: bool
 ) -> None:
-    async def main() -> None:
-        async with meeting(pair, one_client=one_client) as (client, _):
-            for tool, wanted in ANSWERS.items():
-                given = json.loads(text(await client.call_tool(tool)))
-                assert {name: given[name] for name in wanted} == wanted
-
-    run(main())
+    async with meeting(pair, one_client=one_client) as (client, _):
+        for tool, wanted in ANSWERS.items():
+            given = json.loads(text(await client.call_tool(tool)))
+            assert {name: given[name] for name in wanted} == wanted
 
 
 @one_of_each
-def test_calls_that_ask_at_the_same_time_each_get_their_answer(pair: str) -> None:
-    async def main() -> None:
-        async with meeting(pair) as (client, _), anyio.create_task_group() as tasks:
-            given: dict[str, str] = {}
+async def test_calls_that_ask_at_the_same_time_each_get_their_answer(pair: str) -> None:
+    async with meeting(pair) as (client, _), anyio.create_task_group() as tasks:
+        given: dict[str, str] = {}
 
-            async def call(tool: str) -> None:
-                given[tool] = text(await client.call_tool(tool))
+        async def call(tool: str) -> None:
+            given[tool] = text(await client.call_tool(tool))
 
-            for tool in ANSWERS:
-                tasks.start_soon(call, tool)
-        assert {tool: json.loads(said) for tool, said in given.items()}.keys() == ANSWERS.keys()
-
-    run(main())
+        for tool in ANSWERS:
+            tasks.start_soon(call, tool)
+    assert {tool: json.loads(said) for tool, said in given.items()}.keys() == ANSWERS.keys()
 
 
 @one_of_each
-def test_progress_is_told_while_a_call_runs(pair: str) -> None:
-    async def main() -> None:
-        told: list[tuple[float, float | None, str | None]] = []
-        seen = anyio.Event()
+async def test_progress_is_told_while_a_call_runs(pair: str) -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+    seen = anyio.Event()
 
-        async def tell(progress: float, total: float | None, message: str | None) -> None:
-            told.append((progress, total, message))
-            seen.set()
+    async def tell(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total, message))
+        seen.set()
 
-        async with meeting(pair) as (client, _):
-            assert text(await client.call_tool("steps", progress_callback=tell)) == "done"
-            await seen.wait()
-        assert told == [(1, 2, "half")]
-
-    run(main())
+    async with meeting(pair) as (client, _):
+        assert text(await client.call_tool("steps", progress_callback=tell)) == "done"
+        await seen.wait()
+    assert told == [(1, 2, "half")]
 
 
 @one_of_each
-def test_an_error_of_the_server_arrives_as_it_is(pair: str) -> None:
-    async def main() -> None:
-        async with meeting(pair) as (client, _):
-            with pytest.raises(MCPError) as failed:
-                await client.call_tool("fail")
-            error = failed.value.error
-            assert (error.code, error.message, error.data) == (-32050, "No.", {"why": "so"})
-
-    run(main())
+async def test_an_error_of_the_server_arrives_as_it_is(pair: str) -> None:
+    async with meeting(pair) as (client, _):
+        with pytest.raises(MCPError) as failed:
+            await client.call_tool("fail")
+        error = failed.value.error
+        assert (error.code, error.message, error.data) == (-32050, "No.", {"why": "so"})
 
 
 @one_of_each
-def test_a_cancelled_call_is_cancelled_at_the_server(pair: str) -> None:
-    async def main() -> None:
-        async with meeting(pair) as (client, everything):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(client.call_tool, "stay")
-                await everything.entered.wait()
-                tasks.cancel_scope.cancel()
-            await everything.cancelled.wait()
-            assert text(await client.call_tool("echo", {"text": "on"})) == "on"
-
-    run(main())
+async def test_a_cancelled_call_is_cancelled_at_the_server(pair: str) -> None:
+    async with meeting(pair) as (client, everything):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "stay")
+            await everything.entered.wait()
+            tasks.cancel_scope.cancel()
+        await everything.cancelled.wait()
+        assert text(await client.call_tool("echo", {"text": "on"})) == "on"
 
 
-def test_a_handshake_client_hears_of_changes_it_subscribed_to() -> None:
-    async def main() -> None:
-        person = Person()
-        async with meeting("handshake client", person) as (client, _):
+async def test_a_handshake_client_hears_of_changes_it_subscribed_to() -> None:
+    person = Person()
+    async with meeting("handshake client", person) as (client, _):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            await client.session.subscribe_resource(RESOURCE)
+            await client.call_tool("touch")
+            await person.told.wait()
+            await client.session.unsubscribe_resource(RESOURCE)
+        person.heard.clear()
+        await client.call_tool("touch")
+        await client.call_tool("echo", {"text": ""})
+        assert "notifications/resources/updated" not in person.heard
+
+
+async def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_tells() -> None:
+    async with meeting("stateless client") as (client, everything):
+        wanted: Any = {"tools_list_changed": True, "resource_subscriptions": [RESOURCE]}
+        async with client.listen(**wanted) as heard:
+            assert everything.subscribed == [RESOURCE]
+            assert heard.honored.resource_subscriptions == [RESOURCE]
+            await client.call_tool("touch")
+            told = {type(await anext(heard)).__name__, type(await anext(heard)).__name__}
+            assert told == {"ResourceUpdated", "ToolsListChanged"}
+        await client.call_tool("echo", {"text": ""})
+        assert everything.subscribed == []
+
+
+async def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs() -> None:
+    person = Person()
+    async with meeting("handshake client", person) as (client, _):
+        for level in ("debug", "error", "info"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                await client.session.subscribe_resource(RESOURCE)
-                await client.call_tool("touch")
-                await person.told.wait()
-                await client.session.unsubscribe_resource(RESOURCE)
-            person.heard.clear()
-            await client.call_tool("touch")
-            await client.call_tool("echo", {"text": ""})
-            assert "notifications/resources/updated" not in person.heard
-
-    run(main())
-
-
-def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_tells() -> None:
-    async def main() -> None:
-        async with meeting("stateless client") as (client, everything):
-            wanted: Any = {"tools_list_changed": True, "resource_subscriptions": [RESOURCE]}
-            async with client.listen(**wanted) as heard:
-                assert everything.subscribed == [RESOURCE]
-                assert heard.honored.resource_subscriptions == [RESOURCE]
-                await client.call_tool("touch")
-                told = {type(await anext(heard)).__name__, type(await anext(heard)).__name__}
-                assert told == {"ResourceUpdated", "ToolsListChanged"}
-            await client.call_tool("echo", {"text": ""})
-            assert everything.subscribed == []
-
-    run(main())
-
-
-def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs() -> None:
-    async def main() -> None:
-        person = Person()
-        async with meeting("handshake client", person) as (client, _):
-            for level in ("debug", "error", "info"):
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    await client.session.set_logging_level(level)
-                await client.call_tool("log")
-            await client.call_tool("echo", {"text": ""})
-        assert person.logged == ["debug", "warning", "warning"]
-
-    run(main())
-
-
-def test_a_stateless_client_hears_the_log_messages_that_its_requests_want() -> None:
-    async def main() -> None:
-        person = Person()
-        async with meeting("stateless client", person, log_level="info") as (client, everything):
+                await client.session.set_logging_level(level)
             await client.call_tool("log")
-            await client.call_tool("echo", {"text": ""})
-            assert person.logged == ["warning"]
-            assert everything.levels == ["info"]
+        await client.call_tool("echo", {"text": ""})
+    assert person.logged == ["debug", "warning", "warning"]
 
-    run(main())
+
+async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want() -> None:
+    person = Person()
+    async with meeting("stateless client", person, log_level="info") as (client, everything):
+        await client.call_tool("log")
+        await client.call_tool("echo", {"text": ""})
+        assert person.logged == ["warning"]
+        assert everything.levels == ["info"]
 
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
 @pytest.mark.parametrize(
     ("serve", "version"), [(serve_handshake, "2025-11-25"), (serve_stateless, "2026-07-28")]
 )
-def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(
+async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(
     serve: Any, version: str
 ) -> None:
-    async def main() -> None:
-        everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
-        async with Client(between(everything.server, serve, bridge), mode="auto") as client:
-            assert client.protocol_version == version
-            assert text(await client.call_tool("echo", {"text": "a"})) == "a"
-            assert bridge.transparent
-
-    run(main())
+    everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
+    async with Client(between(everything.server, serve, bridge), mode="auto") as client:
+        assert client.protocol_version == version
+        assert text(await client.call_tool("echo", {"text": "a"})) == "a"
+        assert bridge.transparent
 
 
-def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discovered() -> None:
-    async def main() -> None:
-        everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
-        way = between(everything.server, serve_handshake, bridge)
-        async with Client(way, mode="2026-07-28") as client:
-            assert text(await client.call_tool("echo", {"text": "a"})) == "a"
-            assert not bridge.transparent
-
-    run(main())
+async def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discovered() -> None:
+    everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
+    way = between(everything.server, serve_handshake, bridge)
+    async with Client(way, mode="2026-07-28") as client:
+        assert text(await client.call_tool("echo", {"text": "a"})) == "a"
+        assert not bridge.transparent
 
 
 @pytest.mark.parametrize(
     ("mode", "serve"), [("legacy", serve_handshake), ("2026-07-28", serve_stateless)]
 )
-def test_two_of_one_era_need_no_bridge(mode: str, serve: Any) -> None:
-    async def main() -> None:
-        everything, bridge = Everything(), EraBridge()
-        async with Client(between(everything.server, serve, bridge), mode=mode) as client:
-            assert text(await client.call_tool("echo", {"text": "a"})) == "a"
-            assert bridge.transparent
-            spoken = HANDSHAKE_VERSION if mode == "legacy" else mode
-            assert bridge.server_version == ProtocolVersion(spoken)
-
-    run(main())
+async def test_two_of_one_era_need_no_bridge(mode: str, serve: Any) -> None:
+    everything, bridge = Everything(), EraBridge()
+    async with Client(between(everything.server, serve, bridge), mode=mode) as client:
+        assert text(await client.call_tool("echo", {"text": "a"})) == "a"
+        assert bridge.transparent
+        spoken = HANDSHAKE_VERSION if mode == "legacy" else mode
+        assert bridge.server_version == ProtocolVersion(spoken)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import run
 from tests.mcp.oracle.corpus import Era, corpus
 from tests.mcp.oracle.deviations import DEVIATIONS
 from tests.mcp.oracle.places import both
@@ -15,18 +14,14 @@ from tests.mcp.oracle.places import both
 
 @pytest.mark.requirement("mcp.as-the-sdk")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-def test_status_and_error_code_are_those_of_the_sdk_but_for_the_deviations(
+async def test_status_and_error_code_are_those_of_the_sdk_but_for_the_deviations(
     era: Era, tmp_path: Path
 ) -> None:
-    async def main() -> dict[str, tuple[str, str]]:
-        async with both(tmp_path, era) as (hub, sdk):
-            answered = {
-                case.name: (await hub.outcome(case), await sdk.outcome(case))
-                for case in corpus(era)
-            }
-        return {name: pair for name, pair in answered.items() if pair[0] != pair[1]}
-
-    differ = run(main())
+    async with both(tmp_path, era) as (hub, sdk):
+        answered = {
+            case.name: (await hub.outcome(case), await sdk.outcome(case)) for case in corpus(era)
+        }
+    differ = {name: pair for name, pair in answered.items() if pair[0] != pair[1]}
     known = {case: (row.hub, row.sdk) for row in DEVIATIONS[era] for case in row.cases}
     unexplained = {name: pair for name, pair in differ.items() if known.get(name) != pair}
     assert not unexplained, "the hub and the SDK differ, and no deviation says why"

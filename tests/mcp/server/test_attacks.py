@@ -10,7 +10,6 @@ import pytest
 
 from folkmoot.core.message import Notification, Response
 from folkmoot.mcp.server.http import HttpFront
-from tests.harness import run
 from tests.mcp.client.saying import at_rest
 from tests.mcp.server.played import BOTH, call_of, fronted, tool
 
@@ -31,49 +30,43 @@ def stateless(
     return call_of("tools/call", 1, name=name, arguments=arguments, _meta=meta), headers
 
 
-def test_what_is_said_late_about_one_clients_request_reaches_no_other() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, client):
-            message, headers = stateless("echo", token="mine")
-            assert (await client.ask("POST", message, headers)).status_code == 200
-            first = played.got[0].message.params["_meta"]["progressToken"]
-            message, headers = stateless("wait", token="mine")
-            async with client.stream("POST", message, headers) as stream:
-                await stream.message()
-                late = {"progressToken": first, "progress": 9}
-                [carrier] = played.carriers
-                await carrier.send(Notification(method="notifications/progress", params=late))
-                played.go_on.set()
-                assert [told.get("id") for _, told in await stream.rest()] == [1]
-
-    run(main())
-
-
-def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, client):
-            session = await client.open()
-            port = int(client.url.split(":")[2].partition("/")[0])
-            writers = [await unread(port, session, number) for number in range(1, 9)]
-            await played.until(lambda: len(played.got) == len(writers) + 2)
+async def test_what_is_said_late_about_one_clients_request_reaches_no_other() -> None:
+    async with fronted() as (_, played, client):
+        message, headers = stateless("echo", token="mine")
+        assert (await client.ask("POST", message, headers)).status_code == 200
+        first = played.got[0].message.params["_meta"]["progressToken"]
+        message, headers = stateless("wait", token="mine")
+        async with client.stream("POST", message, headers) as stream:
+            await stream.message()
+            late = {"progressToken": first, "progress": 9}
             [carrier] = played.carriers
-            sent: list[int] = []
+            await carrier.send(Notification(method="notifications/progress", params=late))
+            played.go_on.set()
+            assert [told.get("id") for _, told in await stream.rest()] == [1]
 
-            async def answer() -> None:
-                for number in range(1, 9):
-                    large = {"text": "x" * 8 * 2**20}
-                    await carrier.send(Response(id=number, result=large))
-                    sent.append(number)
 
-            async with asyncio.TaskGroup() as tasks:
-                task = tasks.create_task(answer())
-                await at_rest(lambda: len(sent))
-                assert len(sent) < 2
-                for writer in writers:
-                    writer.transport.abort()
-                await task
+async def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them() -> None:
+    async with fronted() as (_, played, client):
+        session = await client.open()
+        port = int(client.url.split(":")[2].partition("/")[0])
+        writers = [await unread(port, session, number) for number in range(1, 9)]
+        await played.until(lambda: len(played.got) == len(writers) + 2)
+        [carrier] = played.carriers
+        sent: list[int] = []
 
-    run(main())
+        async def answer() -> None:
+            for number in range(1, 9):
+                large = {"text": "x" * 8 * 2**20}
+                await carrier.send(Response(id=number, result=large))
+                sent.append(number)
+
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(answer())
+            await at_rest(lambda: len(sent))
+            assert len(sent) < 2
+            for writer in writers:
+                writer.transport.abort()
+            await task
 
 
 async def unread(port: int, session: str, number: int) -> asyncio.StreamWriter:
@@ -93,36 +86,29 @@ async def unread(port: int, session: str, number: int) -> asyncio.StreamWriter:
 
 
 @pytest.mark.parametrize(("apart", "conversations"), [((), 1), (("authorization",), 2)])
-def test_clients_share_a_conversation_only_if_they_are_the_same_to_the_server(
+async def test_clients_share_a_conversation_only_if_they_are_the_same_to_the_server(
     apart: tuple[str, ...], conversations: int
 ) -> None:
-    async def main() -> None:
-        async with fronted(HttpFront, apart=apart) as (_, played, client):
-            for who in ("ann", "bob", "ann"):
-                message, headers = stateless("echo", text=who)
-                told = await client.ask("POST", message, headers | {"authorization": who})
-                assert told.json()["result"]["content"][0]["text"] == who
-            assert len(played.carriers) == conversations
-
-    run(main())
+    async with fronted(HttpFront, apart=apart) as (_, played, client):
+        for who in ("ann", "bob", "ann"):
+            message, headers = stateless("echo", text=who)
+            told = await client.ask("POST", message, headers | {"authorization": who})
+            assert told.json()["result"]["content"][0]["text"] == who
+        assert len(played.carriers) == conversations
 
 
-def test_conversations_are_bounded_and_the_longest_unused_goes(
+async def test_conversations_are_bounded_and_the_longest_unused_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("folkmoot.mcp.server.stateless.MOST_CARRIERS", 2)
-
-    async def main() -> None:
-        async with fronted(HttpFront, apart=("authorization",)) as (_, played, client):
-            message, headers = stateless("wait", token=1)
-            async with client.stream("POST", message, headers | {"authorization": "ann"}) as waits:
-                await waits.message()
-                for who in ("bob", "cid"):
-                    message, headers = stateless("echo")
-                    told = await client.ask("POST", message, headers | {"authorization": who})
-                    assert told.status_code == 200
-                assert [carrier.over for carrier in played.carriers] == [False, True, False]  # type: ignore[attr-defined]
-                played.go_on.set()
-                assert len(await waits.rest()) == 1
-
-    run(main())
+    async with fronted(HttpFront, apart=("authorization",)) as (_, played, client):
+        message, headers = stateless("wait", token=1)
+        async with client.stream("POST", message, headers | {"authorization": "ann"}) as waits:
+            await waits.message()
+            for who in ("bob", "cid"):
+                message, headers = stateless("echo")
+                told = await client.ask("POST", message, headers | {"authorization": who})
+                assert told.status_code == 200
+            assert [carrier.over for carrier in played.carriers] == [False, True, False]  # type: ignore[attr-defined]
+            played.go_on.set()
+            assert len(await waits.rest()) == 1

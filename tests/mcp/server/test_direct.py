@@ -16,7 +16,6 @@ from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.heads import check_marked, read_head
 from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped, error_of
 from folkmoot.mcp.server.sessions import HandshakeSession
-from tests.harness import run
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -140,103 +139,88 @@ async def plain(_: McpRequest) -> McpAnswer:
     return McpAnswer({"content": []})
 
 
-def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            status, headers, body = await server.post(modern(call()))
-            assert (status, headers["content-type"]) == (200, "application/json")
-            assert headers["content-length"] == str(len(body))
-            assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
-
-    run(main())
+async def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
+    async with serving(plain) as server:
+        status, headers, body = await server.post(modern(call()))
+        assert (status, headers["content-type"]) == (200, "application/json")
+        assert headers["content-length"] == str(len(body))
+        assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 
 
-def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
+async def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
     async def speaking(asked: McpRequest) -> McpAnswer:
         asked.tell(Notification(method="notifications/progress", params={"progress": 1}))
         asked.tell(Notification(method="notifications/message", params={"level": "info"}))
         return McpAnswer({})
 
-    async def main() -> None:
-        async with serving(speaking) as server:
-            asked = modern(call(), progressToken="mine")
-            status, headers, body = await server.post(asked)
-            assert (status, headers["content-type"]) == (200, "text/event-stream")
-            first, last = events(body)
-            assert first["params"] == {"progress": 1, "progressToken": "mine"}
-            assert last["result"] == {}
-            # Whoever asked to hear nothing hears nothing.
-            _, headers, _ = await server.post(modern(call()))
-            assert headers["content-type"] == "application/json"
-
-    run(main())
+    async with serving(speaking) as server:
+        asked = modern(call(), progressToken="mine")
+        status, headers, body = await server.post(asked)
+        assert (status, headers["content-type"]) == (200, "text/event-stream")
+        first, last = events(body)
+        assert first["params"] == {"progress": 1, "progressToken": "mine"}
+        assert last["result"] == {}
+        # Whoever asked to hear nothing hears nothing.
+        _, headers, _ = await server.post(modern(call()))
+        assert headers["content-type"] == "application/json"
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there() -> None:
+async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there() -> None:
     async def marking(_: McpRequest) -> McpAnswer:
         async def after() -> None: ...
 
         return McpAnswer({}, after=after)
 
-    async def main() -> None:
-        async with serving(marking) as server:
-            await server.post(modern(call()))
-            assert server.happened == ["sent", "delivered"]
-            server.happened.clear()
-            gone = asyncio.Event()
-            gone.set()
-            await server.post(modern(call()), gone=gone)
-            assert server.happened == ["sent"]
-
-    run(main())
+    async with serving(marking) as server:
+        await server.post(modern(call()))
+        assert server.happened == ["sent", "delivered"]
+        server.happened.clear()
+        gone = asyncio.Event()
+        gone.set()
+        await server.post(modern(call()), gone=gone)
+        assert server.happened == ["sent"]
 
 
-def test_a_client_that_leaves_ends_its_request() -> None:
-    async def main() -> None:
-        begun, gone = asyncio.Event(), asyncio.Event()
-        stopped: list[bool] = []
+async def test_a_client_that_leaves_ends_its_request() -> None:
+    begun, gone = asyncio.Event(), asyncio.Event()
+    stopped: list[bool] = []
 
-        async def waiting(asked: McpRequest) -> McpAnswer:
-            task = asyncio.current_task()
-            assert task is not None
-            asked.stop = task.cancel  # type: ignore[assignment]
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                task.uncancel()
-                stopped.append(asked.caller.leaving.is_set())
-                raise Stopped from None
-            return McpAnswer({})
+    async def waiting(asked: McpRequest) -> McpAnswer:
+        task = asyncio.current_task()
+        assert task is not None
+        asked.stop = task.cancel  # type: ignore[assignment]
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            task.uncancel()
+            stopped.append(asked.caller.leaving.is_set())
+            raise Stopped from None
+        return McpAnswer({})
 
-        async with serving(waiting) as server, asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(server.post(modern(call()), gone=gone))
-            await begun.wait()
-            gone.set()
-            assert await asking == (0, {}, b"")
-            assert stopped == [True]
-
-    run(main())
+    async with serving(waiting) as server, asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(server.post(modern(call()), gone=gone))
+        await begun.wait()
+        gone.set()
+        assert await asking == (0, {}, b"")
+        assert stopped == [True]
 
 
-def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
     async def breaking(_: McpRequest) -> McpAnswer:
         raise ValueError("a secret")
 
     async def busy(_: McpRequest) -> McpAnswer:
         raise e.TooManyInFlight("Too many.")
 
-    async def main() -> None:
-        async with serving(breaking) as server:
-            _, _, body = await server.post(modern(call()))
-            assert json.loads(body)["error"]["data"]["code"] == "internal_error"
-            assert b"secret" not in body
-            server.doing = busy
-            _, _, body = await server.post(modern(call()))
-            assert json.loads(body)["error"]["message"] == "Too many."
-
-    run(main())
+    async with serving(breaking) as server:
+        _, _, body = await server.post(modern(call()))
+        assert json.loads(body)["error"]["data"]["code"] == "internal_error"
+        assert b"secret" not in body
+        server.doing = busy
+        _, _, body = await server.post(modern(call()))
+        assert json.loads(body)["error"]["message"] == "Too many."
     assert "a request failed" in caplog.text
 
 
@@ -265,35 +249,29 @@ REFUSED: list[tuple[Any, dict[str, str], int, int]] = [
 ]
 
 
-def test_what_is_no_request_of_the_stateless_era_is_refused() -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            for message, headers, status, code in REFUSED:
-                known = {"mcp_protocol_version": "2026-07-28"} | headers
-                got, _, body = await server.post(message, **known)
-                assert (got, json.loads(body)["error"]["code"]) == (status, code), message
-            for name in ("tool", "=?base64?dG9vbA==?="):
-                assert (await server.post(modern(call()), mcp_name=name))[0] == 200
-            notice = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-            assert (await server.post(notice))[0] == 202
-
-    run(main())
+async def test_what_is_no_request_of_the_stateless_era_is_refused() -> None:
+    async with serving(plain) as server:
+        for message, headers, status, code in REFUSED:
+            known = {"mcp_protocol_version": "2026-07-28"} | headers
+            got, _, body = await server.post(message, **known)
+            assert (got, json.loads(body)["error"]["code"]) == (status, code), message
+        for name in ("tool", "=?base64?dG9vbA==?="):
+            assert (await server.post(modern(call()), mcp_name=name))[0] == 200
+        notice = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+        assert (await server.post(notice))[0] == 202
 
 
-def test_the_headers_that_repeat_arguments_reach_the_service() -> None:
+async def test_the_headers_that_repeat_arguments_reach_the_service() -> None:
     async def holding(asked: McpRequest) -> McpAnswer:
         check_marked({("region",): "region"}, asked.params["arguments"], asked.repeated or ())
         return McpAnswer({})
 
-    async def main() -> None:
-        async with serving(holding) as server:
-            there = modern(call(arguments={"region": "eu"}))
-            assert (await server.post(there))[0] == 400
-            assert (await server.post(there, mcp_param_region="us"))[0] == 400
-            assert (await server.post(there, mcp_param_region="eu"))[0] == 200
-            assert (await server.post(modern(call()), mcp_param_region="eu"))[0] == 400
-
-    run(main())
+    async with serving(holding) as server:
+        there = modern(call(arguments={"region": "eu"}))
+        assert (await server.post(there))[0] == 400
+        assert (await server.post(there, mcp_param_region="us"))[0] == 400
+        assert (await server.post(there, mcp_param_region="eu"))[0] == 200
+        assert (await server.post(modern(call()), mcp_param_region="eu"))[0] == 400
 
 
 OPENING = {
@@ -309,33 +287,27 @@ OPENING = {
 FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
 
 
-def test_a_session_is_opened_from_what_the_service_says_of_itself() -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            status, headers, body = await server.post(OPENING)
-            assert (status, headers["mcp-session-id"]) == (200, "one")
-            told = json.loads(body)["result"]
-            assert told["protocolVersion"] == "2025-06-18"
-            assert told["instructions"] == "Be kind."
-            assert server.session is not None
-            assert server.session.capabilities == {"elicitation": {}}
-
-    run(main())
+async def test_a_session_is_opened_from_what_the_service_says_of_itself() -> None:
+    async with serving(plain) as server:
+        status, headers, body = await server.post(OPENING)
+        assert (status, headers["mcp-session-id"]) == (200, "one")
+        told = json.loads(body)["result"]
+        assert told["protocolVersion"] == "2025-06-18"
+        assert told["instructions"] == "Be kind."
+        assert server.session is not None
+        assert server.session.capabilities == {"elicitation": {}}
 
 
 @pytest.mark.parametrize("change", ["protocolVersion", "capabilities", "clientInfo"])
-def test_a_session_is_not_opened_by_halves(change: str) -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            params = {name: value for name, value in OPENING["params"].items() if name != change}  # type: ignore[attr-defined]
-            status, _, body = await server.post({**OPENING, "params": params})
-            assert (status, json.loads(body)["error"]["code"]) == (200, -32602)
-            assert server.session is None
-
-    run(main())
+async def test_a_session_is_not_opened_by_halves(change: str) -> None:
+    async with serving(plain) as server:
+        params = {name: value for name, value in OPENING["params"].items() if name != change}  # type: ignore[attr-defined]
+        status, _, body = await server.post({**OPENING, "params": params})
+        assert (status, json.loads(body)["error"]["code"]) == (200, -32602)
+        assert server.session is None
 
 
-def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
+async def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
     async def asking(asked: McpRequest) -> McpAnswer:
         given = asked.params.get("inputResponses")
         if given is None:
@@ -344,104 +316,89 @@ def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
         assert asked.params["requestState"] == "s"
         return McpAnswer({"said": given["who"]["content"], "resultType": "complete"})
 
-    async def main() -> None:
-        async with serving(asking) as server:
-            await server.post(OPENING)
-            session = server.session
-            assert session is not None
-            async with asyncio.TaskGroup() as tasks:
-                calling = tasks.create_task(server.post(call()))
-                while not session.questions:  # noqa: ASYNC110 - the next turn of the loop has it
-                    await asyncio.sleep(0)
-                [question] = session.questions
-                reply = {"action": "accept", "content": {"name": "Ann"}}
-                answer = {"jsonrpc": "2.0", "id": question, "result": reply}
-                assert (await server.post(answer))[0] == 202
-            _, _, body = await calling
-            asked, last = events(body)
-            assert (asked["id"], asked["method"]) == (question, "elicitation/create")
-            assert last["result"] == {"said": {"name": "Ann"}}
-            assert not session.questions
-            assert not session.requests
-
-    run(main())
+    async with serving(asking) as server:
+        await server.post(OPENING)
+        session = server.session
+        assert session is not None
+        async with asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(server.post(call()))
+            while not session.questions:  # noqa: ASYNC110 - the next turn of the loop has it
+                await asyncio.sleep(0)
+            [question] = session.questions
+            reply = {"action": "accept", "content": {"name": "Ann"}}
+            answer = {"jsonrpc": "2.0", "id": question, "result": reply}
+            assert (await server.post(answer))[0] == 202
+        _, _, body = await calling
+        asked, last = events(body)
+        assert (asked["id"], asked["method"]) == (question, "elicitation/create")
+        assert last["result"] == {"said": {"name": "Ann"}}
+        assert not session.questions
+        assert not session.requests
 
 
-def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
+async def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
     async def waiting(asked: McpRequest) -> McpAnswer:
         await asked.caller.leaving.wait()
         return McpAnswer({"late": True})
 
-    async def main() -> None:
-        async with serving(waiting) as server:
-            await server.post(OPENING)
-            session = server.session
-            assert session is not None
-            async with asyncio.TaskGroup() as tasks:
-                calling = tasks.create_task(server.post(call(id_=7)))
-                while 7 not in session.requests:  # noqa: ASYNC110 - the next turn has it
-                    await asyncio.sleep(0)
-                twice = await server.post(call(id_=7))
-                assert json.loads(twice[2])["error"]["data"]["code"] == "invalid_id"
-                for wrong in ("7", 8, None):
-                    params = {"requestId": wrong}
-                    notice = {"method": "notifications/cancelled", "params": params}
-                    await server.post({"jsonrpc": "2.0", **notice})
-                assert 7 in session.requests
-                notice = {"method": "notifications/cancelled", "params": {"requestId": 7}}
-                assert (await server.post({"jsonrpc": "2.0", **notice}))[0] == 202
-            status, _, body = await calling
-            assert (status, events(body)) == (200, [])
-
-    run(main())
+    async with serving(waiting) as server:
+        await server.post(OPENING)
+        session = server.session
+        assert session is not None
+        async with asyncio.TaskGroup() as tasks:
+            calling = tasks.create_task(server.post(call(id_=7)))
+            while 7 not in session.requests:  # noqa: ASYNC110 - the next turn has it
+                await asyncio.sleep(0)
+            twice = await server.post(call(id_=7))
+            assert json.loads(twice[2])["error"]["data"]["code"] == "invalid_id"
+            for wrong in ("7", 8, None):
+                params = {"requestId": wrong}
+                notice = {"method": "notifications/cancelled", "params": params}
+                await server.post({"jsonrpc": "2.0", **notice})
+            assert 7 in session.requests
+            notice = {"method": "notifications/cancelled", "params": {"requestId": 7}}
+            assert (await server.post({"jsonrpc": "2.0", **notice}))[0] == 202
+        status, _, body = await calling
+        assert (status, events(body)) == (200, [])
 
 
-def test_a_session_has_no_methods_of_the_other_era_and_its_params_are_checked() -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            await server.post(OPENING)
-            for method in ("server/discover", "subscriptions/listen"):
-                _, _, body = await server.post({"jsonrpc": "2.0", "id": 1, "method": method})
-                assert json.loads(body)["error"]["code"] == -32601
-            for meta in ([], "x", {"progressToken": {}}):
-                _, _, body = await server.post(call(_meta=meta))
-                assert json.loads(body)["error"]["code"] == -32602
-
-    run(main())
+async def test_a_session_has_no_methods_of_the_other_era_and_its_params_are_checked() -> None:
+    async with serving(plain) as server:
+        await server.post(OPENING)
+        for method in ("server/discover", "subscriptions/listen"):
+            _, _, body = await server.post({"jsonrpc": "2.0", "id": 1, "method": method})
+            assert json.loads(body)["error"]["code"] == -32601
+        for meta in ([], "x", {"progressToken": {}}):
+            _, _, body = await server.post(call(_meta=meta))
+            assert json.loads(body)["error"]["code"] == -32602
 
 
-def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
+async def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
     async def waiting(asked: McpRequest) -> McpAnswer:
         await asked.caller.leaving.wait()
         return McpAnswer({})
 
-    async def main() -> None:
-        async with serving(waiting) as server:
-            await server.post(OPENING)
-            session = server.session
-            assert session is not None
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(server.post(call()))
-                while not session.requests:  # noqa: ASYNC110 - the next turn of the loop has it
-                    await asyncio.sleep(0)
-                session.end()
-            assert (await server.post(call()))[0] == 404
-
-    run(main())
+    async with serving(waiting) as server:
+        await server.post(OPENING)
+        session = server.session
+        assert session is not None
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(server.post(call()))
+            while not session.requests:  # noqa: ASYNC110 - the next turn of the loop has it
+                await asyncio.sleep(0)
+            session.end()
+        assert (await server.post(call()))[0] == 404
 
 
-def test_a_session_sets_its_own_level_and_answers_pings_itself() -> None:
-    async def main() -> None:
-        async with serving(plain) as server:
-            await server.post(OPENING)
-            session = server.session
-            assert session is not None
-            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-            assert json.loads((await server.post(ping))[2])["result"] == {}
-            level = {**ping, "method": "logging/setLevel", "params": {"level": "error"}}
-            assert json.loads((await server.post(level))[2])["result"] == {}
-            assert session.log_level == "error"
-            wrong = {**level, "params": {"level": "loud"}}
-            assert json.loads((await server.post(wrong))[2])["error"]["code"] == -32602
-
-    run(main())
+async def test_a_session_sets_its_own_level_and_answers_pings_itself() -> None:
+    async with serving(plain) as server:
+        await server.post(OPENING)
+        session = server.session
+        assert session is not None
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        assert json.loads((await server.post(ping))[2])["result"] == {}
+        level = {**ping, "method": "logging/setLevel", "params": {"level": "error"}}
+        assert json.loads((await server.post(level))[2])["result"] == {}
+        assert session.log_level == "error"
+        wrong = {**level, "params": {"level": "loud"}}
+        assert json.loads((await server.post(wrong))[2])["error"]["code"] == -32602

@@ -41,28 +41,25 @@ async def read(stream: Stream, after: int | None = None) -> list[bytes]:
     return [part for part in found.split(b"\n\n") if part]
 
 
-def test_ids_name_the_process_the_stream_and_the_event() -> None:
-    async def main() -> None:
-        streams = ResumableStreams(StreamBudget(BOOT))
-        call, other, listening = (
-            call_of(streams),
-            call_of(streams),
-            Stream(listening=True, keeper=streams),
-        )
-        names = set()
-        for stream in (call, other, listening):
-            stream.begun = True
-            stream.put(b"{}")
-            name, number = stream.name, 1
-            assert name.startswith(f"{BOOT}-")
-            assert streams.resume(f"{name}-{number}") == (stream, number)
-            names.add(name)
-        assert len(names) == 3
-        assert is_listening(f"{listening.name}-1")
-        assert not is_listening(f"{call.name}-1")
-        assert not is_listening(f"{listening.name}-1 ")
-
-    run(main())
+async def test_ids_name_the_process_the_stream_and_the_event() -> None:
+    streams = ResumableStreams(StreamBudget(BOOT))
+    call, other, listening = (
+        call_of(streams),
+        call_of(streams),
+        Stream(listening=True, keeper=streams),
+    )
+    names = set()
+    for stream in (call, other, listening):
+        stream.begun = True
+        stream.put(b"{}")
+        name, number = stream.name, 1
+        assert name.startswith(f"{BOOT}-")
+        assert streams.resume(f"{name}-{number}") == (stream, number)
+        names.add(name)
+    assert len(names) == 3
+    assert is_listening(f"{listening.name}-1")
+    assert not is_listening(f"{call.name}-1")
+    assert not is_listening(f"{listening.name}-1 ")
 
 
 @settings(max_examples=40)
@@ -85,157 +82,135 @@ def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number:
     run(main())
 
 
-def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there() -> None:
-    async def main() -> None:
-        streams = ResumableStreams(StreamBudget(BOOT))
-        stream = call_of(streams)
-        for number in range(MOST_EVENTS + 10):
-            stream.put(b"%d" % number)
-            await read(stream)
-        with pytest.raises(e.EventUnknown):
-            streams.resume(f"{stream.name}-9")
-        _, place = streams.resume(f"{stream.name}-10")
-        assert len(await read(stream, place)) == MOST_EVENTS
-
-    run(main())
+async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there() -> None:
+    streams = ResumableStreams(StreamBudget(BOOT))
+    stream = call_of(streams)
+    for number in range(MOST_EVENTS + 10):
+        stream.put(b"%d" % number)
+        await read(stream)
+    with pytest.raises(e.EventUnknown):
+        streams.resume(f"{stream.name}-9")
+    _, place = streams.resume(f"{stream.name}-10")
+    assert len(await read(stream, place)) == MOST_EVENTS
 
 
-def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole() -> None:
-    async def main() -> None:
-        streams = ResumableStreams(StreamBudget(BOOT))
-        stream = call_of(streams)
-        stream.put(b"question", weight=Weight.QUESTION)
-        for number in range(2 * MOST_EVENTS):
-            stream.put(b"log %d" % number, weight=Weight.LOG)
-        stream.put(b"answer", last=True)
-        _, place = streams.resume(f"{stream.name}-0")
-        assert stream.is_thinned(place)
-        told = await read(stream, place)
-        assert b"question" in told[0]
-        assert b"answer" in told[-1]
-        assert len(told) == MOST_EVENTS + 1
-        assert not stream.is_thinned(2 * MOST_EVENTS)
-
-    run(main())
+async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole() -> None:
+    streams = ResumableStreams(StreamBudget(BOOT))
+    stream = call_of(streams)
+    stream.put(b"question", weight=Weight.QUESTION)
+    for number in range(2 * MOST_EVENTS):
+        stream.put(b"log %d" % number, weight=Weight.LOG)
+    stream.put(b"answer", last=True)
+    _, place = streams.resume(f"{stream.name}-0")
+    assert stream.is_thinned(place)
+    told = await read(stream, place)
+    assert b"question" in told[0]
+    assert b"answer" in told[-1]
+    assert len(told) == MOST_EVENTS + 1
+    assert not stream.is_thinned(2 * MOST_EVENTS)
 
 
-def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stays() -> None:
-    async def main() -> None:
-        streams = ResumableStreams(StreamBudget(BOOT))
-        stream = call_of(streams)
-        delivered: list[bool] = []
-        stream.delivered = lambda: delivered.append(True)
-        stream.put(b"answer", last=True)
-        reader = stream.attach()
-        assert await reader.more(0)
-        reader.leave()
-        assert await reader.more(0) is None
-        assert delivered == []
-        for _ in range(2):
-            assert len(await read(stream, 0)) == 1
-            assert delivered == [True]
-
-    run(main())
+async def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stays() -> None:
+    streams = ResumableStreams(StreamBudget(BOOT))
+    stream = call_of(streams)
+    delivered: list[bool] = []
+    stream.delivered = lambda: delivered.append(True)
+    stream.put(b"answer", last=True)
+    reader = stream.attach()
+    assert await reader.more(0)
+    reader.leave()
+    assert await reader.more(0) is None
+    assert delivered == []
+    for _ in range(2):
+        assert len(await read(stream, 0)) == 1
+        assert delivered == [True]
 
 
-def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
-    async def main() -> None:
-        budget = StreamBudget(BOOT, seconds=0.02)
-        streams = ResumableStreams(budget)
-        given_up: list[Stream] = []
-        broken, reading, done = (call_of(streams, given_up) for _ in range(3))
-        listening, patient = (
-            Stream(listening=True, keeper=streams),
-            Stream(keeper=streams),
-        )
-        for stream in (broken, reading, done, listening, patient):
-            stream.attach()
-            stream.put(b"x")
-        done.put(b"answer", last=True)
-        for stream in (broken, done, listening, patient):
-            assert stream.reader is not None
-            stream.reader.leave()
-        async with asyncio.timeout(60):
-            while len(streams) > 3:  # noqa: ASYNC110 - a timer does it
-                await asyncio.sleep(0.005)
-        # One is read, one tells of changes, and of one the work cannot be ended.
-        assert given_up == [broken]
-        assert not broken.resumable
-        patient.put(b"answer", last=True)
-        async with asyncio.timeout(60):
-            while len(streams) > 2:  # noqa: ASYNC110 - a timer does it
-                await asyncio.sleep(0.005)
-        streams.close()
-        assert len(streams) == 1
-        assert reading.reader is not None
-        reading.reader.leave()
-        assert (len(streams), len(budget.whole.streams), budget.whole.used) == (0, 0, 0)
-
-    run(main())
+async def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
+    budget = StreamBudget(BOOT, seconds=0.02)
+    streams = ResumableStreams(budget)
+    given_up: list[Stream] = []
+    broken, reading, done = (call_of(streams, given_up) for _ in range(3))
+    listening, patient = (
+        Stream(listening=True, keeper=streams),
+        Stream(keeper=streams),
+    )
+    for stream in (broken, reading, done, listening, patient):
+        stream.attach()
+        stream.put(b"x")
+    done.put(b"answer", last=True)
+    for stream in (broken, done, listening, patient):
+        assert stream.reader is not None
+        stream.reader.leave()
+    async with asyncio.timeout(60):
+        while len(streams) > 3:  # noqa: ASYNC110 - a timer does it
+            await asyncio.sleep(0.005)
+    # One is read, one tells of changes, and of one the work cannot be ended.
+    assert given_up == [broken]
+    assert not broken.resumable
+    patient.put(b"answer", last=True)
+    async with asyncio.timeout(60):
+        while len(streams) > 2:  # noqa: ASYNC110 - a timer does it
+            await asyncio.sleep(0.005)
+    streams.close()
+    assert len(streams) == 1
+    assert reading.reader is not None
+    reading.reader.leave()
+    assert (len(streams), len(budget.whole.streams), budget.whole.used) == (0, 0, 0)
 
 
-def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -> None:
-    async def main() -> None:
-        most = 16 * 8 * (CALL_BYTES + STREAM_BYTES)
-        budget = StreamBudget(BOOT, most_bytes=most)
-        given_up: list[Stream] = []
-        sessions = [ResumableStreams(budget, account) for account in ("ann", "ann", "ann", "bob")]
-        for number in range(20):
-            for session in sessions:
-                stream = call_of(session, given_up)
-                stream.attach().leave()
-                stream.put(b"%d" % number)
-                assert budget.whole.used <= most
-        # A session has a sixteenth, an account an eighth: two sessions fill Ann's.
-        assert [len(session) for session in sessions][3] == 7
-        assert sum(len(session) for session in sessions[:3]) == 15
-        assert len(given_up) == 80 - 22
+async def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -> None:
+    most = 16 * 8 * (CALL_BYTES + STREAM_BYTES)
+    budget = StreamBudget(BOOT, most_bytes=most)
+    given_up: list[Stream] = []
+    sessions = [ResumableStreams(budget, account) for account in ("ann", "ann", "ann", "bob")]
+    for number in range(20):
         for session in sessions:
-            session.close()
-        assert (budget.whole.used, len(budget.whole.streams), budget._of_account) == (0, 0, {})
-
-    run(main())
-
-
-def test_what_has_arrived_gives_way_before_a_call_that_goes_on() -> None:
-    async def main() -> None:
-        budget = StreamBudget(BOOT, most_bytes=16 * 128 * 1024)
-        streams = ResumableStreams(budget)
-        given_up: list[Stream] = []
-        broken = call_of(streams, given_up)
-        broken.attach().leave()
-        broken.put(b"x")
-        for number in range(20):
-            stream = call_of(streams, given_up)
-            stream.attach()
-            stream.put(b"x" * 50_000, last=True)
-            assert len(await read(stream, 0)) == 1, number
-        assert given_up == []
-        assert streams.resume(f"{broken.name}-1") == (broken, 1)
-        assert len(streams) == 2
-
-    run(main())
+            stream = call_of(session, given_up)
+            stream.attach().leave()
+            stream.put(b"%d" % number)
+            assert budget.whole.used <= most
+    # A session has a sixteenth, an account an eighth: two sessions fill Ann's.
+    assert [len(session) for session in sessions][3] == 7
+    assert sum(len(session) for session in sessions[:3]) == 15
+    assert len(given_up) == 80 - 22
+    for session in sessions:
+        session.close()
+    assert (budget.whole.used, len(budget.whole.streams), budget._of_account) == (0, 0, {})
 
 
-def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
-    async def main() -> None:
-        budget = StreamBudget(BOOT, most_bytes=64 * 1024)
-        streams = ResumableStreams(budget)
-        stream = call_of(streams)
-        reader = stream.attach()
-        for number in range(200):
-            stream.put(b"%d" % number + b"x" * 1_000)
-            assert await reader.more(0)
-        stream.put(b"answer", last=True)
-        assert b"answer" in (await reader.more(0) or b"")
-        assert budget.whole.used < 8 * 1024
-        with pytest.raises(e.EventUnknown):
-            streams.resume(f"{stream.name}-0")
+async def test_what_has_arrived_gives_way_before_a_call_that_goes_on() -> None:
+    budget = StreamBudget(BOOT, most_bytes=16 * 128 * 1024)
+    streams = ResumableStreams(budget)
+    given_up: list[Stream] = []
+    broken = call_of(streams, given_up)
+    broken.attach().leave()
+    broken.put(b"x")
+    for number in range(20):
+        stream = call_of(streams, given_up)
+        stream.attach()
+        stream.put(b"x" * 50_000, last=True)
+        assert len(await read(stream, 0)) == 1, number
+    assert given_up == []
+    assert streams.resume(f"{broken.name}-1") == (broken, 1)
+    assert len(streams) == 2
 
-    run(main())
+
+async def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
+    budget = StreamBudget(BOOT, most_bytes=64 * 1024)
+    streams = ResumableStreams(budget)
+    stream = call_of(streams)
+    reader = stream.attach()
+    for number in range(200):
+        stream.put(b"%d" % number + b"x" * 1_000)
+        assert await reader.more(0)
+    stream.put(b"answer", last=True)
+    assert b"answer" in (await reader.more(0) or b"")
+    assert budget.whole.used < 8 * 1024
+    with pytest.raises(e.EventUnknown):
+        streams.resume(f"{stream.name}-0")
 
 
-@pytest.mark.requirement("mcp.stream-bounds")
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("oprlwdf"), st.integers(0, 9_000))))
 def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, int]]) -> None:
     async def main() -> None:

@@ -22,7 +22,6 @@ from folkmoot.core.session import Era
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.server.http import HttpFront
-from tests.harness import run
 from tests.mcp.server.played import Http, fronted
 from tests.mcp_harness import META, MODERN
 
@@ -48,111 +47,97 @@ def tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> Any:
     return modern("tools/call", id_, meta, name=name, arguments=arguments)
 
 
-def test_the_official_client_calls_and_gets_progress_without_a_session() -> None:
-    async def main() -> None:
-        async with fronted() as (front, played, http):
-            steps: list[float] = []
+async def test_the_official_client_calls_and_gets_progress_without_a_session() -> None:
+    async with fronted() as (front, played, http):
+        steps: list[float] = []
 
-            async def progressed(progress: float, total: float | None, message: str | None) -> None:
-                steps.append(progress)
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            steps.append(progress)
 
-            async with Client(streamable_http_client(http.url), mode="auto") as client:
-                assert client.protocol_version == MODERN
-                assert len((await client.list_tools()).tools) > 1
-                said = await client.call_tool(
-                    "progress", {"steps": 3, "text": "done"}, progress_callback=progressed
-                )
-                assert said.content[0].text == "done"  # type: ignore[union-attr]
-                assert steps == [0, 1, 2]
-            assert front.sessions == 0
-            called = played.got[-1]
-            assert called.context.session.era is Era.STATELESS
-            assert isinstance(called.context.transport.metadata, HttpMetadata)
-            assert called.context.transport.metadata.headers.get("mcp-method") == "tools/call"
-
-    run(main())
+        async with Client(streamable_http_client(http.url), mode="auto") as client:
+            assert client.protocol_version == MODERN
+            assert len((await client.list_tools()).tools) > 1
+            said = await client.call_tool(
+                "progress", {"steps": 3, "text": "done"}, progress_callback=progressed
+            )
+            assert said.content[0].text == "done"  # type: ignore[union-attr]
+            assert steps == [0, 1, 2]
+        assert front.sessions == 0
+        called = played.got[-1]
+        assert called.context.session.era is Era.STATELESS
+        assert isinstance(called.context.transport.metadata, HttpMetadata)
+        assert called.context.transport.metadata.headers.get("mcp-method") == "tools/call"
 
 
-def test_the_official_client_listens_to_what_changes() -> None:
-    async def main() -> None:
-        async with (
-            fronted() as (_, _, http),
-            Client(streamable_http_client(http.url), mode=MODERN) as client,
-            client.listen(tools_list_changed=True) as listening,
-        ):
-            async for event in listening:
-                assert type(event).__name__ == "ToolsListChanged"
-                break
-
-    run(main())
+async def test_the_official_client_listens_to_what_changes() -> None:
+    async with (
+        fronted() as (_, _, http),
+        Client(streamable_http_client(http.url), mode=MODERN) as client,
+        client.listen(tools_list_changed=True) as listening,
+    ):
+        async for event in listening:
+            assert type(event).__name__ == "ToolsListChanged"
+            break
 
 
 @pytest.mark.requirement("proxy.correlates-responses")
-def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_others() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http), httpx2.AsyncClient(timeout=30) as another:
-            clients = [http, Http(http.url, another)]
-            for round_ in range(10):
+async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_others() -> None:
+    async with fronted() as (_, played, http), httpx2.AsyncClient(timeout=30) as another:
+        clients = [http, Http(http.url, another)]
+        for round_ in range(10):
 
-                async def ask(client: Http, name: str) -> None:
-                    message, headers = tool("progress", 1, "t", steps=2, text=name)
-                    async with client.stream("POST", message, headers) as events:
-                        *told, (_, answer) = await events.rest()
-                    assert [each["params"]["progressToken"] for _, each in told] == ["t", "t"]
-                    assert answer["id"] == 1
-                    assert answer["result"]["content"][0]["text"] == name
+            async def ask(client: Http, name: str) -> None:
+                message, headers = tool("progress", 1, "t", steps=2, text=name)
+                async with client.stream("POST", message, headers) as events:
+                    *told, (_, answer) = await events.rest()
+                assert [each["params"]["progressToken"] for _, each in told] == ["t", "t"]
+                assert answer["id"] == 1
+                assert answer["result"]["content"][0]["text"] == name
 
-                await asyncio.gather(
-                    *(ask(client, f"{round_} {place}") for place, client in enumerate(clients))
-                )
-            assert len(played.carriers) == 1
-            assert len({each.message.id for each in played.got}) == 20
-
-    run(main())
+            await asyncio.gather(
+                *(ask(client, f"{round_} {place}") for place, client in enumerate(clients))
+            )
+        assert len(played.carriers) == 1
+        assert len({each.message.id for each in played.got}) == 20
 
 
 @pytest.mark.requirement("proxy.unknown-members")
-def test_only_the_id_and_the_token_change_and_every_other_byte_stays() -> None:
-    async def main() -> None:
-        raw = (
-            b'{ "odd" : [1.50, "\\u00e4" ],"params":{"name":"echo", "_meta":{"progressToken": "t",'
-            b'"io.modelcontextprotocol/protocolVersion":"2026-07-28" ,"x" : 1e2}},"method":'
-            b'"tools/call", "id" :"one","jsonrpc":"2.0"}'
+async def test_only_the_id_and_the_token_change_and_every_other_byte_stays() -> None:
+    raw = (
+        b'{ "odd" : [1.50, "\\u00e4" ],"params":{"name":"echo", "_meta":{"progressToken": "t",'
+        b'"io.modelcontextprotocol/protocolVersion":"2026-07-28" ,"x" : 1e2}},"method":'
+        b'"tools/call", "id" :"one","jsonrpc":"2.0"}'
+    )
+    answer = b'{"more": 1.0, "result":{"a" :"\\u00e4"},"id": 1, "jsonrpc":"2.0"}'
+
+    async def serve(carrier: Carrier) -> None:
+        got = await carrier.receive()
+        assert got.raw == (
+            b'{"odd":[1.50, "\\u00e4" ],"params":{"name":"echo","_meta":{"progressToken":1,'
+            b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1e2}},"method":'
+            b'"tools/call","id":1,"jsonrpc":"2.0"}'
         )
-        answer = b'{"more": 1.0, "result":{"a" :"\\u00e4"},"id": 1, "jsonrpc":"2.0"}'
+        assert isinstance(got, Request)
+        assert got.id == got.params["_meta"]["progressToken"] == 1  # type: ignore[index,call-overload]
+        await carrier.send(Response(id=1, result={"a": "ä"}, extra={"more": 1.0}, raw=answer))
+        with pytest.raises(e.TransportClosed):
+            await carrier.receive()
 
-        async def serve(carrier: Carrier) -> None:
-            got = await carrier.receive()
-            assert got.raw == (
-                b'{"odd":[1.50, "\\u00e4" ],"params":{"name":"echo","_meta":{"progressToken":1,'
-                b'"io.modelcontextprotocol/protocolVersion":"2026-07-28","x":1e2}},"method":'
-                b'"tools/call","id":1,"jsonrpc":"2.0"}'
-            )
-            assert isinstance(got, Request)
-            assert got.id == got.params["_meta"]["progressToken"] == 1  # type: ignore[index,call-overload]
-            await carrier.send(Response(id=1, result={"a": "ä"}, extra={"more": 1.0}, raw=answer))
-            with pytest.raises(e.TransportClosed):
-                await carrier.receive()
-
-        async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-            _,
-            _,
-            http,
-        ):
-            _, headers = tool("echo")
-            got = await http.ask("POST", raw, headers)
-            assert got.content == (
-                b'{"more":1.0,"result":{"a" :"\\u00e4"},"id":"one","jsonrpc":"2.0"}'
-            )
-
-    run(main())
+    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
+        _,
+        _,
+        http,
+    ):
+        _, headers = tool("echo")
+        got = await http.ask("POST", raw, headers)
+        assert got.content == (b'{"more":1.0,"result":{"a" :"\\u00e4"},"id":"one","jsonrpc":"2.0"}')
 
 
 def wrapped(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
-def test_headers_that_do_not_say_what_the_request_says_are_refused() -> None:
+async def test_headers_that_do_not_say_what_the_request_says_are_refused() -> None:
     message, headers = tool("echo", 7)
     without_meta = {**message, "params": {"name": "echo"}}
     cases: list[tuple[Any, dict[str, str], int, int]] = [
@@ -170,154 +155,131 @@ def test_headers_that_do_not_say_what_the_request_says_are_refused() -> None:
     ]
     listen, listening = modern("subscriptions/listen", 7)
     cases.append((listen, {**listening, "accept": "application/json"}, 406, -32600))
-
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            for case in cases:
-                said, named, status, code = case
-                answer = await http.ask("POST", said, named)
-                assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), case
-            assert played.got == []
-            right = await http.ask("POST", message, {**headers, "mcp-name": wrapped("echo")})
-            assert right.json()["id"] == 7
-
-    run(main())
+    async with fronted() as (_, played, http):
+        for case in cases:
+            said, named, status, code = case
+            answer = await http.ask("POST", said, named)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), case
+        assert played.got == []
+        right = await http.ask("POST", message, {**headers, "mcp-name": wrapped("echo")})
+        assert right.json()["id"] == 7
 
 
 @pytest.mark.parametrize(
     ("code", "status"), [(-32601, 404), (-32602, 400), (-32022, 400), (-32603, 200), (-1, 200)]
 )
-def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code: int, status: int) -> None:
-    async def main() -> None:
-        async def serve(carrier: Carrier) -> None:
-            asked = await carrier.receive()
-            assert isinstance(asked, Request)
-            await carrier.send(Response(id=asked.id, error=ErrorObject(code, "no")))
+async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(
+    code: int, status: int
+) -> None:
+    async def serve(carrier: Carrier) -> None:
+        asked = await carrier.receive()
+        assert isinstance(asked, Request)
+        await carrier.send(Response(id=asked.id, error=ErrorObject(code, "no")))
+        with pytest.raises(e.TransportClosed):
+            await carrier.receive()
+
+    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
+        _,
+        _,
+        http,
+    ):
+        answer = await http.ask("POST", *modern("no/such", "x"))
+        assert (answer.status_code, answer.json()["id"]) == (status, "x")
+        assert "mcp-session-id" not in answer.headers
+
+
+async def test_a_client_that_goes_away_cancels_its_request_and_no_other() -> None:
+    async with fronted() as (_, played, http):
+        staying = asyncio.ensure_future(http.ask("POST", *tool("wait", 1, text="stayed")))
+        await played.until(lambda: len(played.got) == 1)
+        leaving = asyncio.ensure_future(http.ask("POST", *tool("wait", 1)))
+        await played.until(lambda: len(played.got) == 2)
+        leaving.cancel()
+        await played.until(lambda: len(played.got) == 3)
+        cancelled = played.got[2].message
+        assert cancelled.method == "notifications/cancelled"
+        assert cancelled.params == {"requestId": played.got[1].message.id}
+        played.go_on.set()
+        answer = await staying
+        assert answer.json()["result"]["content"][0]["text"] == "stayed"
+        assert len(played.got) == 3
+
+
+async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed() -> None:
+    async with fronted() as (_, played, http):
+        named = {"mcp-protocol-version": MODERN}
+        for method in ("notifications/cancelled", "notifications/x"):
+            said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
+            assert (await http.ask("POST", said, named)).status_code == 202
+        await played.until(lambda: len(played.got) == 1)
+        assert played.got[0].message.method == "notifications/x"
+
+
+async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so() -> None:
+    async with fronted() as (_, played, http):
+        await http.ask("POST", *tool("echo"))
+        server = played.carriers[0]
+        answer = await played.ask(server, Request(id="q", method="roots/list"))
+        assert isinstance(answer.error, ErrorObject)
+
+
+async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several() -> None:
+    async with fronted() as (_, played, http):
+        waiting = [
+            asyncio.ensure_future(http.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
+        ]
+        await played.until(lambda: len(played.got) == 2)
+        said = Notification(method="notifications/message", params={"data": "whose?"})
+        await played.carriers[0].send(said)
+        played.go_on.set()
+        for name, answer in zip("ab", await asyncio.gather(*waiting), strict=True):
+            assert "whose?" not in answer.text
+            assert answer.json()["id"] == name
+
+
+async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answered() -> None:
+    served = 0
+
+    async def serve(carrier: Carrier) -> None:
+        nonlocal served
+        served += 1
+        asked = await carrier.receive()
+        if served == 2:
+            await carrier.send(Response(id=asked.id, result={}))  # type: ignore[union-attr]
             with pytest.raises(e.TransportClosed):
                 await carrier.receive()
 
-        async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-            _,
-            _,
-            http,
-        ):
-            answer = await http.ask("POST", *modern("no/such", "x"))
-            assert (answer.status_code, answer.json()["id"]) == (status, "x")
-            assert "mcp-session-id" not in answer.headers
-
-    run(main())
-
-
-def test_a_client_that_goes_away_cancels_its_request_and_no_other() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            staying = asyncio.ensure_future(http.ask("POST", *tool("wait", 1, text="stayed")))
-            await played.until(lambda: len(played.got) == 1)
-            leaving = asyncio.ensure_future(http.ask("POST", *tool("wait", 1)))
-            await played.until(lambda: len(played.got) == 2)
-            leaving.cancel()
-            await played.until(lambda: len(played.got) == 3)
-            cancelled = played.got[2].message
-            assert cancelled.method == "notifications/cancelled"
-            assert cancelled.params == {"requestId": played.got[1].message.id}
-            played.go_on.set()
-            answer = await staying
-            assert answer.json()["result"]["content"][0]["text"] == "stayed"
-            assert len(played.got) == 3
-
-    run(main())
+    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
+        _,
+        _,
+        http,
+    ):
+        first = await http.ask("POST", *tool("echo", "a"))
+        assert (first.status_code, first.json()["id"]) == (502, "a")
+        second = await http.ask("POST", *tool("echo", "b"))
+        assert (second.status_code, second.json()["id"]) == (200, "b")
+        assert served == 2
 
 
-def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            named = {"mcp-protocol-version": MODERN}
-            for method in ("notifications/cancelled", "notifications/x"):
-                said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
-                assert (await http.ask("POST", said, named)).status_code == 202
-            await played.until(lambda: len(played.got) == 1)
-            assert played.got[0].message.method == "notifications/x"
+async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served() -> None:
+    async with fronted() as (_, played, http):
+        message, headers = modern("subscriptions/listen", 1)
+        async with http.stream("POST", message, headers) as slow:
+            await slow.message()
+            server, asked = played.carriers[0], played.got[0].message
+            meta = {"io.modelcontextprotocol/subscriptionId": asked.id}
+            big = {"_meta": meta, "x": "x" * 1_000_000}
+            said = Notification(method="notifications/resources/updated", params=big)
 
-    run(main())
+            def cut() -> bool:
+                last = played.got[-1].message
+                return isinstance(last, Notification) and last.params == {"requestId": asked.id}
 
-
-def test_the_server_cannot_ask_these_clients_anything_and_is_told_so() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            await http.ask("POST", *tool("echo"))
-            server = played.carriers[0]
-            answer = await played.ask(server, Request(id="q", method="roots/list"))
-            assert isinstance(answer.error, ErrorObject)
-
-    run(main())
-
-
-def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            waiting = [
-                asyncio.ensure_future(http.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
-            ]
-            await played.until(lambda: len(played.got) == 2)
-            said = Notification(method="notifications/message", params={"data": "whose?"})
-            await played.carriers[0].send(said)
-            played.go_on.set()
-            for name, answer in zip("ab", await asyncio.gather(*waiting), strict=True):
-                assert "whose?" not in answer.text
-                assert answer.json()["id"] == name
-
-    run(main())
-
-
-def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answered() -> None:
-    async def main() -> None:
-        served = 0
-
-        async def serve(carrier: Carrier) -> None:
-            nonlocal served
-            served += 1
-            asked = await carrier.receive()
-            if served == 2:
-                await carrier.send(Response(id=asked.id, result={}))  # type: ignore[union-attr]
-                with pytest.raises(e.TransportClosed):
-                    await carrier.receive()
-
-        async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-            _,
-            _,
-            http,
-        ):
-            first = await http.ask("POST", *tool("echo", "a"))
-            assert (first.status_code, first.json()["id"]) == (502, "a")
-            second = await http.ask("POST", *tool("echo", "b"))
-            assert (second.status_code, second.json()["id"]) == (200, "b")
-            assert served == 2
-
-    run(main())
-
-
-def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            message, headers = modern("subscriptions/listen", 1)
-            async with http.stream("POST", message, headers) as slow:
-                await slow.message()
-                server, asked = played.carriers[0], played.got[0].message
-                meta = {"io.modelcontextprotocol/subscriptionId": asked.id}
-                big = {"_meta": meta, "x": "x" * 1_000_000}
-                said = Notification(method="notifications/resources/updated", params=big)
-
-                def cut() -> bool:
-                    last = played.got[-1].message
-                    return isinstance(last, Notification) and last.params == {"requestId": asked.id}
-
-                while not cut():
-                    await server.send(said)
-                    await asyncio.sleep(0)
-                answer = await http.ask("POST", *tool("echo", text="quick"))
-                assert answer.json()["result"]["content"][0]["text"] == "quick"
-
-    run(main())
+            while not cut():
+                await server.send(said)
+                await asyncio.sleep(0)
+            answer = await http.ask("POST", *tool("echo", text="quick"))
+            assert answer.json()["result"]["content"][0]["text"] == "quick"
 
 
 def encoded(text: str) -> str:
@@ -345,34 +307,28 @@ WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
 
 
 @pytest.mark.requirement("mcp.param-headers")
-def test_headers_that_repeat_arguments_are_held_against_them() -> None:
-    async def main() -> None:
-        async with fronted() as (_, played, http):
-            unlisted, headers = tool("ship", region="eu")
-            assert (await http.ask("POST", unlisted, headers)).status_code == 200
-            await http.ask("POST", *modern("tools/list"))
-            for arguments, repeated, wrong in WITH_PARAMS:
-                message, headers = tool("ship", **arguments)
-                before = len(played.got)
-                answer = await http.ask("POST", message, headers | repeated)
-                told = answer.json().get("error", {})
-                assert answer.status_code == (400 if wrong else 200), (arguments, repeated)
-                assert told.get("code") == (-32020 if wrong else None)
-                assert wrong in told.get("message", "")
-                assert (len(played.got) == before) is bool(wrong)
-
-    run(main())
+async def test_headers_that_repeat_arguments_are_held_against_them() -> None:
+    async with fronted() as (_, played, http):
+        unlisted, headers = tool("ship", region="eu")
+        assert (await http.ask("POST", unlisted, headers)).status_code == 200
+        await http.ask("POST", *modern("tools/list"))
+        for arguments, repeated, wrong in WITH_PARAMS:
+            message, headers = tool("ship", **arguments)
+            before = len(played.got)
+            answer = await http.ask("POST", message, headers | repeated)
+            told = answer.json().get("error", {})
+            assert answer.status_code == (400 if wrong else 200), (arguments, repeated)
+            assert told.get("code") == (-32020 if wrong else None)
+            assert wrong in told.get("message", "")
+            assert (len(played.got) == before) is bool(wrong)
 
 
 @pytest.mark.requirement("mcp.param-headers")
-def test_the_official_client_repeats_arguments_in_headers() -> None:
-    async def main() -> None:
-        async with (
-            fronted() as (_, _, http),
-            Client(streamable_http_client(http.url), mode=MODERN) as client,
-        ):
-            await client.list_tools()
-            said = await client.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})
-            assert not said.is_error
-
-    run(main())
+async def test_the_official_client_repeats_arguments_in_headers() -> None:
+    async with (
+        fronted() as (_, _, http),
+        Client(streamable_http_client(http.url), mode=MODERN) as client,
+    ):
+        await client.list_tools()
+        said = await client.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})
+        assert not said.is_error

@@ -32,7 +32,6 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata
 from folkmoot.mcp.carrier import PROXY_LIMITS
 from folkmoot.mcp.server.stdio import StdioFront
-from tests.harness import run
 
 CALL = (
     b'{"jsonrpc":"2.0", "id": 7,"method":"tools/call","params":{"name":"x","arguments":{}},"y":1}'
@@ -93,50 +92,41 @@ def to_client(message: Any) -> MessageEnvelope[Any]:
 
 @pytest.mark.requirement("proxy.stdio", "proxy.unknown-members", "proxy.direction-set-at-entry")
 @pytest.mark.parametrize("make", [pipes, sockets, terminal])
-def test_messages_pass_in_both_directions_as_their_bytes(
+async def test_messages_pass_in_both_directions_as_their_bytes(
     make: Callable[[], tuple[int, int, int, int]],
 ) -> None:
-    async def main() -> None:
-        async with client(make) as (front, to_front, from_front):
-            session = SessionContext.with_id(SessionId("s"))
-            front.session = session
-            os.write(to_front, CALL + b"\n")
-            envelope = await front.receive_envelope()
-            assert isinstance(envelope.message, Request)
-            assert envelope.message.raw == CALL
-            assert envelope.context.direction is MessageDirection.CLIENT_TO_SERVER
-            assert envelope.context.session is session
-            assert envelope.context.transport is front.current_context()
-            assert isinstance(envelope.context.transport.metadata, StdioMetadata)
+    async with client(make) as (front, to_front, from_front):
+        session = SessionContext.with_id(SessionId("s"))
+        front.session = session
+        os.write(to_front, CALL + b"\n")
+        envelope = await front.receive_envelope()
+        assert isinstance(envelope.message, Request)
+        assert envelope.message.raw == CALL
+        assert envelope.context.direction is MessageDirection.CLIENT_TO_SERVER
+        assert envelope.context.session is session
+        assert envelope.context.transport is front.current_context()
+        assert isinstance(envelope.context.transport.metadata, StdioMetadata)
 
-            raw = b'{ "id":7, "jsonrpc":"2.0","result":{"unknown" : 1.0}}'
-            await front.send_envelope(to_client(decode_message(raw)))
-            assert await read_line(from_front) == raw
-
-    run(main())
+        raw = b'{ "id":7, "jsonrpc":"2.0","result":{"unknown" : 1.0}}'
+        await front.send_envelope(to_client(decode_message(raw)))
+        assert await read_line(from_front) == raw
 
 
-def test_a_message_of_several_lines_leaves_as_one() -> None:
-    async def main() -> None:
-        async with client() as (front, _, from_front):
-            raw = b'{"jsonrpc":"2.0",\r\n "method":"notifications/x"\n}'
-            await front.send_envelope(to_client(decode_message(raw)))
-            line = await read_line(from_front)
-            assert decode_message(line) == decode_message(raw)
-
-    run(main())
+async def test_a_message_of_several_lines_leaves_as_one() -> None:
+    async with client() as (front, _, from_front):
+        raw = b'{"jsonrpc":"2.0",\r\n "method":"notifications/x"\n}'
+        await front.send_envelope(to_client(decode_message(raw)))
+        line = await read_line(from_front)
+        assert decode_message(line) == decode_message(raw)
 
 
 @pytest.mark.requirement("proxy.direction-routes")
-def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None:
-    async def main() -> None:
-        async with client() as (front, to_front, _):
-            os.write(to_front, CALL + b"\n")
-            envelope = await front.receive_envelope()
-            with pytest.raises(e.Misrouted):
-                await front.send_envelope(envelope)
-
-    run(main())
+async def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None:
+    async with client() as (front, to_front, _):
+        os.write(to_front, CALL + b"\n")
+        envelope = await front.receive_envelope()
+        with pytest.raises(e.Misrouted):
+            await front.send_envelope(envelope)
 
 
 @pytest.mark.parametrize(
@@ -152,107 +142,67 @@ def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None
         (b'{"a":"' + b"x" * 2000 + b'"}', None, -32600),
     ],
 )
-def test_a_line_that_is_no_message_is_answered_and_not_passed_on(
+async def test_a_line_that_is_no_message_is_answered_and_not_passed_on(
     line: bytes, message_id: Any, code: int
 ) -> None:
-    async def main() -> None:
-        async with client(limits=Limits(message_bytes=1000)) as (front, to_front, from_front):
-            os.write(to_front, line + b"\n" + CALL + b"\n")
+    async with client(limits=Limits(message_bytes=1000)) as (front, to_front, from_front):
+        os.write(to_front, line + b"\n" + CALL + b"\n")
+        assert (await front.receive_envelope()).message.raw == CALL
+        answer = json.loads(await read_line(from_front))
+        assert answer["id"] == message_id
+        assert answer["error"]["code"] == code
+
+
+async def test_the_end_of_input_ends_the_conversation_after_its_last_line() -> None:
+    async with client() as (front, to_front, from_front):
+        os.write(to_front, CALL + b"\n" + CALL)
+        os.close(to_front)
+        for _ in range(2):
             assert (await front.receive_envelope()).message.raw == CALL
-            answer = json.loads(await read_line(from_front))
-            assert answer["id"] == message_id
-            assert answer["error"]["code"] == code
-
-    run(main())
-
-
-def test_the_end_of_input_ends_the_conversation_after_its_last_line() -> None:
-    async def main() -> None:
-        async with client() as (front, to_front, from_front):
-            os.write(to_front, CALL + b"\n" + CALL)
-            os.close(to_front)
-            for _ in range(2):
-                assert (await front.receive_envelope()).message.raw == CALL
-            for _ in range(2):
-                with pytest.raises(e.TransportClosed):
-                    await front.receive_envelope()
-            # The client may still read what it asked for.
-            await front.send_envelope(to_client(Response(id=7, result={})))
-            assert json.loads(await read_line(from_front))["id"] == 7
-
-    run(main())
-
-
-def test_a_client_that_reads_no_more_is_gone() -> None:
-    async def main() -> None:
-        async with client() as (front, _, from_front):
-            os.close(from_front)
-            waiting = asyncio.ensure_future(front.receive_envelope())
-
-            async def send_on() -> None:
-                while True:
-                    await front.send_envelope(to_client(Notification(method="notifications/x")))
-                    await asyncio.sleep(0)
-
+        for _ in range(2):
             with pytest.raises(e.TransportClosed):
-                await send_on()
-            with pytest.raises(e.TransportClosed):
-                await waiting
+                await front.receive_envelope()
+        # The client may still read what it asked for.
+        await front.send_envelope(to_client(Response(id=7, result={})))
+        assert json.loads(await read_line(from_front))["id"] == 7
 
-    run(main())
+
+async def test_a_client_that_reads_no_more_is_gone() -> None:
+    async with client() as (front, _, from_front):
+        os.close(from_front)
+        waiting = asyncio.ensure_future(front.receive_envelope())
+
+        async def send_on() -> None:
+            while True:
+                await front.send_envelope(to_client(Notification(method="notifications/x")))
+                await asyncio.sleep(0)
+
+        with pytest.raises(e.TransportClosed):
+            await send_on()
+        with pytest.raises(e.TransportClosed):
+            await waiting
 
 
-def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -> None:
+async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((CALL + b"\n") * 3000)
+    with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
+        front = StdioFront(SystemClock(), stdin=stdin.fileno(), stdout=stdout.fileno())
+        await front.open()
 
-    async def main() -> None:
-        with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
-            front = StdioFront(SystemClock(), stdin=stdin.fileno(), stdout=stdout.fileno())
-            await front.open()
+        async def answer_all() -> None:
+            while True:
+                envelope = await front.receive_envelope()
+                await front.send_envelope(to_client(Response(id=envelope.message.id, result={})))
 
-            async def answer_all() -> None:
-                while True:
-                    envelope = await front.receive_envelope()
-                    await front.send_envelope(
-                        to_client(Response(id=envelope.message.id, result={}))
-                    )
-
-            with pytest.raises(e.TransportClosed):
-                await answer_all()
-            await front.close()
-
-    run(main())
+        with pytest.raises(e.TransportClosed):
+            await answer_all()
+        await front.close()
     lines = (tmp_path / "out").read_bytes().splitlines()
     assert len(lines) == 3000
     assert all(json.loads(line)["id"] == 7 for line in lines)
 
 
-def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing() -> None:
-    async def main() -> None:
-        async with client() as (front, _, from_front):
-            sent = 0
-
-            async def send() -> None:
-                nonlocal sent
-                for number in range(2000):
-                    note = Notification(
-                        method="notifications/x", params={"n": number, "p": "x" * 1000}
-                    )
-                    await front.send_envelope(to_client(note))
-                    sent += 1
-
-            sending = asyncio.ensure_future(send())
-            # It stops on its own: nothing more is taken, however often the loop turns.
-            before = -1
-            while before != sent or sent == 0:
-                before = sent
-                for _ in range(50):
-                    await asyncio.sleep(0)
-            assert sent < 1000
-            got = [json.loads(await read_line_of(from_front)) for _ in range(2000)]
-            await sending
-            assert [each["params"]["n"] for each in got] == list(range(2000))
-
+async def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing() -> None:
     reader: dict[int, bytearray] = {}
 
     async def read_line_of(fd: int) -> bytes:
@@ -263,54 +213,68 @@ def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing() -> 
         reader[fd] = bytearray(rest)
         return line
 
-    run(main())
+    async with client() as (front, _, from_front):
+        sent = 0
 
+        async def send() -> None:
+            nonlocal sent
+            for number in range(2000):
+                note = Notification(method="notifications/x", params={"n": number, "p": "x" * 1000})
+                await front.send_envelope(to_client(note))
+                sent += 1
 
-def test_what_nobody_takes_is_not_read() -> None:
-    async def main() -> None:
-        async with client() as (front, to_front, _):
-            os.set_blocking(to_front, False)
-            written = 0
-            stalled = 0
-            while stalled < 50:
-                try:
-                    written += os.write(to_front, (CALL + b"\n") * 100)
-                    stalled = 0
-                except BlockingIOError:
-                    stalled += 1
+        sending = asyncio.ensure_future(send())
+        # It stops on its own: nothing more is taken, however often the loop turns.
+        before = -1
+        while before != sent or sent == 0:
+            before = sent
+            for _ in range(50):
                 await asyncio.sleep(0)
-                assert written < 4 * 1024 * 1024
-            assert (await front.receive_envelope()).message.raw == CALL
+        assert sent < 1000
+        got = [json.loads(await read_line_of(from_front)) for _ in range(2000)]
+        await sending
+        assert [each["params"]["n"] for each in got] == list(range(2000))
 
-    run(main())
+
+async def test_what_nobody_takes_is_not_read() -> None:
+    async with client() as (front, to_front, _):
+        os.set_blocking(to_front, False)
+        written = 0
+        stalled = 0
+        while stalled < 50:
+            try:
+                written += os.write(to_front, (CALL + b"\n") * 100)
+                stalled = 0
+            except BlockingIOError:
+                stalled += 1
+            await asyncio.sleep(0)
+            assert written < 4 * 1024 * 1024
+        assert (await front.receive_envelope()).message.raw == CALL
 
 
-def test_a_large_message_passes_both_ways() -> None:
-    async def main() -> None:
-        async with client() as (front, to_front, from_front):
-            text = "x" * (8 * 1024 * 1024)
-            raw = msgspec.json.encode(
-                {"jsonrpc": "2.0", "method": "notifications/x", "params": {"t": text}}
-            )
+async def test_a_large_message_passes_both_ways() -> None:
+    async with client() as (front, to_front, from_front):
+        text = "x" * (8 * 1024 * 1024)
+        raw = msgspec.json.encode(
+            {"jsonrpc": "2.0", "method": "notifications/x", "params": {"t": text}}
+        )
 
-            def write() -> None:
-                rest = memoryview(raw + b"\n")
-                while rest:
-                    rest = rest[os.write(to_front, rest) :]
+        def write() -> None:
+            rest = memoryview(raw + b"\n")
+            while rest:
+                rest = rest[os.write(to_front, rest) :]
 
-            def read() -> bytes:
-                found = bytearray()
-                while not found.endswith(b"\n"):
-                    found += os.read(from_front, 1 << 20)
-                return bytes(found[:-1])
+        def read() -> bytes:
+            found = bytearray()
+            while not found.endswith(b"\n"):
+                found += os.read(from_front, 1 << 20)
+            return bytes(found[:-1])
 
-            _, envelope = await asyncio.gather(asyncio.to_thread(write), front.receive_envelope())
-            assert envelope.message.raw == raw
-            reading = asyncio.ensure_future(asyncio.to_thread(read))
-            await front.send_envelope(to_client(envelope.message))
-            assert await reading == raw
-
-    run(main())
+        _, envelope = await asyncio.gather(asyncio.to_thread(write), front.receive_envelope())
+        assert envelope.message.raw == raw
+        reading = asyncio.ensure_future(asyncio.to_thread(read))
+        await front.send_envelope(to_client(envelope.message))
+        assert await reading == raw
 
 
 ECHO = """

@@ -191,7 +191,6 @@ def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expecte
     assert is_about(when, message) is expected
 
 
-@pytest.mark.requirement("rules.callers")
 @pytest.mark.parametrize(
     ("when", "who"),
     [

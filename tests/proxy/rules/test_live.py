@@ -56,23 +56,20 @@ def test_a_file_that_is_wrong_changes_nothing(tmp_path: Path) -> None:
     assert stops(rules, "stop")
 
 
-def test_a_message_that_waits_goes_on_under_the_rules_it_came_under(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = written(tmp_path / "rules.toml", HOLD)
-        rules = Rules.load(path, clock=Clock())
+async def test_a_message_that_waits_goes_on_under_the_rules_it_came_under(tmp_path: Path) -> None:
+    path = written(tmp_path / "rules.toml", HOLD)
+    rules = Rules.load(path, clock=Clock())
 
-        class Desk:
-            async def hold(self, *_: object) -> None:
-                written(path, '[[rule]]\nname = "all"\naction = "block"\n')
-                rules.reload()
+    class Desk:
+        async def hold(self, *_: object) -> None:
+            written(path, '[[rule]]\nname = "all"\naction = "block"\n')
+            rules.reload()
 
-        chain = Chain(rules.interceptors, Desk())
-        ruling = await chain.judge(envelope(call("wait")))
-        assert isinstance(ruling.verdict, Hold)
-        assert (await chain.settle(ruling)).verdict is CONTINUE
-        assert isinstance((await chain.judge(envelope(call("x")))).verdict, Block)
-
-    run(main())
+    chain = Chain(rules.interceptors, Desk())
+    ruling = await chain.judge(envelope(call("wait")))
+    assert isinstance(ruling.verdict, Hold)
+    assert (await chain.settle(ruling)).verdict is CONTINUE
+    assert isinstance((await chain.judge(envelope(call("x")))).verdict, Block)
 
 
 async def until(so: Callable[[], bool]) -> None:
@@ -80,7 +77,7 @@ async def until(so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_a_watched_file_is_followed_and_each_mistake_told_once(
+async def test_a_watched_file_is_followed_and_each_mistake_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "folkmoot.proxy")
@@ -88,22 +85,19 @@ def test_a_watched_file_is_followed_and_each_mistake_told_once(
     def told(text: str) -> int:
         return sum(text in record.message for record in caplog.records)
 
-    async def main() -> None:
-        path = written(tmp_path / "rules.toml", "")
-        rules = Rules.load(path, clock=Clock())
-        async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(rules.watch(0.001))
-            written(path, STOP)
-            await until(lambda: len(rules.ruleset.rules) == 1)
-            written(path, "[[rule")
-            await until(lambda: told("not changed") == 1)
-            path.unlink()
-            await until(lambda: told("not changed") == 2)
-            written(path, STOP + LIMIT)
-            await until(lambda: len(rules.ruleset.rules) == 2)
-            watching.cancel()
-        assert told("not changed") == 2
-        reasons = [vars(record).get("error", "") for record in caplog.records]
-        assert any("is not TOML" in reason for reason in reasons)
-
-    run(main())
+    path = written(tmp_path / "rules.toml", "")
+    rules = Rules.load(path, clock=Clock())
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(rules.watch(0.001))
+        written(path, STOP)
+        await until(lambda: len(rules.ruleset.rules) == 1)
+        written(path, "[[rule")
+        await until(lambda: told("not changed") == 1)
+        path.unlink()
+        await until(lambda: told("not changed") == 2)
+        written(path, STOP + LIMIT)
+        await until(lambda: len(rules.ruleset.rules) == 2)
+        watching.cancel()
+    assert told("not changed") == 2
+    reasons = [vars(record).get("error", "") for record in caplog.records]
+    assert any("is not TOML" in reason for reason in reasons)

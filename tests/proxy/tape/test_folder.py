@@ -12,7 +12,6 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.proxy.tape import folder as folders
 from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary, TapePage
-from tests.harness import run
 from tests.proxy.tape.studio import recording
 
 NAME = "20260101-000000-00000000.jsonl"
@@ -44,35 +43,31 @@ async def whole(tapes: TapeFolder, name: str, limit: int) -> list[Any]:
         cursor = page.next_cursor
 
 
-@pytest.mark.requirement("tape.operations")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
-def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(
+async def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(
     tmp_path: Path, suffix: str
 ) -> None:
-    async def main() -> None:
-        for number in range(3):
-            tape(tmp_path, f"{number}.jsonl{suffix}", calls=number)
-        (tmp_path / "notes.txt").write_text("no tape")
-        (tmp_path / "other.jsonl").write_text('{"some": "JSON"}\n')
-        tapes = TapeFolder(tmp_path)
-        found, rest = await TapeLibrary(tmp_path).page(None, 10, proxies=False)
-        assert ([(it.name, it.messages) for it in found], rest) == (
-            [(f"{number}.jsonl{suffix}", 2 * number) for number in (2, 1, 0)],
-            None,
-        )
-        assert all(it.ended and it.started and it.bytes and it.modified_at for it in found)
-        assert {it.compressed for it in found} == {bool(suffix)}
-        library, cursor, names = TapeLibrary(tmp_path), None, []
-        for _ in found:
-            page, cursor = await library.page(cursor, 1, proxies=True)
-            names += [it.name for it in page]
-        assert names == [it.name for it in found]
-        name = found[0].name
-        kinds = [each["type"] for each in await whole(tapes, name, 100)]
-        assert (kinds[0], kinds[-1], kinds.count("message")) == ("header", "end", 4)
-        assert await whole(tapes, name, 1) == await whole(tapes, name, 100)
-
-    run(main())
+    for number in range(3):
+        tape(tmp_path, f"{number}.jsonl{suffix}", calls=number)
+    (tmp_path / "notes.txt").write_text("no tape")
+    (tmp_path / "other.jsonl").write_text('{"some": "JSON"}\n')
+    tapes = TapeFolder(tmp_path)
+    found, rest = await TapeLibrary(tmp_path).page(None, 10, proxies=False)
+    assert ([(it.name, it.messages) for it in found], rest) == (
+        [(f"{number}.jsonl{suffix}", 2 * number) for number in (2, 1, 0)],
+        None,
+    )
+    assert all(it.ended and it.started and it.bytes and it.modified_at for it in found)
+    assert {it.compressed for it in found} == {bool(suffix)}
+    library, cursor, names = TapeLibrary(tmp_path), None, []
+    for _ in found:
+        page, cursor = await library.page(cursor, 1, proxies=True)
+        names += [it.name for it in page]
+    assert names == [it.name for it in found]
+    name = found[0].name
+    kinds = [each["type"] for each in await whole(tapes, name, 100)]
+    assert (kinds[0], kinds[-1], kinds.count("message")) == ("header", "end", 4)
+    assert await whole(tapes, name, 1) == await whole(tapes, name, 100)
 
 
 ATTACKS = [
@@ -95,75 +90,65 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.requirement("tape.operations")
-def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
-    async def main() -> None:
-        inside = tmp_path / "tapes"
-        (inside / "sub").mkdir(parents=True)
-        tape(tmp_path, "secret.jsonl")
-        tape(inside / "sub", "inner.jsonl")
-        tape(inside, ".hidden.jsonl")
-        (inside / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
-        (inside / "loop.jsonl").symlink_to("loop.jsonl")
-        (inside / "folder.jsonl").mkdir()
-        (inside / "notes.txt").write_text("no tape")
-        os.mkfifo(inside / "pipe.jsonl")
-        tapes = TapeFolder(inside)
-        assert await TapeLibrary(inside).page(None, 100, proxies=True) == ([], None)
-        for name in ATTACKS:
-            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
-                await tapes.read(name, None, 10)
-            with pytest.raises(e.TapeNotFound):
-                await tapes.open(name)
-            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
-                await tapes.about(name)
-            with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
-                await tapes.message(name, 0)
-        for nowhere in (None, tmp_path / "missing"):
-            assert await TapeLibrary(nowhere).page(None, 10, proxies=True) == ([], None)
-            with pytest.raises(e.TapeNotFound):
-                await TapeFolder(nowhere).read(NAME, None, 10)
-
-    run(main())
+async def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
+    inside = tmp_path / "tapes"
+    (inside / "sub").mkdir(parents=True)
+    tape(tmp_path, "secret.jsonl")
+    tape(inside / "sub", "inner.jsonl")
+    tape(inside, ".hidden.jsonl")
+    (inside / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    (inside / "loop.jsonl").symlink_to("loop.jsonl")
+    (inside / "folder.jsonl").mkdir()
+    (inside / "notes.txt").write_text("no tape")
+    os.mkfifo(inside / "pipe.jsonl")
+    tapes = TapeFolder(inside)
+    assert await TapeLibrary(inside).page(None, 100, proxies=True) == ([], None)
+    for name in ATTACKS:
+        with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
+            await tapes.read(name, None, 10)
+        with pytest.raises(e.TapeNotFound):
+            await tapes.open(name)
+        with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
+            await tapes.about(name)
+        with pytest.raises((e.TapeNotFound, e.TapeUnreadable)):
+            await tapes.message(name, 0)
+    for nowhere in (None, tmp_path / "missing"):
+        assert await TapeLibrary(nowhere).page(None, 10, proxies=True) == ([], None)
+        with pytest.raises(e.TapeNotFound):
+            await TapeFolder(nowhere).read(NAME, None, 10)
 
 
-def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_path: Path) -> None:
-    async def main() -> None:
-        path = tape(tmp_path)
-        lines = path.read_bytes().splitlines(keepends=True)
-        path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
-        tapes = TapeFolder(tmp_path)
-        page = await tapes.read(NAME, None, 100)
-        assert len(page.entries) == 3
-        about = await tapes.about(NAME)
-        assert (about.messages, about.ended, about.recording) == (2, None, False)
-        again = await tapes.read(NAME, page.next_cursor, 100)
-        assert (again.entries, again.next_cursor) == ([], page.next_cursor)
-        path.write_bytes(b"".join(lines))
-        rest = await tapes.read(NAME, page.next_cursor, 100)
-        assert [bytes(each) + b"\n" for each in rest.entries] == lines[3:]
-        assert rest.next_cursor is None
-
-    run(main())
+async def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_path: Path) -> None:
+    path = tape(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    tapes = TapeFolder(tmp_path)
+    page = await tapes.read(NAME, None, 100)
+    assert len(page.entries) == 3
+    about = await tapes.about(NAME)
+    assert (about.messages, about.ended, about.recording) == (2, None, False)
+    again = await tapes.read(NAME, page.next_cursor, 100)
+    assert (again.entries, again.next_cursor) == ([], page.next_cursor)
+    path.write_bytes(b"".join(lines))
+    rest = await tapes.read(NAME, page.next_cursor, 100)
+    assert [bytes(each) + b"\n" for each in rest.entries] == lines[3:]
+    assert rest.next_cursor is None
 
 
-def test_what_is_broken_or_too_long_is_told(
+async def test_what_is_broken_or_too_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        path = tape(tmp_path)
-        lines = path.read_bytes().splitlines(keepends=True)
-        tapes = TapeFolder(tmp_path)
-        for cursor in ("-1", "x", "9" * 30, ""):
-            with pytest.raises(e.ArgumentInvalid):
-                await tapes.read(NAME, cursor, 10)
-        assert (await tapes.read(NAME, "99999999", 10)).entries == []
-        monkeypatch.setattr(folders, "PAGE_BYTES", len(lines[1]) - 2)
-        page = await tapes.read(NAME, str(len(lines[0])), 10)
-        (told,) = entries(page)
-        assert (told["type"], told["seq"]) == ("too_long", 1)
-        path.write_bytes(lines[0] + b"rubbish\n" + b"".join(lines[1:]))
-        with pytest.raises(e.TapeUnreadable):
-            await tapes.read(NAME, str(len(lines[0])), 10)
-
-    run(main())
+    path = tape(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    tapes = TapeFolder(tmp_path)
+    for cursor in ("-1", "x", "9" * 30, ""):
+        with pytest.raises(e.ArgumentInvalid):
+            await tapes.read(NAME, cursor, 10)
+    assert (await tapes.read(NAME, "99999999", 10)).entries == []
+    monkeypatch.setattr(folders, "PAGE_BYTES", len(lines[1]) - 2)
+    page = await tapes.read(NAME, str(len(lines[0])), 10)
+    (told,) = entries(page)
+    assert (told["type"], told["seq"]) == ("too_long", 1)
+    path.write_bytes(lines[0] + b"rubbish\n" + b"".join(lines[1:]))
+    with pytest.raises(e.TapeUnreadable):
+        await tapes.read(NAME, str(len(lines[0])), 10)

@@ -18,7 +18,6 @@ from folkmoot.proxy.tape import pages, reader
 from folkmoot.proxy.tape.file import opened
 from folkmoot.proxy.tape.folder import TapeFolder, TapeLibrary
 from folkmoot.proxy.tape.pages import Filter
-from tests.harness import run
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, Studio, recording
 from tests.proxy.tape.test_folder import NAME, tape
 
@@ -77,7 +76,6 @@ def counting(path: Path, read: list[int]) -> Iterator[Any]:
         read.append(counted.read_bytes)
 
 
-@pytest.mark.requirement("tape.pages")
 def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a_short_one(
     tmp_path: Path,
 ) -> None:
@@ -102,7 +100,6 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
     assert read[-1] < reader.SCAN + 2 * reader.WINDOW_CHUNK
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_every_message_is_on_one_page_forwards_and_backwards(
@@ -132,7 +129,6 @@ def test_every_message_is_on_one_page_forwards_and_backwards(
     assert forwards[1].seconds == pytest.approx(0.2)
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize(
     ("wanted", "seqs"),
     [
@@ -156,7 +152,6 @@ def test_a_filter_chooses_messages_both_ways(
         assert [it.seq for it in found.messages] == seqs
 
 
-@pytest.mark.requirement("tape.pages")
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suffix: str) -> None:
     path = busy(tmp_path / f"a.jsonl{suffix}")
@@ -176,7 +171,6 @@ def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suff
             pages.half(opening, "a", wrong)
 
 
-@pytest.mark.requirement("tape.pages")
 def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: Path) -> None:
     def record(studio: Studio, secret: str) -> None:
         studio.tool(1, "echo", "Hello", b=1, a=2)
@@ -206,7 +200,6 @@ def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: P
     assert [it.seq for it in rest.calls] == [5, 7]
 
 
-@pytest.mark.requirement("tape.pages")
 def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,8 +234,7 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     assert shapes[0] == "too_long"
 
 
-@pytest.mark.requirement("tape.of-proxies")
-def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) -> None:
+async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) -> None:
     marks, own, folder = tmp_path / "marks", tmp_path / "own", tmp_path / "folder"
     own.mkdir()
     folder.mkdir()
@@ -260,37 +252,32 @@ def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path) ->
         remember(path, marks)
     (marks / "0123456789ab").write_text(str(tmp_path / "private.jsonl"))
     (marks / place_of(Path("/etc"))).symlink_to("/etc/passwd")
-
-    async def main() -> None:
-        library = TapeLibrary(own, partial(recorded, marks))
-        found, _ = await library.page(None, 100, proxies=True)
-        assert {(it.name, it.place) for it in found} == {
-            ("hub.jsonl", ""),
-            ("single.jsonl", place_of(single)),
-            ("one.jsonl", place_of(folder)),
-        }
-        assert {it.path for it in found} >= {str(single)}
-        hidden, _ = await library.page(None, 100, proxies=False)
-        assert [it.name for it in hidden] == ["hub.jsonl"]
-        there = await library.find(place_of(single), proxies=True)
-        assert (await there.about("single.jsonl")).messages == 6
+    library = TapeLibrary(own, partial(recorded, marks))
+    found, _ = await library.page(None, 100, proxies=True)
+    assert {(it.name, it.place) for it in found} == {
+        ("hub.jsonl", ""),
+        ("single.jsonl", place_of(single)),
+        ("one.jsonl", place_of(folder)),
+    }
+    assert {it.path for it in found} >= {str(single)}
+    hidden, _ = await library.page(None, 100, proxies=False)
+    assert [it.name for it in hidden] == ["hub.jsonl"]
+    there = await library.find(place_of(single), proxies=True)
+    assert (await there.about("single.jsonl")).messages == 6
+    with pytest.raises(e.TapeNotFound):
+        await there.about("private.jsonl")
+    for place, proxies in ((place_of(single), False), ("0123456789ab", True), ("..", True)):
         with pytest.raises(e.TapeNotFound):
-            await there.about("private.jsonl")
-        for place, proxies in ((place_of(single), False), ("0123456789ab", True), ("..", True)):
-            with pytest.raises(e.TapeNotFound):
-                await library.find(place, proxies=proxies)
-        for cursor in ("x", "1:2", "1:zz:a.jsonl"):
-            with pytest.raises(e.ArgumentInvalid):
-                await library.page(cursor, 1, proxies=True)
-
-    run(main())
+            await library.find(place, proxies=proxies)
+    for cursor in ("x", "1:2", "1:zz:a.jsonl"):
+        with pytest.raises(e.ArgumentInvalid):
+            await library.page(cursor, 1, proxies=True)
     # A folder that others can write to says nothing.
     marks.chmod(0o777)
     assert recorded(marks) == {}
     assert recorded(tmp_path / "missing") == {}
 
 
-@pytest.mark.requirement("tape.of-proxies")
 def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,27 +292,25 @@ def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     remember(tmp_path / "d", tmp_path / "plain")
 
 
-@pytest.mark.requirement("tape.pages")
-def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path: Path) -> None:
-    async def main() -> None:
-        folder = TapeFolder(tmp_path)
-        with recording(tmp_path / NAME) as studio:
-            assert (await folder.about(NAME)).messages == 0
-            studio.call(1, "ping")
-            studio.recorder.commit()
-            about = await folder.about(NAME)
-            assert (about.recording, about.messages, about.ended) == (True, 2, None)
-            ways: Any = {"cursor": None, "before": None, "last": False, "wanted": EVERYTHING}
-            page, stored = await folder.timeline(NAME, 10, **ways)
-            assert (len(page.messages), stored.recording) == (2, True)
-            studio.call(2, "ping")
-            studio.recorder.commit()
-            ways["cursor"] = str(page.end)
-            page, _ = await folder.timeline(NAME, 10, **ways)
-            assert [it.seq for it in page.messages] == [3, 4]
-        assert (await folder.about(NAME)).recording is False
-        library = TapeLibrary(tmp_path)
-        noted = [library.is_new_reader("u", "", NAME, at) for at in (0.0, 10.0, 601.0)]
-        assert noted == [True, False, True]
-
-    run(main())
+async def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(
+    tmp_path: Path,
+) -> None:
+    folder = TapeFolder(tmp_path)
+    with recording(tmp_path / NAME) as studio:
+        assert (await folder.about(NAME)).messages == 0
+        studio.call(1, "ping")
+        studio.recorder.commit()
+        about = await folder.about(NAME)
+        assert (about.recording, about.messages, about.ended) == (True, 2, None)
+        ways: Any = {"cursor": None, "before": None, "last": False, "wanted": EVERYTHING}
+        page, stored = await folder.timeline(NAME, 10, **ways)
+        assert (len(page.messages), stored.recording) == (2, True)
+        studio.call(2, "ping")
+        studio.recorder.commit()
+        ways["cursor"] = str(page.end)
+        page, _ = await folder.timeline(NAME, 10, **ways)
+        assert [it.seq for it in page.messages] == [3, 4]
+    assert (await folder.about(NAME)).recording is False
+    library = TapeLibrary(tmp_path)
+    noted = [library.is_new_reader("u", "", NAME, at) for at in (0.0, 10.0, 601.0)]
+    assert noted == [True, False, True]

@@ -23,7 +23,7 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.logs import name_backend
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.mcp.client.saying import python
 from tests.mcp_harness import until
 from tests.relay.upstream.scripted import (
@@ -54,223 +54,188 @@ def there(process: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
 @both_eras
-def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(era: str) -> None:
-    async def test() -> None:
-        async with running(spec("demo", era)) as there:
-            before = there.process
-            os.kill(before, signal.SIGKILL)
-            answer = await there.backend.request(call("echo", a=1, repeatable=True))
-            assert answer.result["said"] == {"a": 1}
-            assert answer.result["pid"] != before
-            await there.arrivals.until(lambda all_: len(all_) == 2)
-            assert there.losses.things == []
-            view = there.backend.view()
-            assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
-
-    run(test())
+async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(era: str) -> None:
+    async with running(spec("demo", era)) as there:
+        before = there.process
+        os.kill(before, signal.SIGKILL)
+        answer = await there.backend.request(call("echo", a=1, repeatable=True))
+        assert answer.result["said"] == {"a": 1}
+        assert answer.result["pid"] != before
+        await there.arrivals.until(lambda all_: len(all_) == 2)
+        assert there.losses.things == []
+        view = there.backend.view()
+        assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
 
 
-def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue() -> None:
-    async def test() -> None:
-        listed, composed = asyncio.Event(), asyncio.Event()
+async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue() -> None:
+    listed, composed = asyncio.Event(), asyncio.Event()
 
-        async def compose(*_: object) -> None:
-            listed.set()
-            await composed.wait()
+    async def compose(*_: object) -> None:
+        listed.set()
+        await composed.wait()
 
-        backend = LiveBackend(spec(), CLOCK, on_inventory=compose, on_lost=Told(), environ={})
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(backend.run())
-            await listed.wait()
-            assert backend.view().era == ""
-            composed.set()
-            await backend.first_heard.wait()
-            assert backend.view().era == "handshake"
-            task.cancel()
-
-    run(test())
+    backend = LiveBackend(spec(), CLOCK, on_inventory=compose, on_lost=Told(), environ={})
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(backend.run())
+        await listed.wait()
+        assert backend.view().era == ""
+        composed.set()
+        await backend.first_heard.wait()
+        assert backend.view().era == "handshake"
+        task.cancel()
 
 
-def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(
+async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(
     tmp_path: Path,
 ) -> None:
     did = tmp_path / "did"
-
-    async def test() -> None:
-        async with running(spec()) as there:
-            with pytest.raises(e.BackendFailed, match="may or may not have been done"):
-                await there.backend.request(call("die", file=str(did)))
-            assert "echo" in {tool["name"] for tool in there.arrivals.things[-1].tools}
-            assert (await there.backend.request(call("echo"))).result["content"] == []
-            assert there.backend.view().errors == 1
-
-    run(test())
+    async with running(spec()) as there:
+        with pytest.raises(e.BackendFailed, match="may or may not have been done"):
+            await there.backend.request(call("die", file=str(did)))
+        assert "echo" in {tool["name"] for tool in there.arrivals.things[-1].tools}
+        assert (await there.backend.request(call("echo"))).result["content"] == []
+        assert there.backend.view().errors == 1
     assert did.read_text() == "done\n"
 
 
-def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing_for_others() -> None:
-    async def test() -> None:
-        async with running(spec(call_seconds=0.3)) as there:
-            with pytest.raises(e.BackendTimeout, match=r"demo did not answer within 0\.3"):
-                await there.backend.request(call("hang"))
-            answer = await there.backend.request(call("echo", seconds=20))
-            assert answer.result["pid"] == there.process
-            assert await seen(there.backend, "notifications/cancelled")
-            assert there.backend.state is BackendState.UP
-
-    run(test())
+async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing_for_others() -> None:
+    async with running(spec(call_seconds=0.3)) as there:
+        with pytest.raises(e.BackendTimeout, match=r"demo did not answer within 0\.3"):
+            await there.backend.request(call("hang"))
+        answer = await there.backend.request(call("echo", seconds=20))
+        assert answer.result["pid"] == there.process
+        assert await seen(there.backend, "notifications/cancelled")
+        assert there.backend.state is BackendState.UP
 
 
-def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_started_again(
+async def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backends, "ALIVE_SECONDS", 0.3)
-
-    async def test() -> None:
-        async with running(spec(call_seconds=20)) as there:
-            before = there.process
-            with pytest.raises(e.BackendTimeout):
-                await there.backend.request(call("stuck", seconds=0.2))
-            answer = await there.backend.request(call("echo"))
-            assert answer.result["pid"] != before
-
-    run(test())
+    async with running(spec(call_seconds=20)) as there:
+        before = there.process
+        with pytest.raises(e.BackendTimeout):
+            await there.backend.request(call("stuck", seconds=0.2))
+        answer = await there.backend.request(call("echo"))
+        assert answer.result["pid"] != before
 
 
-def test_only_so_many_calls_are_in_flight_at_once() -> None:
-    async def test() -> None:
-        async with running(spec(most_calls=2)) as there:
-            waiting = [asyncio.ensure_future(there.backend.request(call("hang"))) for _ in "ab"]
-            await asyncio.sleep(0)
-            with pytest.raises(e.BackendBusy, match="too many open requests"):
-                await there.backend.request(call("echo"))
-            for each in waiting:
-                each.cancel()
-            await asyncio.wait(waiting)
-            assert (await there.backend.request(call("echo"))).result["content"] == []
-            assert there.backend.in_flight == 0
-
-    run(test())
+async def test_only_so_many_calls_are_in_flight_at_once() -> None:
+    async with running(spec(most_calls=2)) as there:
+        waiting = [asyncio.ensure_future(there.backend.request(call("hang"))) for _ in "ab"]
+        await asyncio.sleep(0)
+        with pytest.raises(e.BackendBusy, match="too many open requests"):
+            await there.backend.request(call("echo"))
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        assert (await there.backend.request(call("echo"))).result["content"] == []
+        assert there.backend.in_flight == 0
 
 
-def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
+async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     program = tmp_path / "server"
-
-    async def test() -> None:
-        settings = spec(command=(str(program),))
-        async with running(settings, reached=False) as there:
-            backend = there.backend
-            with pytest.raises(
-                e.BackendUnavailable, match=r"demo is not available: .* not found"
-            ) as why:
-                await backend.request(call("echo"))
-            assert there.losses.things[0][0] == "demo"
-            await there.until(lambda b: b.state is BackendState.BROKEN)
-            began = time.monotonic()
-            with pytest.raises(e.BackendUnavailable):
-                await backend.request(call("echo"))
-            assert time.monotonic() - began < 10
-            real = spec().command
-            program.write_text("#!/bin/sh\nexec " + " ".join(map(_quoted, real)) + "\n")
-            program.chmod(0o755)
-            await there.until(lambda b: b.state is BackendState.UP)
-            assert (await backend.request(call("echo"))).result["content"] == []
-            assert len(there.losses.things) == 1
-            assert "retry_after" not in why.value.data or why.value.data["retry_after"] >= 0
-
-    run(test())
+    settings = spec(command=(str(program),))
+    async with running(settings, reached=False) as there:
+        backend = there.backend
+        with pytest.raises(
+            e.BackendUnavailable, match=r"demo is not available: .* not found"
+        ) as why:
+            await backend.request(call("echo"))
+        assert there.losses.things[0][0] == "demo"
+        await there.until(lambda b: b.state is BackendState.BROKEN)
+        began = time.monotonic()
+        with pytest.raises(e.BackendUnavailable):
+            await backend.request(call("echo"))
+        assert time.monotonic() - began < 10
+        real = spec().command
+        program.write_text("#!/bin/sh\nexec " + " ".join(map(_quoted, real)) + "\n")
+        program.chmod(0o755)
+        await there.until(lambda b: b.state is BackendState.UP)
+        assert (await backend.request(call("echo"))).result["content"] == []
+        assert len(there.losses.things) == 1
+        assert "retry_after" not in why.value.data or why.value.data["retry_after"] >= 0
 
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
+async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
-
-    async def test() -> None:
-        async with running(spec()) as there:
-            for _ in range(backends.MOST_FAILURES):
-                with pytest.raises(e.BackendFailed):
-                    await there.backend.request(call("die"))
-            await there.until(lambda b: b.state is BackendState.BROKEN)
-
-    run(test())
+    async with running(spec()) as there:
+        for _ in range(backends.MOST_FAILURES):
+            with pytest.raises(e.BackendFailed):
+                await there.backend.request(call("die"))
+        await there.until(lambda b: b.state is BackendState.BROKEN)
 
 
-def test_calls_go_to_the_least_busy_of_several_connections_and_input_to_whom_it_is_for() -> None:
-    async def test() -> None:
-        async with running(spec(connections=2)) as there:
-            backend = there.backend
-            await there.until(lambda b: all(line.ready for line in b.lines))
-            wanted = call("ask", **ASKING)
-            asked = await backend.request(wanted)
-            answers = {key: {"action": "decline"} for key in asked.result["inputRequests"]}
-            busy = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(3)]
-            await asyncio.sleep(0)
-            done = await backend.request(resumed(wanted, asked, answers))
-            assert done.result["answered"]["result"] == {"action": "decline"}
-            less_busy = {(await backend.request(call("echo"))).result["pid"] for _ in range(3)}
-            assert len(less_busy) == 1
-            for each in busy:
-                each.cancel()
-
-    run(test())
+async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for() -> None:
+    async with running(spec(connections=2)) as there:
+        backend = there.backend
+        await there.until(lambda b: all(line.ready for line in b.lines))
+        wanted = call("ask", **ASKING)
+        asked = await backend.request(wanted)
+        answers = {key: {"action": "decline"} for key in asked.result["inputRequests"]}
+        busy = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(3)]
+        await asyncio.sleep(0)
+        done = await backend.request(resumed(wanted, asked, answers))
+        assert done.result["answered"]["result"] == {"action": "decline"}
+        less_busy = {(await backend.request(call("echo"))).result["pid"] for _ in range(3)}
+        assert len(less_busy) == 1
+        for each in busy:
+            each.cancel()
 
 
 @pytest.mark.requirement("gateway.tasks")
 @both_eras
-def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) -> None:
-    async def test() -> None:
-        async with running(spec("demo", era, connections=2)) as there:
-            backend, spoken = there.backend, Era(era)
-            await there.until(lambda b: all(line.ready for line in b.lines))
-            handshake = spoken is Era.HANDSHAKE
-            wish = {"task": {}} if handshake else {}
-            begin = UpstreamRequest(
-                method="tools/call",
-                params={"name": "begin", **wish},
-                era=spoken,
-                tasks=handshake,
-            )
-            made = (await backend.request(begin)).result
-            task_id = (made["task"] if handshake else made)["taskId"]
-            pid = int(task_id.rpartition(" ")[2])
-            # Whatever is asked goes elsewhere, where less is asked.
-            [there_made] = [
-                each for each in backend.lines if await process_of(each.conversation) == pid
-            ]
-            conversation = there_made.conversation
-            assert conversation is not None
-            busy = [asyncio.ensure_future(conversation.request(call("hang"), 20)) for _ in "abc"]
-            await asyncio.sleep(0)
-            assert (await backend.request(call("echo"))).result["pid"] != pid
+async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(era: str) -> None:
+    async with running(spec("demo", era, connections=2)) as there:
+        backend, spoken = there.backend, Era(era)
+        await there.until(lambda b: all(line.ready for line in b.lines))
+        handshake = spoken is Era.HANDSHAKE
+        wish = {"task": {}} if handshake else {}
+        begin = UpstreamRequest(
+            method="tools/call",
+            params={"name": "begin", **wish},
+            era=spoken,
+            tasks=handshake,
+        )
+        made = (await backend.request(begin)).result
+        task_id = (made["task"] if handshake else made)["taskId"]
+        pid = int(task_id.rpartition(" ")[2])
+        # Whatever is asked goes elsewhere, where less is asked.
+        [there_made] = [
+            each for each in backend.lines if await process_of(each.conversation) == pid
+        ]
+        conversation = there_made.conversation
+        assert conversation is not None
+        busy = [asyncio.ensure_future(conversation.request(call("hang"), 20)) for _ in "abc"]
+        await asyncio.sleep(0)
+        assert (await backend.request(call("echo"))).result["pid"] != pid
 
-            about = UpstreamRequest(
-                method="tasks/get", params={"taskId": task_id}, era=spoken, tasks=True
-            )
-            assert (await backend.request(about)).result["taskId"] == task_id
-            for each in busy:
-                each.cancel()
-            await asyncio.wait(busy)
-            # Nobody waits, and yet it is kept for the task.
-            assert conversation.busy
-            # An id that only looks so in a call leads nowhere.
-            stray = UpstreamRequest(method="tools/call", params={"name": "echo", "taskId": task_id})
-            await backend.request(stray)
-            other = Era.STATELESS if handshake else Era.HANDSHAKE
-            wrong = msgspec.structs.replace(about, era=other)
-            with pytest.raises(e.TaskUnsupported, match="from one era to the other"):
-                await backend.request(wrong)
-
-    run(test())
+        about = UpstreamRequest(
+            method="tasks/get", params={"taskId": task_id}, era=spoken, tasks=True
+        )
+        assert (await backend.request(about)).result["taskId"] == task_id
+        for each in busy:
+            each.cancel()
+        await asyncio.wait(busy)
+        # Nobody waits, and yet it is kept for the task.
+        assert conversation.busy
+        # An id that only looks so in a call leads nowhere.
+        stray = UpstreamRequest(method="tools/call", params={"name": "echo", "taskId": task_id})
+        await backend.request(stray)
+        other = Era.STATELESS if handshake else Era.HANDSHAKE
+        wrong = msgspec.structs.replace(about, era=other)
+        with pytest.raises(e.TaskUnsupported, match="from one era to the other"):
+            await backend.request(wrong)
 
 
 async def process_of(conversation: BackendConversation | None) -> int:
@@ -280,215 +245,183 @@ async def process_of(conversation: BackendConversation | None) -> int:
 
 
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_person_may_have_a_connection_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(backends, "MOST_PERSONS", 2)
+    async with running(spec(per_user=True)) as there:
+        backend = there.backend
 
-    async def test() -> None:
-        async with running(spec(per_user=True)) as there:
-            backend = there.backend
+        async def process(person: str) -> int:
+            found = (await backend.request(call("echo", person=person))).result["pid"]
+            assert isinstance(found, int)
+            return found
 
-            async def process(person: str) -> int:
-                found = (await backend.request(call("echo", person=person))).result["pid"]
-                assert isinstance(found, int)
-                return found
-
-            ada, bob = await process("ada"), await process("bob")
-            assert len({ada, bob, await process("ada"), there.process}) == 3
-            waiting = [
-                asyncio.ensure_future(backend.request(call("hang", person=who, **ASKING)))
-                for who in ("ada", "bob")
-            ]
-            await asyncio.sleep(0)
-            with pytest.raises(e.BackendBusy, match="Too many people"):
-                await process("eve")
-            for each in waiting:
-                each.cancel()
-            await asyncio.wait(waiting)
+        ada, bob = await process("ada"), await process("bob")
+        assert len({ada, bob, await process("ada"), there.process}) == 3
+        waiting = [
+            asyncio.ensure_future(backend.request(call("hang", person=who, **ASKING)))
+            for who in ("ada", "bob")
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(e.BackendBusy, match="Too many people"):
             await process("eve")
-            assert backend.view().connections == 3
-            assert await process("bob") == bob
-            assert await process("ada") != ada
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        await process("eve")
+        assert backend.view().connections == 3
+        assert await process("bob") == bob
+        assert await process("ada") != ada
 
-    run(test())
 
-
-def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
+async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.1)
-
-    async def test() -> None:
-        async with running(spec(per_user=True)) as there:
-            answer = await there.backend.request(call("echo", person="ada"))
-            while there.backend.view().connections > 1:  # noqa: ASYNC110 - nobody tells of it
-                await asyncio.sleep(0.01)
-            again = await there.backend.request(call("echo", person="ada"))
-            assert again.result["pid"] != answer.result["pid"]
-
-    run(test())
+    async with running(spec(per_user=True)) as there:
+        answer = await there.backend.request(call("echo", person="ada"))
+        while there.backend.view().connections > 1:  # noqa: ASYNC110 - nobody tells of it
+            await asyncio.sleep(0.01)
+        again = await there.backend.request(call("echo", person="ada"))
+        assert again.result["pid"] != answer.result["pid"]
 
 
-def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle(
+async def test_a_connection_that_took_long_to_open_is_used_before_it_is_closed_as_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.001)
-
-    async def test() -> None:
-        async with running(spec(per_user=True)) as there:
-            answer = await there.backend.request(call("echo", person="ada", a=1))
-            assert answer.result["said"] == {"a": 1}
-
-    run(test())
+    async with running(spec(per_user=True)) as there:
+        answer = await there.backend.request(call("echo", person="ada", a=1))
+        assert answer.result["said"] == {"a": 1}
 
 
 @both_eras
-def test_changed_lists_are_read_again_once_it_is_quiet(
+async def test_changed_lists_are_read_again_once_it_is_quiet(
     era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
-
-    async def test() -> None:
-        async with running(spec("demo", era)) as there:
-            began = time.monotonic()
-            for number in range(30):
-                await there.backend.request(call("grow", name=f"tool_{number}"))
-            await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
-            assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
-            assert there.backend.view().tools == 32
-
-    run(test())
+    async with running(spec("demo", era)) as there:
+        began = time.monotonic()
+        for number in range(30):
+            await there.backend.request(call("grow", name=f"tool_{number}"))
+        await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
+        assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
+        assert there.backend.view().tools == 32
 
 
 @both_eras
-def test_a_watched_resource_is_watched_again_after_the_server_came_back(era: str) -> None:
-    async def test() -> None:
-        async with running(spec("demo", era)) as there:
-            changed = Told()
-            stop = await there.backend.watch("note://1", lambda: changed(1))
-            await there.backend.request(call("touch", uri="note://1"))
-            await changed.until(bool)
-            changed.things.clear()
-            os.kill(there.process, signal.SIGKILL)
-            # It may have changed while nobody listened.
-            await changed.until(bool)
-            changed.things.clear()
-            await there.backend.request(call("touch", uri="note://1"))
-            await changed.until(bool)
-            stop()
-            stop()
-            changed.things.clear()
-            await there.backend.request(call("touch", uri="note://1"))
-            await there.backend.request(call("echo"))
-            assert changed.things == []
-
-    run(test())
+async def test_a_watched_resource_is_watched_again_after_the_server_came_back(era: str) -> None:
+    async with running(spec("demo", era)) as there:
+        changed = Told()
+        stop = await there.backend.watch("note://1", lambda: changed(1))
+        await there.backend.request(call("touch", uri="note://1"))
+        await changed.until(bool)
+        changed.things.clear()
+        os.kill(there.process, signal.SIGKILL)
+        # It may have changed while nobody listened.
+        await changed.until(bool)
+        changed.things.clear()
+        await there.backend.request(call("touch", uri="note://1"))
+        await changed.until(bool)
+        stop()
+        stop()
+        changed.things.clear()
+        await there.backend.request(call("touch", uri="note://1"))
+        await there.backend.request(call("echo"))
+        assert changed.things == []
 
 
-def test_a_server_is_asked_once_for_what_several_watch() -> None:
-    async def test() -> None:
-        async with running(spec("demo", "stateless")) as there:
-            told, also = Told(), Told()
-            stop = await there.backend.watch("note://1", lambda: told(1))
-            end = await there.backend.watch("note://1", lambda: also(1))
-            assert there.backend._watching is not None
-            assert len(there.backend._watching._watches) == 1
-            await there.backend.request(call("touch", uri="note://1"))
-            await told.until(bool)
-            await also.until(bool)
-            stop()
-            also.things.clear()
-            await there.backend.request(call("touch", uri="note://1"))
-            await also.until(bool)
-            end()
-            assert there.backend._watching._watches == {}
-
-    run(test())
+async def test_a_server_is_asked_once_for_what_several_watch() -> None:
+    async with running(spec("demo", "stateless")) as there:
+        told, also = Told(), Told()
+        stop = await there.backend.watch("note://1", lambda: told(1))
+        end = await there.backend.watch("note://1", lambda: also(1))
+        assert there.backend._watching is not None
+        assert len(there.backend._watching._watches) == 1
+        await there.backend.request(call("touch", uri="note://1"))
+        await told.until(bool)
+        await also.until(bool)
+        stop()
+        also.things.clear()
+        await there.backend.request(call("touch", uri="note://1"))
+        await also.until(bool)
+        end()
+        assert there.backend._watching._watches == {}
 
 
-def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
-    async def test() -> None:
-        async with running(spec("demo", "handshake", "deaf")) as there:
-            with pytest.raises(e.BackendFailed, match="does not announce changes"):
-                await there.backend.watch("nothing://here", lambda: None)
-
-    run(test())
+async def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
+    async with running(spec("demo", "handshake", "deaf")) as there:
+        with pytest.raises(e.BackendFailed, match="does not announce changes"):
+            await there.backend.watch("nothing://here", lambda: None)
 
 
-@pytest.mark.requirement("gateway.one-alone")
-def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> None:
-    async def test() -> None:
-        async with running(spec("noisy")) as noisy, running(spec("calm")) as calm:
-            flooded = time.monotonic()
-            await noisy.backend.request(call("flood"))
-            slowest = 0.0
-            for _ in range(200):
-                began = time.monotonic()
-                await calm.backend.request(call("echo"))
-                slowest = max(slowest, time.monotonic() - began)
-            assert slowest < 20
-            most = requests.BURST + requests.A_SECOND * (time.monotonic() - flooded) + 1000
-            assert 0 < noisy.backend.view().dropped <= most
-
-    run(test())
+async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> None:
+    async with running(spec("noisy")) as noisy, running(spec("calm")) as calm:
+        flooded = time.monotonic()
+        await noisy.backend.request(call("flood"))
+        slowest = 0.0
+        for _ in range(200):
+            began = time.monotonic()
+            await calm.backend.request(call("echo"))
+            slowest = max(slowest, time.monotonic() - began)
+        assert slowest < 20
+        most = requests.BURST + requests.A_SECOND * (time.monotonic() - flooded) + 1000
+        assert 0 < noisy.backend.view().dropped <= most
 
 
-def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path) -> None:
+async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("from a file\n")
-
-    async def test() -> None:
-        settings = spec(
-            cwd=str(tmp_path),
-            env={
-                "PLAIN": "as written",
-                "FROM_ENV": SecretReference(env="THEIR_KEY"),
-                "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
-            },
-        )
-        ours = {
+    settings = spec(
+        cwd=str(tmp_path),
+        env={
+            "PLAIN": "as written",
+            "FROM_ENV": SecretReference(env="THEIR_KEY"),
+            "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
+        },
+    )
+    ours = {
+        "PATH": "/bin",
+        "LC_ALL": "C",
+        "THEIR_KEY": "from the environment",
+        "FOLKMOOT_MASTER_KEY": "ours",
+        "OTHER_KEY": "ours too",
+    }
+    async with running(settings, ours) as there:
+        found = (await there.backend.request(call("environment"))).result
+        kept = {name: value for name, value in found["environment"].items() if "__" not in name}
+        assert kept == {
             "PATH": "/bin",
             "LC_ALL": "C",
-            "THEIR_KEY": "from the environment",
-            "FOLKMOOT_MASTER_KEY": "ours",
-            "OTHER_KEY": "ours too",
+            "PLAIN": "as written",
+            "FROM_ENV": "from the environment",
+            "FROM_FILE": "from a file",
         }
-        async with running(settings, ours) as there:
-            found = (await there.backend.request(call("environment"))).result
-            kept = {name: value for name, value in found["environment"].items() if "__" not in name}
-            assert kept == {
-                "PATH": "/bin",
-                "LC_ALL": "C",
-                "PLAIN": "as written",
-                "FROM_ENV": "from the environment",
-                "FROM_FILE": "from a file",
-            }
-            assert found["cwd"] == str(tmp_path)
-
-    run(test())
+        assert found["cwd"] == str(tmp_path)
 
 
-def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
+async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
-
-    async def test() -> None:
-        ours: dict[str, str] = {}
-        settings = spec(env={"TOKEN": SecretReference(env="SESAME")})
-        async with running(settings, ours, reached=False) as there:
-            await there.until(lambda b: b.state is BackendState.BROKEN)
-            with pytest.raises(e.BackendUnavailable, match="the variable SESAME is not set"):
-                await there.backend.request(call("echo"))
-            ours["SESAME"] = "open"
-            await there.until(lambda b: b.state is BackendState.UP)
-
-    run(test())
+    ours: dict[str, str] = {}
+    settings = spec(env={"TOKEN": SecretReference(env="SESAME")})
+    async with running(settings, ours, reached=False) as there:
+        await there.until(lambda b: b.state is BackendState.BROKEN)
+        with pytest.raises(e.BackendUnavailable, match="the variable SESAME is not set"):
+            await there.backend.request(call("echo"))
+        ours["SESAME"] = "open"
+        await there.until(lambda b: b.state is BackendState.UP)
 
 
 @pytest.mark.requirement("gateway.warnings-named")
-def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.handler.addFilter(name_backend)
 
-    async def test() -> None:
+    def is_stray(record: logging.LogRecord) -> bool:
+        return "not a message" in record.getMessage()
+
+    try:
         settings = msgspec.structs.replace(spec("demo"), command=("echo", "hello"))
         async with running(settings, reached=False):
 
@@ -496,85 +429,64 @@ def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture
                 return any(map(is_stray, caplog.records))
 
             await until(seen)
-
-    def is_stray(record: logging.LogRecord) -> bool:
-        return "not a message" in record.getMessage()
-
-    try:
-        run(test())
     finally:
         caplog.handler.removeFilter(name_backend)
     assert {vars(each)["backend"] for each in filter(is_stray, caplog.records)} == {"demo"}
 
 
-def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None:
-    async def test() -> None:
-        async with running(spec(enabled=False), reached=False) as there:
-            await asyncio.sleep(0)
-            with pytest.raises(e.BackendUnavailable, match="switched off"):
-                await there.backend.request(call("echo"))
-            assert there.backend.view().state == "off"
-            assert there.losses.things == []
-
-    run(test())
+async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None:
+    async with running(spec(enabled=False), reached=False) as there:
+        await asyncio.sleep(0)
+        with pytest.raises(e.BackendUnavailable, match="switched off"):
+            await there.backend.request(call("echo"))
+        assert there.backend.view().state == "off"
+        assert there.losses.things == []
 
 
-def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting() -> None:
-    async def test() -> None:
-        async with running(spec(per_user=True)) as running_:
-            own = (await running_.backend.request(call("echo", person="ada"))).result["pid"]
-            processes = [running_.process, own]
-            waiting = asyncio.ensure_future(running_.backend.request(call("hang")))
-            await asyncio.sleep(0)
-        with pytest.raises((e.BackendFailed, e.BackendUnavailable)):
-            await waiting
-        assert not any(map(there, processes))
-        before = children()
-        silent = spec("demo", "handshake", "silent", connect_seconds=60)
-        async with running(silent, reached=False) as starting:
-            while not (started := children() - before):  # noqa: ASYNC110 - nobody tells of it
-                await asyncio.sleep(0.01)
-            assert starting.backend.state is BackendState.STARTING
-        # It was killed; when it is gone is for the system to say.
-        while any(map(there, started)):  # noqa: ASYNC110
+async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting() -> None:
+    async with running(spec(per_user=True)) as running_:
+        own = (await running_.backend.request(call("echo", person="ada"))).result["pid"]
+        processes = [running_.process, own]
+        waiting = asyncio.ensure_future(running_.backend.request(call("hang")))
+        await asyncio.sleep(0)
+    with pytest.raises((e.BackendFailed, e.BackendUnavailable)):
+        await waiting
+    assert not any(map(there, processes))
+    before = children()
+    silent = spec("demo", "handshake", "silent", connect_seconds=60)
+    async with running(silent, reached=False) as starting:
+        while not (started := children() - before):  # noqa: ASYNC110 - nobody tells of it
             await asyncio.sleep(0.01)
-
-    run(test())
-
-
-def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
-    async def test() -> None:
-        async with running(spec()) as there:
-            answer = await there.backend.request(UpstreamRequest(method="ping", params={}))
-            assert answer.result["resultType"] == "complete"
-
-    run(test())
+        assert starting.backend.state is BackendState.STARTING
+    # It was killed; when it is gone is for the system to say.
+    while any(map(there, started)):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
 
 
-@pytest.mark.requirement("gateway.backend-metrics")
-def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> None:
-    async def test() -> None:
-        async with running(spec(call_seconds=20)) as there:
-            backend = there.backend
-            await backend.request(call("echo"))
-            await backend.request(UpstreamRequest(method="prompts/get", params={"name": "none"}))
-            await backend.request(
-                UpstreamRequest(method="resources/read", params={"uri": "note://1"})
-            )
-            with pytest.raises(e.BackendTimeout):
-                await backend.request(call("hang", seconds=0.01))
-            leaving = asyncio.ensure_future(backend.request(call("hang")))
-            while not backend.in_flight:  # noqa: ASYNC110 - it does not tell
-                await asyncio.sleep(0)
-            leaving.cancel()
-            await asyncio.wait([leaving])
-            view = backend.view()
-            assert view.outcomes == {"ok": 1, "error": 2, "backend_timeout": 1, "cancelled": 1}
-            assert sum(view.buckets) == 3
-            assert len(view.buckets) == len(BOUNDS) + 1
-            assert 0 < view.seconds < 20
+async def test_a_request_of_the_hub_itself_is_wanted_by_nobody() -> None:
+    async with running(spec()) as there:
+        answer = await there.backend.request(UpstreamRequest(method="ping", params={}))
+        assert answer.result["resultType"] == "complete"
 
-    run(test())
+
+async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> None:
+    async with running(spec(call_seconds=20)) as there:
+        backend = there.backend
+        await backend.request(call("echo"))
+        await backend.request(UpstreamRequest(method="prompts/get", params={"name": "none"}))
+        await backend.request(UpstreamRequest(method="resources/read", params={"uri": "note://1"}))
+        with pytest.raises(e.BackendTimeout):
+            await backend.request(call("hang", seconds=0.01))
+        leaving = asyncio.ensure_future(backend.request(call("hang")))
+        while not backend.in_flight:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait([leaving])
+        view = backend.view()
+        assert view.outcomes == {"ok": 1, "error": 2, "backend_timeout": 1, "cancelled": 1}
+        assert sum(view.buckets) == 3
+        assert len(view.buckets) == len(BOUNDS) + 1
+        assert 0 < view.seconds < 20
 
 
 LINGERING = r"""
@@ -609,44 +521,41 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-@pytest.mark.requirement("nodes.single-backends-handed-over")
-def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        journal = tmp_path / "journal"
-        command = (*python(LINGERING), str(journal))
-        async with running(spec("demo", command=command, single=True)) as there:
-            with pytest.raises(e.BackendFailed):
-                await there.backend.request(call("any"))
-            await reached(lambda: len(journal.read_text().splitlines()) == 3)
-        assert [line.split()[0] for line in journal.read_text().splitlines()[:3]] == [
-            "began",
-            "ended",
-            "began",
-        ]
-
-    run(test())
+async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "journal"
+    command = (*python(LINGERING), str(journal))
+    async with running(spec("demo", command=command, single=True)) as there:
+        with pytest.raises(e.BackendFailed):
+            await there.backend.request(call("any"))
+        await reached(lambda: len(journal.read_text().splitlines()) == 3)
+    assert [line.split()[0] for line in journal.read_text().splitlines()[:3]] == [
+        "began",
+        "ended",
+        "began",
+    ]
 
 
 @both_eras
-def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era: str) -> None:
+async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(
+    era: str,
+) -> None:
     told: list[str] = []
 
     async def arrived(_namespace: str, _inventory: object) -> None:
         told.append("lists")
 
-    async def main() -> None:
-        backend = LiveBackend(
-            spec("demo", era),
-            CLOCK,
-            on_inventory=arrived,
-            on_lost=lambda _namespace, _why: None,
-            on_state=lambda _namespace, state: told.append(state),
-            environ={},
-        )
-        task = asyncio.create_task(backend.run())
-        await backend.first_heard.wait()
-        assert told == ["up", "lists", "up"]
-        task.cancel()
-        await asyncio.wait([task])
-
-    run(main())
+    backend = LiveBackend(
+        spec("demo", era),
+        CLOCK,
+        on_inventory=arrived,
+        on_lost=lambda _namespace, _why: None,
+        on_state=lambda _namespace, state: told.append(state),
+        environ={},
+    )
+    task = asyncio.create_task(backend.run())
+    await backend.first_heard.wait()
+    assert told == ["up", "lists", "up"]
+    task.cancel()
+    await asyncio.wait([task])

@@ -14,7 +14,6 @@ from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.link_reader import LOST
 from folkmoot.relay.upstream.requests import Late, Unanswered
-from tests.harness import run
 from tests.relay.upstream.scripted import (
     ERAS,
     Told,
@@ -45,443 +44,375 @@ async def hanging(conversation: BackendConversation) -> list[int]:
 
 
 @both_eras
-def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            assert conversation.stateless is (era == "stateless")
-            assert conversation.server == {"name": "scripted", "version": "1"}
-            assert conversation.discovered["instructions"] == "Ask."
-            assert "tools" in conversation.capabilities
-            wanted = call("echo", a=1, capabilities={"sampling": {}, "roots": {}})
-            answer = (await conversation.request(wanted, 20)).result
-            assert answer["said"] == {"a": 1}
-            assert answer["resultType"] == "complete"
-            offered = {name.rpartition("/")[2]: value for name, value in answer["meta"].items()}
-            if era == "stateless":
-                assert offered["protocolVersion"] == "2026-07-28"
-                assert offered["clientInfo"]["name"] == "folkmoot"
-                assert offered["clientCapabilities"] == {"sampling": {}}
-            else:
-                assert offered == {}
-                (hello,) = await seen(conversation, "initialize")
-                assert hello["params"]["clientInfo"]["name"] == "folkmoot"
-                assert set(hello["params"]["capabilities"]) == {"elicitation", "sampling"}
-
-    run(test())
+async def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str) -> None:
+    async with talking(era) as conversation:
+        assert conversation.stateless is (era == "stateless")
+        assert conversation.server == {"name": "scripted", "version": "1"}
+        assert conversation.discovered["instructions"] == "Ask."
+        assert "tools" in conversation.capabilities
+        wanted = call("echo", a=1, capabilities={"sampling": {}, "roots": {}})
+        answer = (await conversation.request(wanted, 20)).result
+        assert answer["said"] == {"a": 1}
+        assert answer["resultType"] == "complete"
+        offered = {name.rpartition("/")[2]: value for name, value in answer["meta"].items()}
+        if era == "stateless":
+            assert offered["protocolVersion"] == "2026-07-28"
+            assert offered["clientInfo"]["name"] == "folkmoot"
+            assert offered["clientCapabilities"] == {"sampling": {}}
+        else:
+            assert offered == {}
+            (hello,) = await seen(conversation, "initialize")
+            assert hello["params"]["clientInfo"]["name"] == "folkmoot"
+            assert set(hello["params"]["capabilities"]) == {"elicitation", "sampling"}
 
 
 @both_eras
-def test_requests_that_are_open_at_once_get_their_own_answers(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            answers = await asyncio.gather(*(ask(conversation, "echo", n=n) for n in range(50)))
-            assert [answer["said"]["n"] for answer in answers] == list(range(50))
-            assert conversation.in_flight == 0
-
-    run(test())
+async def test_requests_that_are_open_at_once_get_their_own_answers(era: str) -> None:
+    async with talking(era) as conversation:
+        answers = await asyncio.gather(*(ask(conversation, "echo", n=n) for n in range(50)))
+        assert [answer["said"]["n"] for answer in answers] == list(range(50))
+        assert conversation.in_flight == 0
 
 
 @both_eras
-def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            leaving = asyncio.ensure_future(ask(conversation, "ask", **QUESTION))
-            staying = asyncio.ensure_future(ask(conversation, "hang"))
-            await ask(conversation, "echo")
-            leaving.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await leaving
-            assert conversation.in_flight == 1
-            while not (told := await seen(conversation, "notifications/cancelled")):
-                pass
-            (asked,) = [
-                each
-                for each in await seen(conversation, "tools/call")
-                if each["params"]["name"] == "ask"
-            ]
-            assert told[0]["params"]["requestId"] == asked["id"]
-            before = conversation.dropped
-            await ask(conversation, "late", id=asked["id"])
-            assert conversation.dropped > before
-            assert not staying.done()
-            staying.cancel()
-
-    run(test())
+async def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era: str) -> None:
+    async with talking(era) as conversation:
+        leaving = asyncio.ensure_future(ask(conversation, "ask", **QUESTION))
+        staying = asyncio.ensure_future(ask(conversation, "hang"))
+        await ask(conversation, "echo")
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        assert conversation.in_flight == 1
+        while not (told := await seen(conversation, "notifications/cancelled")):
+            pass
+        (asked,) = [
+            each
+            for each in await seen(conversation, "tools/call")
+            if each["params"]["name"] == "ask"
+        ]
+        assert told[0]["params"]["requestId"] == asked["id"]
+        before = conversation.dropped
+        await ask(conversation, "late", id=asked["id"])
+        assert conversation.dropped > before
+        assert not staying.done()
+        staying.cancel()
 
 
 @both_eras
-def test_progress_goes_to_its_call_and_what_belongs_to_none_is_dropped(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            mine, other = Told(), Told()
-            waiting = asyncio.ensure_future(
-                ask(conversation, "hang", tell=other, progress=True, log_level="debug")
-            )
-            await ask(conversation, "progress", times=3, tell=mine, progress=True)
-            assert mine.said("progress") == [0, 1, 2]
-            before = conversation.dropped
-            await ask(conversation, "progress", times=3, tell=mine)
-            await ask(conversation, "late", id=4711)
-            assert conversation.dropped >= before + 3 + 2
-            assert len(mine.things) == 3
-            assert other.things == []
-            waiting.cancel()
-
-    run(test())
+async def test_progress_goes_to_its_call_and_what_belongs_to_none_is_dropped(era: str) -> None:
+    async with talking(era) as conversation:
+        mine, other = Told(), Told()
+        waiting = asyncio.ensure_future(
+            ask(conversation, "hang", tell=other, progress=True, log_level="debug")
+        )
+        await ask(conversation, "progress", times=3, tell=mine, progress=True)
+        assert mine.said("progress") == [0, 1, 2]
+        before = conversation.dropped
+        await ask(conversation, "progress", times=3, tell=mine)
+        await ask(conversation, "late", id=4711)
+        assert conversation.dropped >= before + 3 + 2
+        assert len(mine.things) == 3
+        assert other.things == []
+        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.shared-link")
 @both_eras
-def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            mine, other = Told(), Told()
-            wants: dict[str, Any] = {"tell": mine, "log_level": "warning"}
-            await ask(conversation, "log", level="error", data="for me", **wants)
-            await ask(conversation, "log", level="info", data="too little", **wants)
-            await ask(conversation, "log", level="error", data="nobody asked", tell=mine)
-            assert mine.said("data") == ["for me"]
-            waiting = asyncio.ensure_future(
-                ask(conversation, "hang", tell=other, log_level="debug")
-            )
-            await ask(conversation, "log", level="error", data="whose?", **wants)
-            waiting.cancel()
-            await asyncio.wait([waiting])
-            await ask(conversation, "log", level="error", data="of the one who left?", **wants)
-            # Both are told once of what is lost to them, and nothing of what it was.
-            assert mine.said("data") == ["for me", LOST["data"], LOST["data"]]
-            assert other.said("data") == [LOST["data"]]
-            assert {each.params["level"] for each in other.things} == {"error"}
-
-    run(test())
+async def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era: str) -> None:
+    async with talking(era) as conversation:
+        mine, other = Told(), Told()
+        wants: dict[str, Any] = {"tell": mine, "log_level": "warning"}
+        await ask(conversation, "log", level="error", data="for me", **wants)
+        await ask(conversation, "log", level="info", data="too little", **wants)
+        await ask(conversation, "log", level="error", data="nobody asked", tell=mine)
+        assert mine.said("data") == ["for me"]
+        waiting = asyncio.ensure_future(ask(conversation, "hang", tell=other, log_level="debug"))
+        await ask(conversation, "log", level="error", data="whose?", **wants)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await ask(conversation, "log", level="error", data="of the one who left?", **wants)
+        # Both are told once of what is lost to them, and nothing of what it was.
+        assert mine.said("data") == ["for me", LOST["data"], LOST["data"]]
+        assert other.said("data") == [LOST["data"]]
+        assert {each.params["level"] for each in other.things} == {"error"}
 
 
 @pytest.mark.requirement("gateway.shared-link")
 @both_eras
-def test_log_messages_of_parallel_calls_of_one_person_reach_them(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            first, second = Told(), Told()
-            ann: dict[str, Any] = {"person": "ann", "log_level": "debug"}
-            waiting = asyncio.ensure_future(ask(conversation, "hang", tell=first, **ann))
-            await ask(conversation, "log", level="info", data="mine", tell=second, **ann)
-            assert [*first.said("data"), *second.said("data")] == ["mine"]
-            waiting.cancel()
-
-    run(test())
+async def test_log_messages_of_parallel_calls_of_one_person_reach_them(era: str) -> None:
+    async with talking(era) as conversation:
+        first, second = Told(), Told()
+        ann: dict[str, Any] = {"person": "ann", "log_level": "debug"}
+        waiting = asyncio.ensure_future(ask(conversation, "hang", tell=first, **ann))
+        await ask(conversation, "log", level="info", data="mine", tell=second, **ann)
+        assert [*first.said("data"), *second.said("data")] == ["mine"]
+        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
-def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobody_else() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            wanted = call("ask", capabilities=FORM, **QUESTION)
-            first = await conversation.request(wanted, 20)
-            ((key, question),) = first.result["inputRequests"].items()
-            assert question["method"] == "elicitation/create"
-            given = {"action": "accept", "content": {}}
-            done = await conversation.request(resumed(wanted, first, {key: given}), 20)
-            assert done.result["answered"]["result"] == given
+async def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobody_else() -> None:
+    async with talking() as conversation:
+        wanted = call("ask", capabilities=FORM, **QUESTION)
+        first = await conversation.request(wanted, 20)
+        ((key, question),) = first.result["inputRequests"].items()
+        assert question["method"] == "elicitation/create"
+        given = {"action": "accept", "content": {}}
+        done = await conversation.request(resumed(wanted, first, {key: given}), 20)
+        assert done.result["answered"]["result"] == given
 
-            waiting = asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM))
-            refused = await conversation.request(wanted, 20)
-            assert "cannot be tied" in refused.result["answered"]["error"]["message"]
-            waiting.cancel()
-            await asyncio.wait([waiting])
-            # The server may not have heard yet that nobody waits for that one.
-            refused = await conversation.request(wanted, 20)
-            assert "cannot be tied" in refused.result["answered"]["error"]["message"]
-
-    run(test())
+        waiting = asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM))
+        refused = await conversation.request(wanted, 20)
+        assert "cannot be tied" in refused.result["answered"]["error"]["message"]
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        # The server may not have heard yet that nobody waits for that one.
+        refused = await conversation.request(wanted, 20)
+        assert "cannot be tied" in refused.result["answered"]["error"]["message"]
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.cancelled-requests")
-def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(
+async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
-
-    async def test() -> None:
-        async with talking() as conversation:
-            waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
-            await ask(conversation, "echo")
-            (left,) = await hanging(conversation)
-            waiting.cancel()
-            await asyncio.wait([waiting])
-            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-            for _ in range(2):
-                refused = (await conversation.request(asks, 20)).result
-                assert "cannot be tied" in refused["answered"]["error"]["message"]
-            # It is not worth keeping, since nobody else can be asked anything on it.
-            assert conversation.replaced
-            # Ann herself can, and everyone once the server has answered what she cancelled.
-            own = call("ask", capabilities=FORM, person="ann", **QUESTION)
-            first = await conversation.request(own, 20)
-            assert first.result["resultType"] == "input_required"
-            given = {"1": {"action": "decline"}}
-            await conversation.request(resumed(own, first, given), 20)
-            await ask(conversation, "late", id=left)
-            asked = (await conversation.request(asks, 20)).result
-            assert asked["resultType"] == "input_required"
-
-    run(test())
+    async with talking() as conversation:
+        waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
+        await ask(conversation, "echo")
+        (left,) = await hanging(conversation)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+        for _ in range(2):
+            refused = (await conversation.request(asks, 20)).result
+            assert "cannot be tied" in refused["answered"]["error"]["message"]
+        # It is not worth keeping, since nobody else can be asked anything on it.
+        assert conversation.replaced
+        # Ann herself can, and everyone once the server has answered what she cancelled.
+        own = call("ask", capabilities=FORM, person="ann", **QUESTION)
+        first = await conversation.request(own, 20)
+        assert first.result["resultType"] == "input_required"
+        given = {"1": {"action": "decline"}}
+        await conversation.request(resumed(own, first, given), 20)
+        await ask(conversation, "late", id=left)
+        asked = (await conversation.request(asks, 20)).result
+        assert asked["resultType"] == "input_required"
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
-def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            annas = call("ask", capabilities=FORM, person="ann", **QUESTION)
-            assert (await conversation.request(annas, 20)).result["inputRequests"]
-            for now in (0.0, QUESTION_SECONDS):
-                # Ann does not come back with what she was asked.
-                for message in conversation._steps(conversation.bridge.expire(now)):
-                    if "requestId" in (getattr(message, "params", None) or {}):
-                        conversation.outbox.put(message)
-            assert not conversation.busy
-            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-            refused = (await conversation.request(asks, 20)).result
-            assert "cannot be tied" in refused["answered"]["error"]["message"]
-
-    run(test())
+async def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
+    async with talking() as conversation:
+        annas = call("ask", capabilities=FORM, person="ann", **QUESTION)
+        assert (await conversation.request(annas, 20)).result["inputRequests"]
+        for now in (0.0, QUESTION_SECONDS):
+            # Ann does not come back with what she was asked.
+            for message in conversation._steps(conversation.bridge.expire(now)):
+                if "requestId" in (getattr(message, "params", None) or {}):
+                    conversation.outbox.put(message)
+        assert not conversation.busy
+        asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+        refused = (await conversation.request(asks, 20)).result
+        assert "cannot be tied" in refused["answered"]["error"]["message"]
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
-def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            completes = UpstreamRequest(
-                method="completion/complete", params={"hang": True}, person="ann"
-            )
-            waiting = asyncio.ensure_future(conversation.request(completes, 20))
-            asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-            refused = (await conversation.request(asks, 20)).result
-            assert "cannot be tied" in refused["answered"]["error"]["message"]
-            waiting.cancel()
-
-    run(test())
+async def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() -> None:
+    async with talking() as conversation:
+        completes = UpstreamRequest(
+            method="completion/complete", params={"hang": True}, person="ann"
+        )
+        waiting = asyncio.ensure_future(conversation.request(completes, 20))
+        asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
+        refused = (await conversation.request(asks, 20)).result
+        assert "cannot be tied" in refused["answered"]["error"]["message"]
+        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
-def test_a_question_is_asked_while_only_calls_of_one_person_are_open() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            hangs = call("hang", capabilities=FORM, person="ann")
-            waiting = asyncio.ensure_future(conversation.request(hangs, 20))
-            while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
-                await asyncio.sleep(0)
-            asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
-            first = await conversation.request(asks, 20)
-            ((key, question),) = first.result["inputRequests"].items()
-            assert question["method"] == QUESTION["asks"]
-            # Ann has not answered yet: what the server asks Bob might be for her.
-            others = call("ask", capabilities=FORM, person="bob", **QUESTION)
-            refused = (await conversation.request(others, 20)).result
-            assert "cannot be tied" in refused["answered"]["error"]["message"]
-            given = {"action": "accept", "content": {}}
-            done = await conversation.request(resumed(asks, first, {key: given}), 20)
-            assert done.result["answered"]["result"] == given
-            waiting.cancel()
-
-    run(test())
+async def test_a_question_is_asked_while_only_calls_of_one_person_are_open() -> None:
+    async with talking() as conversation:
+        hangs = call("hang", capabilities=FORM, person="ann")
+        waiting = asyncio.ensure_future(conversation.request(hangs, 20))
+        while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0)
+        asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
+        first = await conversation.request(asks, 20)
+        ((key, question),) = first.result["inputRequests"].items()
+        assert question["method"] == QUESTION["asks"]
+        # Ann has not answered yet: what the server asks Bob might be for her.
+        others = call("ask", capabilities=FORM, person="bob", **QUESTION)
+        refused = (await conversation.request(others, 20)).result
+        assert "cannot be tied" in refused["answered"]["error"]["message"]
+        given = {"action": "accept", "content": {}}
+        done = await conversation.request(resumed(asks, first, {key: given}), 20)
+        assert done.result["answered"]["result"] == given
+        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.server-requests")
-def test_a_question_goes_to_the_call_of_a_person_whose_client_can_answer_it() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            able = call("hang", capabilities=FORM, person="ann")
-            asked = asyncio.ensure_future(conversation.request(able, 20))
-            # The newest call is that of another client of hers, which offers nothing.
-            unable = call("ask", person="ann", **QUESTION)
-            waiting = asyncio.ensure_future(conversation.request(unable, 20))
-            assert (await asked).result["resultType"] == "input_required"
-            waiting.cancel()
-
-    run(test())
+async def test_a_question_goes_to_the_call_of_a_person_whose_client_can_answer_it() -> None:
+    async with talking() as conversation:
+        able = call("hang", capabilities=FORM, person="ann")
+        asked = asyncio.ensure_future(conversation.request(able, 20))
+        # The newest call is that of another client of hers, which offers nothing.
+        unable = call("ask", person="ann", **QUESTION)
+        waiting = asyncio.ensure_future(conversation.request(unable, 20))
+        assert (await asked).result["resultType"] == "input_required"
+        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.server-requests")
-def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            left = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
-            await ask(conversation, "echo")
-            left.cancel()
-            await asyncio.wait([left])
-            lists = UpstreamRequest(method="completion/complete", params={"hang": True})
-            listing = asyncio.ensure_future(conversation.request(lists, 20))
-            asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
-            asked = (await conversation.request(asks, 20)).result
-            assert asked["resultType"] == "input_required"
-            listing.cancel()
-
-    run(test())
+async def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
+    async with talking() as conversation:
+        left = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
+        await ask(conversation, "echo")
+        left.cancel()
+        await asyncio.wait([left])
+        lists = UpstreamRequest(method="completion/complete", params={"hang": True})
+        listing = asyncio.ensure_future(conversation.request(lists, 20))
+        asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
+        asked = (await conversation.request(asks, 20)).result
+        assert asked["resultType"] == "input_required"
+        listing.cancel()
 
 
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
-def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
+async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
     era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer, "MOST_CANCELLED", 3)
-
-    async def test() -> None:
-        async with running(spec(era=era, call_seconds=20)) as there:
-            backend, before = there.backend, there.process
-            (line,) = backend.lines
-            first = line.conversation
-            assert first is not None
-            staying = asyncio.ensure_future(backend.request(call("slow", nap=0.3)))
-            leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
-            while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell
-                await asyncio.sleep(0)
-            for each in leaving:
-                each.cancel()
-            await asyncio.wait(leaving)
-            await there.until(lambda _: line.ready not in (None, first))
-            assert there.process != before
-            assert (await backend.request(call("echo"))).result["pid"] == there.process
-            # Whoever waits for the old one has its answer before that is closed.
-            assert (await staying).result["pid"] == before
-            assert line.failures == 0
-
-    run(test())
+    async with running(spec(era=era, call_seconds=20)) as there:
+        backend, before = there.backend, there.process
+        (line,) = backend.lines
+        first = line.conversation
+        assert first is not None
+        staying = asyncio.ensure_future(backend.request(call("slow", nap=0.3)))
+        leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
+        while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0)
+        for each in leaving:
+            each.cancel()
+        await asyncio.wait(leaving)
+        await there.until(lambda _: line.ready not in (None, first))
+        assert there.process != before
+        assert (await backend.request(call("echo"))).result["pid"] == there.process
+        # Whoever waits for the old one has its answer before that is closed.
+        assert (await staying).result["pid"] == before
+        assert line.failures == 0
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
-def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
+async def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(peer, "MOST_CANCELLED", 0)
-
-    async def test() -> None:
-        async with running(spec()) as there:
-            backend, before = there.backend, there.process
-            asks = call("ask", capabilities=FORM, **QUESTION)
-            asked = await backend.request(asks)
-            leaving = asyncio.ensure_future(backend.request(call("hang")))
-            await backend.request(call("echo"))
-            leaving.cancel()
-            await there.until(lambda b: b.lines[0].ready is not None and there.process != before)
-            given = {"1": {"action": "decline"}}
-            done = await backend.request(resumed(asks, asked, given))
-            assert done.result["answered"]["result"] == given["1"]
-
-    run(test())
+    async with running(spec()) as there:
+        backend, before = there.backend, there.process
+        asks = call("ask", capabilities=FORM, **QUESTION)
+        asked = await backend.request(asks)
+        leaving = asyncio.ensure_future(backend.request(call("hang")))
+        await backend.request(call("echo"))
+        leaving.cancel()
+        await there.until(lambda b: b.lines[0].ready is not None and there.process != before)
+        given = {"1": {"action": "decline"}}
+        done = await backend.request(resumed(asks, asked, given))
+        assert done.result["answered"]["result"] == given["1"]
 
 
 @pytest.mark.requirement("gateway.server-requests")
-def test_on_a_link_of_ones_own_questions_are_asked_though_more_calls_are_in_flight() -> None:
-    async def test() -> None:
-        async with talking(one_client=True) as conversation:
-            both = [
-                asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM)),
-                asyncio.ensure_future(ask(conversation, "ask", capabilities=FORM, **QUESTION)),
-            ]
-            # Nothing says which of them it is for, and both are of the same person.
-            asked, others = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            assert asked.pop().result()["resultType"] == "input_required"
-            others.pop().cancel()
-
-    run(test())
+async def test_on_a_link_of_ones_own_questions_are_asked_though_more_calls_are_in_flight() -> None:
+    async with talking(one_client=True) as conversation:
+        both = [
+            asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM)),
+            asyncio.ensure_future(ask(conversation, "ask", capabilities=FORM, **QUESTION)),
+        ]
+        # Nothing says which of them it is for, and both are of the same person.
+        asked, others = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        assert asked.pop().result()["resultType"] == "input_required"
+        others.pop().cancel()
 
 
-def test_a_server_is_refused_what_the_caller_of_the_call_does_not_offer() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
-                offered = {} if method != "roots/list" else {"roots": {}}
-                answer = await ask(conversation, "ask", asks=method, capabilities=offered)
-                assert "does not offer" in answer["answered"]["error"]["message"]
-
-    run(test())
+async def test_a_server_is_refused_what_the_caller_of_the_call_does_not_offer() -> None:
+    async with talking() as conversation:
+        for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
+            offered = {} if method != "roots/list" else {"roots": {}}
+            answer = await ask(conversation, "ask", asks=method, capabilities=offered)
+            assert "does not offer" in answer["answered"]["error"]["message"]
 
 
 @both_eras
-def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_no_more(era: str) -> None:
-    async def test() -> None:
-        async with talking(era) as conversation:
-            lists, note = Told(), Told()
-            changes = await conversation.listen({"toolsListChanged": True}, lists, 20)
-            watched = await conversation.listen({"resourceSubscriptions": ["note://1"]}, note, 20)
-            assert changes.agreed.result() == {"toolsListChanged": True}
-            assert watched.agreed.result() == {"resourceSubscriptions": ["note://1"]}
-            await ask(conversation, "grow", name="more")
-            await ask(conversation, "touch", uri="note://1")
-            (heard,) = {each.method for each in await lists.until(bool) if "list" in each.method}
-            assert heard == "notifications/tools/list_changed"
-            assert "note://1" in {each.params.get("uri") for each in await note.until(bool)}
-            watched.close()
-            note.things.clear()
-            await ask(conversation, "touch", uri="note://1")
-            assert note.things == []
-            assert watched.ended.is_set()
-
-    run(test())
+async def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_no_more(
+    era: str,
+) -> None:
+    async with talking(era) as conversation:
+        lists, note = Told(), Told()
+        changes = await conversation.listen({"toolsListChanged": True}, lists, 20)
+        watched = await conversation.listen({"resourceSubscriptions": ["note://1"]}, note, 20)
+        assert changes.agreed.result() == {"toolsListChanged": True}
+        assert watched.agreed.result() == {"resourceSubscriptions": ["note://1"]}
+        await ask(conversation, "grow", name="more")
+        await ask(conversation, "touch", uri="note://1")
+        (heard,) = {each.method for each in await lists.until(bool) if "list" in each.method}
+        assert heard == "notifications/tools/list_changed"
+        assert "note://1" in {each.params.get("uri") for each in await note.until(bool)}
+        watched.close()
+        note.things.clear()
+        await ask(conversation, "touch", uri="note://1")
+        assert note.things == []
+        assert watched.ended.is_set()
 
 
 @pytest.mark.parametrize("shy", ["silent", "touchy"])
-def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_handshake(shy: str) -> None:
-    async def test() -> None:
-        options = {"seconds": 2.0} if shy == "silent" else {"shake": True}
-        async with talking("handshake", shy, **options) as conversation:
-            assert not conversation.stateless
-            assert (await ask(conversation, "echo", a=1))["said"] == {"a": 1}
+async def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_handshake(
+    shy: str,
+) -> None:
+    options = {"seconds": 2.0} if shy == "silent" else {"shake": True}
+    async with talking("handshake", shy, **options) as conversation:
+        assert not conversation.stateless
+        assert (await ask(conversation, "echo", a=1))["said"] == {"a": 1}
 
-    run(test())
 
-
-def test_progress_extends_the_time_of_a_call_but_not_for_ever(
+async def test_progress_extends_the_time_of_a_call_but_not_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            lively = call("progress", times=25, every=0.05, progress=True)
-            assert (await conversation.request(lively, 1.0)).result["content"] == []
-            monkeypatch.setattr(peer, "EXTENDED", 1)
-            with pytest.raises(Late):
-                await conversation.request(lively, 0.2)
-
-    run(test())
+    async with talking() as conversation:
+        lively = call("progress", times=25, every=0.05, progress=True)
+        assert (await conversation.request(lively, 1.0)).result["content"] == []
+        monkeypatch.setattr(peer, "EXTENDED", 1)
+        with pytest.raises(Late):
+            await conversation.request(lively, 0.2)
 
 
-def test_the_end_of_a_server_fails_what_is_open_and_what_is_asked_afterwards() -> None:
-    async def test() -> None:
-        async with talking() as conversation:
-            waiting = asyncio.ensure_future(ask(conversation, "hang"))
-            with pytest.raises(Unanswered) as died:
-                await ask(conversation, "die")
-            assert died.value.begun
-            assert died.value.gone
-            with pytest.raises(Unanswered):
-                await waiting
-            await conversation.ended.wait()
-            with pytest.raises(Unanswered) as afterwards:
-                await ask(conversation, "echo")
-            assert not afterwards.value.begun
-
-    run(test())
+async def test_the_end_of_a_server_fails_what_is_open_and_what_is_asked_afterwards() -> None:
+    async with talking() as conversation:
+        waiting = asyncio.ensure_future(ask(conversation, "hang"))
+        with pytest.raises(Unanswered) as died:
+            await ask(conversation, "die")
+        assert died.value.begun
+        assert died.value.gone
+        with pytest.raises(Unanswered):
+            await waiting
+        await conversation.ended.wait()
+        with pytest.raises(Unanswered) as afterwards:
+            await ask(conversation, "echo")
+        assert not afterwards.value.begun
 
 
-def test_a_server_that_ends_at_once_is_told_of_with_how_it_ended() -> None:
-    async def test() -> None:
-        with pytest.raises(e.FolkmootError, match=r"^The server has ended with exit code 2\.$"):
-            async with talking("handshake", "broken"):
-                pass
-
-    run(test())
+async def test_a_server_that_ends_at_once_is_told_of_with_how_it_ended() -> None:
+    with pytest.raises(e.FolkmootError, match=r"^The server has ended with exit code 2\.$"):
+        async with talking("handshake", "broken"):
+            pass
 
 
-def test_what_a_listener_gets_wrong_does_not_end_the_link(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_a_listener_gets_wrong_does_not_end_the_link(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def tell(_: object) -> None:
         raise RuntimeError
 
-    async def test() -> None:
-        async with talking() as conversation:
-            await ask(conversation, "progress", times=1, tell=tell, progress=True)
-            wanted = UpstreamRequest(method="ping", params={})
-            assert (await conversation.request(wanted, 20)).result["resultType"] == "complete"
-
-    run(test())
+    async with talking() as conversation:
+        await ask(conversation, "progress", times=1, tell=tell, progress=True)
+        wanted = UpstreamRequest(method="ping", params={})
+        assert (await conversation.request(wanted, 20)).result["resultType"] == "complete"
     assert "could not be passed on" in caplog.text

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.relay.upstream.backend import LiveBackend
-from tests.harness import run
 from tests.mcp.client.places import EVENTS, Asked, Place, event
 from tests.relay.upstream import crowd_server
 from tests.relay.upstream.crowd_server import CrowdServer
@@ -169,36 +168,31 @@ async def crowd(
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era: str) -> None:
-    async def test() -> None:
-        there = OverHttp(era)
-        async with there.place.open() as place:
-            settings = spec(url=place.url, transport="http")
-            async with running(settings) as running_:
-                assert await crowd(running_.backend, exactly=True) == 0
-
-    run(test())
+async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(
+    era: str,
+) -> None:
+    there = OverHttp(era)
+    async with there.place.open() as place:
+        settings = spec(url=place.url, transport="http")
+        async with running(settings) as running_:
+            assert await crowd(running_.backend, exactly=True) == 0
 
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era: str) -> None:
-    async def test() -> None:
-        command = (sys.executable, "-S", crowd_server.__file__, era)
-        async with running(spec(command=command)) as running_:
-            refused = await crowd(running_.backend, exactly=False)
-            assert refused == 0 or era == "handshake"
-
-    run(test())
+async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(
+    era: str,
+) -> None:
+    command = (sys.executable, "-S", crowd_server.__file__, era)
+    async with running(spec(command=command)) as running_:
+        refused = await crowd(running_.backend, exactly=False)
+        assert refused == 0 or era == "handshake"
 
 
 @pytest.mark.long
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-def test_whoever_has_a_process_of_their_own_hears_all_of_it() -> None:
-    async def test() -> None:
-        command = (sys.executable, "-S", crowd_server.__file__, "handshake")
-        async with running(spec(command=command, per_user=True)) as running_:
-            # What one leaves behind may be put to oneself, as by any server of one's own.
-            assert await crowd(running_.backend, exactly=True, callers=8, leaving=0) == 0
-
-    run(test())
+async def test_whoever_has_a_process_of_their_own_hears_all_of_it() -> None:
+    command = (sys.executable, "-S", crowd_server.__file__, "handshake")
+    async with running(spec(command=command, per_user=True)) as running_:
+        # What one leaves behind may be put to oneself, as by any server of one's own.
+        assert await crowd(running_.backend, exactly=True, callers=8, leaving=0) == 0

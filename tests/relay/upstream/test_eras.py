@@ -16,7 +16,7 @@ from folkmoot.gateway.trial import FirstSight
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.settings.backends import BackendSpec
-from tests.harness import reached, run
+from tests.harness import reached
 from tests.mcp.client.places import Asked, Place
 from tests.relay.upstream.scripted import ERAS, call, resumed, running, seen, spec
 
@@ -81,96 +81,80 @@ async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more:
     return answer.result["session"], answer.result["offered"]
 
 
-def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers() -> None:
-    async def test() -> None:
-        server = Both(*ERAS)
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
-            backend = there.backend
-            before = len(server.offered)
-            assert await spoken(backend, STATELESS, ALL) == ("", None)
-            assert await spoken(backend, None, ALL) == ("", None)
-            assert len(server.offered) == before
-            first = await spoken(backend, HANDSHAKE, FORM)
-            assert first[1] == FORM
-            # What a client may say in two ways is one offer, and roots are never offered.
-            same = {"elicitation": {}, "roots": {"listChanged": True}}
-            assert await spoken(backend, HANDSHAKE, same, person="bob") == first
-            assert (await spoken(backend, HANDSHAKE, {}))[1] == {}
-            tools = {"sampling": {"tools": {}, "other": {}}}
-            assert (await spoken(backend, HANDSHAKE, tools))[1] == {"sampling": {"tools": {}}}
-            assert backend.view().connections == 4
-            assert (backend.view().era, server.lists) == ("stateless", 1)
-
-    run(test())
+async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers() -> None:
+    server = Both(*ERAS)
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
+        backend = there.backend
+        before = len(server.offered)
+        assert await spoken(backend, STATELESS, ALL) == ("", None)
+        assert await spoken(backend, None, ALL) == ("", None)
+        assert len(server.offered) == before
+        first = await spoken(backend, HANDSHAKE, FORM)
+        assert first[1] == FORM
+        # What a client may say in two ways is one offer, and roots are never offered.
+        same = {"elicitation": {}, "roots": {"listChanged": True}}
+        assert await spoken(backend, HANDSHAKE, same, person="bob") == first
+        assert (await spoken(backend, HANDSHAKE, {}))[1] == {}
+        tools = {"sampling": {"tools": {}, "other": {}}}
+        assert (await spoken(backend, HANDSHAKE, tools))[1] == {"sampling": {"tools": {}}}
+        assert backend.view().connections == 4
+        assert (backend.view().era, server.lists) == ("stateless", 1)
 
 
-def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers() -> None:
-    async def test() -> None:
-        server = Both("handshake")
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
-            primary = await spoken(there.backend, None, {})
-            assert primary[1] == ALL
-            assert await spoken(there.backend, STATELESS, ALL) == primary
-            assert (await spoken(there.backend, STATELESS, {}))[1] == {}
-            assert (await spoken(there.backend, HANDSHAKE, FORM))[1] == FORM
-
-    run(test())
+async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers() -> None:
+    server = Both("handshake")
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
+        primary = await spoken(there.backend, None, {})
+        assert primary[1] == ALL
+        assert await spoken(there.backend, STATELESS, ALL) == primary
+        assert (await spoken(there.backend, STATELESS, {}))[1] == {}
+        assert (await spoken(there.backend, HANDSHAKE, FORM))[1] == FORM
 
 
-def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -> None:
-    async def test() -> None:
-        server = Both(*ERAS)
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
-            backend = there.backend
-            offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
-            waiting = [
-                asyncio.ensure_future(
-                    backend.request(call("hang", era=HANDSHAKE, capabilities=offer))
-                )
-                for offer in offers
-            ]
-            await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
-            await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
-            assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
-            for each in waiting:
-                each.cancel()
-            await asyncio.wait(waiting)
-            assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
-            assert backend.view().connections == 4
-
-    run(test())
+async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -> None:
+    server = Both(*ERAS)
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
+        backend = there.backend
+        offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
+        waiting = [
+            asyncio.ensure_future(backend.request(call("hang", era=HANDSHAKE, capabilities=offer)))
+            for offer in offers
+        ]
+        await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
+        await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
+        assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting)
+        assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
+        assert backend.view().connections == 4
 
 
-def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_beside_the_first_is_closed_when_it_is_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.05)
-
-    async def test() -> None:
-        server = Both(*ERAS)
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
-            session, _ = await spoken(there.backend, HANDSHAKE, FORM)
-            await reached(lambda: session in server.ended)
-            await reached(lambda: there.backend.view().connections == 1)
-            assert (await spoken(there.backend, HANDSHAKE, FORM))[0] != session
-
-    run(test())
+    server = Both(*ERAS)
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
+        session, _ = await spoken(there.backend, HANDSHAKE, FORM)
+        await reached(lambda: session in server.ended)
+        await reached(lambda: there.backend.view().connections == 1)
+        assert (await spoken(there.backend, HANDSHAKE, FORM))[0] != session
 
 
-def test_a_server_that_refuses_the_callers_era_is_asked_in_its_own_and_not_tried_again() -> None:
-    async def test() -> None:
-        server = Both("stateless")
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
+async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own() -> None:
+    server = Both("stateless")
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
 
-            def handshakes() -> int:
-                return sum(b'"initialize"' in each.body for each in place.of("POST"))
+        def handshakes() -> int:
+            return sum(b'"initialize"' in each.body for each in place.of("POST"))
 
-            before = handshakes()
-            for _ in range(5):
-                assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
-            assert handshakes() == before + 1
-            assert there.backend.state is BackendState.UP
-            assert there.backend.view().errors == 0
-
-    run(test())
+        before = handshakes()
+        for _ in range(5):
+            assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
+        assert handshakes() == before + 1
+        assert there.backend.state is BackendState.UP
+        assert there.backend.view().errors == 0
 
 
 def fixed(place: Place, era: Any) -> BackendSpec:
@@ -178,128 +162,100 @@ def fixed(place: Place, era: Any) -> BackendSpec:
     return replace(spec(url=place.url, transport="http"), era=era)
 
 
-def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
-
-    async def test() -> None:
-        server, old = Both(*ERAS), Both("handshake")
-        async with server.place.open() as place, old.place.open() as other:
-            async with running(fixed(place, "handshake")) as there:
-                assert (await spoken(there.backend, STATELESS, ALL))[1] == ALL
-                assert there.backend.view().era == "handshake"
-            async with running(fixed(place, "stateless")) as there:
-                assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
-                assert there.backend.view().connections == 1
-            async with running(fixed(other, "stateless"), reached=False) as there:
-                await there.until(lambda b: b.state is BackendState.BROKEN)
-                with pytest.raises(e.BackendUnavailable, match="does not speak the stateless era"):
-                    await spoken(there.backend, HANDSHAKE, FORM)
-
-    run(test())
+    server, old = Both(*ERAS), Both("handshake")
+    async with server.place.open() as place, old.place.open() as other:
+        async with running(fixed(place, "handshake")) as there:
+            assert (await spoken(there.backend, STATELESS, ALL))[1] == ALL
+            assert there.backend.view().era == "handshake"
+        async with running(fixed(place, "stateless")) as there:
+            assert await spoken(there.backend, HANDSHAKE, FORM) == ("", None)
+            assert there.backend.view().connections == 1
+        async with running(fixed(other, "stateless"), reached=False) as there:
+            await there.until(lambda b: b.state is BackendState.BROKEN)
+            with pytest.raises(e.BackendUnavailable, match="does not speak the stateless era"):
+                await spoken(there.backend, HANDSHAKE, FORM)
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> None:
-    async def test() -> None:
-        async with running(spec("demo", era)) as there:
-            for caller in (*Era, *Era):
-                answer = await there.backend.request(call("echo", era=caller))
-                assert answer.result["pid"] == there.process
-            assert len(await seen(there.backend, "initialize")) == (era == "handshake")
-            assert there.backend.view().connections == 1
-
-    run(test())
+async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> None:
+    async with running(spec("demo", era)) as there:
+        for caller in (*Era, *Era):
+            answer = await there.backend.request(call("echo", era=caller))
+            assert answer.result["pid"] == there.process
+        assert len(await seen(there.backend, "initialize")) == (era == "handshake")
+        assert there.backend.view().connections == 1
 
 
-def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak() -> None:
-    async def test() -> None:
-        async with running(spec("demo", "both")) as there:
+async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak() -> None:
+    async with running(spec("demo", "both")) as there:
 
-            async def pid(era: Era | None, **more: Any) -> int:
-                answer = await there.backend.request(call("echo", era=era, **more))
-                return int(answer.result["pid"])
+        async def pid(era: Era | None, **more: Any) -> int:
+            answer = await there.backend.request(call("echo", era=era, **more))
+            return int(answer.result["pid"])
 
-            assert {await pid(None), await pid(STATELESS)} == {there.process}
-            assert there.backend.view().connections == 1
-            other = await pid(HANDSHAKE, capabilities=FORM)
-            assert other != there.process
-            assert await pid(HANDSHAKE, person="bob") == other
-            assert there.backend.view().connections == 2
-            question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
-            wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
-            asked = (await there.backend.request(wanted)).result
-            assert asked["resultType"] == "input_required"
-
-    run(test())
+        assert {await pid(None), await pid(STATELESS)} == {there.process}
+        assert there.backend.view().connections == 1
+        other = await pid(HANDSHAKE, capabilities=FORM)
+        assert other != there.process
+        assert await pid(HANDSHAKE, person="bob") == other
+        assert there.backend.view().connections == 2
+        question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
+        wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
+        asked = (await there.backend.request(wanted)).result
+        assert asked["resultType"] == "input_required"
 
 
 @pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
-def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any) -> None:
-    async def test() -> None:
-        async with running(replace(spec("demo", "both"), **fixed)) as there:
-            answer = await there.backend.request(call("echo", era=HANDSHAKE, capabilities=FORM))
-            assert answer.result["pid"] == there.process
-
-    run(test())
+async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any) -> None:
+    async with running(replace(spec("demo", "both"), **fixed)) as there:
+        answer = await there.backend.request(call("echo", era=HANDSHAKE, capabilities=FORM))
+        assert answer.result["pid"] == there.process
 
 
-def test_several_processes_serve_callers_of_each_era() -> None:
-    async def test() -> None:
-        async with running(spec("demo", "both", connections=2)) as there:
-            pids = set()
-            for _ in range(4):
-                answer = await there.backend.request(call("echo", era=HANDSHAKE))
-                pids.add(answer.result["pid"])
-            assert len(pids) == 2
-
-    run(test())
+async def test_several_processes_serve_callers_of_each_era() -> None:
+    async with running(spec("demo", "both", connections=2)) as there:
+        pids = set()
+        for _ in range(4):
+            answer = await there.backend.request(call("echo", era=HANDSHAKE))
+            pids.add(answer.result["pid"])
+        assert len(pids) == 2
 
 
-def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice() -> None:
-    async def test() -> None:
-        async with running(replace(spec("demo", "both"), era="stateless")) as there:
-            assert there.backend.view().advice == ""
-            asking = call("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
-            await there.backend.request(asking)
-            assert 'Set era = "handshake"' in there.backend.view().advice
-
-    run(test())
+async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice() -> None:
+    async with running(replace(spec("demo", "both"), era="stateless")) as there:
+        assert there.backend.view().advice == ""
+        asking = call("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
+        await there.backend.request(asking)
+        assert 'Set era = "handshake"' in there.backend.view().advice
 
 
 @pytest.mark.parametrize("era", [*ERAS, "both"])
-def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str) -> None:
-    async def test() -> None:
-        unseen: Any = FirstSight()
-        report = await Fleet(unseen, SystemClock()).test(spec("demo", era))
-        assert report.ok
-        assert ('set era = "handshake"' in report.advice) is (era == "both")
-
-    run(test())
+async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str) -> None:
+    unseen: Any = FirstSight()
+    report = await Fleet(unseen, SystemClock()).test(spec("demo", era))
+    assert report.ok
+    assert ('set era = "handshake"' in report.advice) is (era == "both")
 
 
-def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client() -> None:
-    async def test() -> None:
-        server = Both(*ERAS)
-        async with server.place.open() as place:
-            settings = spec(url=place.url, per_user=True)
-            async with running(settings) as there:
-                ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
-                bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")
-                assert ann[1] == bob[1] == FORM
-                assert ann[0] != bob[0]
-                assert await spoken(there.backend, STATELESS, FORM, person="ann") == ("", None)
-
-    run(test())
+async def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client() -> None:
+    server = Both(*ERAS)
+    async with server.place.open() as place:
+        settings = spec(url=place.url, per_user=True)
+        async with running(settings) as there:
+            ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
+            bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")
+            assert ann[1] == bob[1] == FORM
+            assert ann[0] != bob[0]
+            assert await spoken(there.backend, STATELESS, FORM, person="ann") == ("", None)
 
 
-def test_whoever_answers_a_question_answers_it_where_it_was_asked() -> None:
-    async def test() -> None:
-        async with running(spec("demo", "handshake")) as there:
-            question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
-            wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
-            asked = await there.backend.request(wanted)
-            again = resumed(wanted, asked, {"1": {"action": "decline"}})
-            done = await there.backend.request(again)
-            assert done.result["answered"]["result"] == {"action": "decline"}
-
-    run(test())
+async def test_whoever_answers_a_question_answers_it_where_it_was_asked() -> None:
+    async with running(spec("demo", "handshake")) as there:
+        question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
+        wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
+        asked = await there.backend.request(wanted)
+        again = resumed(wanted, asked, {"1": {"action": "decline"}})
+        done = await there.backend.request(again)
+        assert done.result["answered"]["result"] == {"action": "decline"}

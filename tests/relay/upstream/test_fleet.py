@@ -17,7 +17,6 @@ from folkmoot.relay.upstream import backend as backends
 from folkmoot.relay.upstream import links
 from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.relay.upstream.model import AppliedChanges
-from tests.harness import run
 from tests.relay.upstream.scripted import CLOCK, Told, call, spec
 
 
@@ -60,85 +59,75 @@ async def process(fleet: Fleet, namespace: str) -> Any:
     return (await fleet.backends[namespace].request(call("echo"))).result["pid"]
 
 
-def test_only_what_the_settings_change_is_started_stopped_and_started_anew() -> None:
-    async def test() -> None:
-        async with fleet() as (running, gateway):
-            one, two, three = spec("one"), spec("two"), spec("three")
-            changes = await running.apply({"one": one, "two": two, "three": three})
-            assert changes == AppliedChanges(added=("one", "two", "three"))
-            await running.settled(20)
-            assert {name for name, _ in gateway.arrivals.things} == {"one", "two", "three"}
-            before = {name: await process(running, name) for name in ("one", "two", "three")}
-            gateway.arrivals.things.clear()
+async def test_only_what_the_settings_change_is_started_stopped_and_started_anew() -> None:
+    async with fleet() as (running, gateway):
+        one, two, three = spec("one"), spec("two"), spec("three")
+        changes = await running.apply({"one": one, "two": two, "three": three})
+        assert changes == AppliedChanges(added=("one", "two", "three"))
+        await running.settled(20)
+        assert {name for name, _ in gateway.arrivals.things} == {"one", "two", "three"}
+        before = {name: await process(running, name) for name in ("one", "two", "three")}
+        gateway.arrivals.things.clear()
 
-            told = msgspec.structs.replace(one, trusted=True, call_seconds=5)
-            moved = msgspec.structs.replace(two, env={"A": "b"})
-            changes = await running.apply({"one": told, "two": moved, "four": spec("four")})
-            assert changes == AppliedChanges(
-                added=("four",), removed=("three",), changed=("one", "two")
-            )
-            assert bool(changes)
-            await running.settled(20)
-            assert await process(running, "one") == before["one"]
-            assert running.backends["one"].spec.trusted
-            assert await process(running, "two") != before["two"]
-            assert sorted(gateway.backends) == ["four", "one", "two"]
-            assert sorted(gateway.arrivals.things) == [("four", 2), ("one", 2), ("two", 2)]
-            assert not os.path.exists(f"/proc/{before['three']}")  # noqa: ASYNC240, PTH110
-            assert not await running.apply({"one": told, "two": moved, "four": spec("four")})
-            assert [view.namespace for view in running.views()] == ["four", "one", "two"]
-
-    run(test())
+        told = msgspec.structs.replace(one, trusted=True, call_seconds=5)
+        moved = msgspec.structs.replace(two, env={"A": "b"})
+        changes = await running.apply({"one": told, "two": moved, "four": spec("four")})
+        assert changes == AppliedChanges(
+            added=("four",), removed=("three",), changed=("one", "two")
+        )
+        assert bool(changes)
+        await running.settled(20)
+        assert await process(running, "one") == before["one"]
+        assert running.backends["one"].spec.trusted
+        assert await process(running, "two") != before["two"]
+        assert sorted(gateway.backends) == ["four", "one", "two"]
+        assert sorted(gateway.arrivals.things) == [("four", 2), ("one", 2), ("two", 2)]
+        assert not os.path.exists(f"/proc/{before['three']}")  # noqa: PTH110
+        assert not await running.apply({"one": told, "two": moved, "four": spec("four")})
+        assert [view.namespace for view in running.views()] == ["four", "one", "two"]
 
 
-def test_a_server_can_be_reached_anew() -> None:
-    async def test() -> None:
-        async with fleet() as (running, _):
-            await running.apply({"one": spec("one")})
-            await running.settled(20)
-            before = await process(running, "one")
-            await running.restart("one")
-            await running.settled(20)
-            assert await process(running, "one") != before
-            with pytest.raises(e.BackendUnknown):
-                await running.restart("two")
-
-    run(test())
+async def test_a_server_can_be_reached_anew() -> None:
+    async with fleet() as (running, _):
+        await running.apply({"one": spec("one")})
+        await running.settled(20)
+        before = await process(running, "one")
+        await running.restart("one")
+        await running.settled(20)
+        assert await process(running, "one") != before
+        with pytest.raises(e.BackendUnknown):
+            await running.restart("two")
 
 
 @pytest.mark.parametrize("way", ["restart", "apply"])
-def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
+async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
     way: str,
 ) -> None:
-    async def test() -> None:
-        async with fleet() as (running, _):
-            await running.apply({"one": spec("one")})
-            await running.settled(20)
-            before = await process(running, "one")
-            moved = msgspec.structs.replace(spec("one"), env={"A": "b"})
-            work = running.restart("one") if way == "restart" else running.apply({"one": moved})
-            asked = asyncio.ensure_future(work)
-            stop, stopping = running._stop, asyncio.Event()
+    async with fleet() as (running, _):
+        await running.apply({"one": spec("one")})
+        await running.settled(20)
+        before = await process(running, "one")
+        moved = msgspec.structs.replace(spec("one"), env={"A": "b"})
+        work = running.restart("one") if way == "restart" else running.apply({"one": moved})
+        asked = asyncio.ensure_future(work)
+        stop, stopping = running._stop, asyncio.Event()
 
-            async def stop_slowly(names: Iterable[str]) -> None:
-                await stop(names)
-                stopping.set()
-                for _ in range(10):
-                    await asyncio.sleep(0)
+        async def stop_slowly(names: Iterable[str]) -> None:
+            await stop(names)
+            stopping.set()
+            for _ in range(10):
+                await asyncio.sleep(0)
 
-            running._stop = stop_slowly  # type: ignore[method-assign]
-            await stopping.wait()
-            asked.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asked
-            await running.settled(20)
-            assert await process(running, "one") != before
-
-    run(test())
+        running._stop = stop_slowly  # type: ignore[method-assign]
+        await stopping.wait()
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        await running.settled(20)
+        assert await process(running, "one") != before
 
 
-@pytest.mark.requirement("gateway.one-alone", "gateway.down-backend")
-def test_what_fails_in_one_server_is_no_other_ones_business(
+async def test_what_fails_in_one_server_is_no_other_ones_business(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
@@ -161,59 +150,47 @@ def test_what_fails_in_one_server_is_no_other_ones_business(
             super().lost(namespace, why)
             raise RuntimeError("another fault of the gateway's")
 
-    async def test() -> None:
-        async with fleet(Stumbling()) as (running, gateway):
-            names = ("one", "two", "faulty")
-            settings = {name: spec(name) for name in names}
-            await running.apply({**settings, "gone": spec("gone", command=("/no/such",))})
-            await gateway.losses.until(bool)
-            await gateway.arrivals.until(lambda all_: {name for name, _ in all_} >= {"one", "two"})
-            await process(running, "one")
-            await process(running, "two")
-            with pytest.raises(e.BackendUnavailable, match="gone is not available: /no/such"):
-                await running.backends["gone"].request(call("echo"))
-
-    run(test())
+    async with fleet(Stumbling()) as (running, gateway):
+        names = ("one", "two", "faulty")
+        settings = {name: spec(name) for name in names}
+        await running.apply({**settings, "gone": spec("gone", command=("/no/such",))})
+        await gateway.losses.until(bool)
+        await gateway.arrivals.until(lambda all_: {name for name, _ in all_} >= {"one", "two"})
+        await process(running, "one")
+        await process(running, "two")
+        with pytest.raises(e.BackendUnavailable, match="gone is not available: /no/such"):
+            await running.backends["gone"].request(call("echo"))
     assert "a backend failed" in caplog.text
 
 
-def test_a_server_is_tried_apart_from_those_that_run() -> None:
-    async def test() -> None:
-        async with fleet() as (running, gateway):
-            found = await running.test(spec("one"))
-            assert found.ok
-            assert (found.transport, len(found.inventory.tools)) == ("stdio", 2)
-            bad = await running.test(spec("two", "handshake", "broken"))
-            assert not bad.ok
-            assert "no such module: sesame" in bad.why
-            assert gateway.backends == running.backends == {}
-
-    run(test())
+async def test_a_server_is_tried_apart_from_those_that_run() -> None:
+    async with fleet() as (running, gateway):
+        found = await running.test(spec("one"))
+        assert found.ok
+        assert (found.transport, len(found.inventory.tools)) == ("stdio", 2)
+        bad = await running.test(spec("two", "handshake", "broken"))
+        assert not bad.ok
+        assert "no such module: sesame" in bad.why
+        assert gateway.backends == running.backends == {}
 
 
-def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_callers() -> None:
-    async def test() -> None:
-        async with fleet() as (running, gateway):
-            await running.apply({"two": spec("two", "handshake", "broken")})
-            await gateway.losses.until(bool)
-            ended = "The server has ended with exit code 2."
-            assert running.backends["two"].why == ended
-            assert running.views()[0].why == f"{ended} It wrote: no such module: sesame"
-            assert gateway.losses.things == [("two", ended)]
-
-    run(test())
+async def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_callers() -> None:
+    async with fleet() as (running, gateway):
+        await running.apply({"two": spec("two", "handshake", "broken")})
+        await gateway.losses.until(bool)
+        ended = "The server has ended with exit code 2."
+        assert running.backends["two"].why == ended
+        assert running.views()[0].why == f"{ended} It wrote: no such module: sesame"
+        assert gateway.losses.things == [("two", ended)]
 
 
-def test_the_end_of_the_fleet_ends_every_process_of_it() -> None:
-    async def test() -> None:
-        async with fleet() as (running, _):
-            await running.apply({"one": spec("one"), "two": spec("two", connections=2)})
-            await running.settled(20)
-            found = [await process(running, name) for name in ("one", "two", "two")]
-            waiting = asyncio.ensure_future(running.backends["one"].request(call("hang")))
-            await asyncio.sleep(0)
-        with pytest.raises(Exception, match="one"):
-            await waiting
-        assert not any(os.path.exists(f"/proc/{each}") for each in found)  # noqa: ASYNC240, PTH110
-
-    run(test())
+async def test_the_end_of_the_fleet_ends_every_process_of_it() -> None:
+    async with fleet() as (running, _):
+        await running.apply({"one": spec("one"), "two": spec("two", connections=2)})
+        await running.settled(20)
+        found = [await process(running, name) for name in ("one", "two", "two")]
+        waiting = asyncio.ensure_future(running.backends["one"].request(call("hang")))
+        await asyncio.sleep(0)
+    with pytest.raises(Exception, match="one"):
+        await waiting
+    assert not any(os.path.exists(f"/proc/{each}") for each in found)  # noqa: PTH110

@@ -14,7 +14,6 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
-from tests.harness import run
 
 ONE = '[backends.one]\nurl = "http://h/"\n'
 TWO = '[backends.two]\nurl = "http://h/"\n'
@@ -92,127 +91,103 @@ def log() -> Iterator[Log]:
     logger.removeHandler(heard)
 
 
-def test_a_changed_file_counts_at_once_and_the_log_says_so(
+async def test_a_changed_file_counts_at_once_and_the_log_says_so(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.INFO):
         async with following(file) as (_, applied):
             write(file, ONE + TWO)
             assert await applied.next() == ["one", "two"]
             write(file, TWO)
             assert await applied.next() == ["two"]
-
-    with caplog.at_level(logging.INFO):
-        run(main())
     assert [getattr(record, "removed", "") for record in caplog.records] == ["", "one"]
 
 
-def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(
+async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(
     file: Path, log: Log
 ) -> None:
-    async def main() -> None:
-        async with following(file) as (_, applied):
-            write(file, 'port = "x"\n[backends.two]\nurl = 7\n')
-            await log.says("backends.two.url must be")
-            write(file, ONE + TWO)
-            assert await applied.next() == ["one", "two"]
-            assert len(applied.specs) == 1
-
-    run(main())
+    async with following(file) as (_, applied):
+        write(file, 'port = "x"\n[backends.two]\nurl = 7\n')
+        await log.says("backends.two.url must be")
+        write(file, ONE + TWO)
+        assert await applied.next() == ["one", "two"]
+        assert len(applied.specs) == 1
     first, second = (line.partition(": ")[2] for line in log.said)
     assert first == f'{file}:1: port must be an integer between 0 and 65535, not "x"'
     assert second.startswith(f"{file}:3: backends.two.url must be an http:// or https:// URL")
 
 
-def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
+async def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
     tmp_path: Path, log: Log
 ) -> None:
     file = tmp_path / "config.toml"
-
-    async def main() -> None:
-        async with following(file) as (_, applied):
-            write(file, ONE)
-            assert await applied.next() == ["one"]
-            file.unlink()
-            await log.says("is gone")
-            assert len(applied.specs) == 1
-
-    run(main())
+    async with following(file) as (_, applied):
+        write(file, ONE)
+        assert await applied.next() == ["one"]
+        file.unlink()
+        await log.says("is gone")
+        assert len(applied.specs) == 1
 
 
-def test_imported_files_are_followed_too_even_while_they_are_wrong(file: Path, log: Log) -> None:
+async def test_imported_files_are_followed_too_even_while_they_are_wrong(
+    file: Path, log: Log
+) -> None:
     servers = file.parent / "mcp.json"
-
-    async def main() -> None:
-        async with following(file) as (_, applied):
-            write(servers, "{")
-            write(file, f'gateway.mcp_servers = ["mcp.json"]\n{ONE}')
-            await log.says("mcp.json:1: is not JSON")
-            write(servers, '{"mcpServers": {"two": {"command": "x"}}}')
-            assert await applied.next() == ["one", "two"]
-            write(servers, '{"mcpServers": {"three": {"command": "x"}}}')
-            assert await applied.next() == ["one", "three"]
-
-    run(main())
+    async with following(file) as (_, applied):
+        write(servers, "{")
+        write(file, f'gateway.mcp_servers = ["mcp.json"]\n{ONE}')
+        await log.says("mcp.json:1: is not JSON")
+        write(servers, '{"mcpServers": {"two": {"command": "x"}}}')
+        assert await applied.next() == ["one", "two"]
+        write(servers, '{"mcpServers": {"three": {"command": "x"}}}')
+        assert await applied.next() == ["one", "three"]
 
 
-def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log) -> None:
-    async def main() -> None:
-        async with following(file) as (followed, applied):
-            write(file, f"port = 7\n{ONE}")
-            assert (await followed.reload()).restart == ("port",)
-            assert (await followed.reload()).restart == ("port",)
-            assert not applied.specs
-
-    run(main())
+async def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log) -> None:
+    async with following(file) as (followed, applied):
+        write(file, f"port = 7\n{ONE}")
+        assert (await followed.reload()).restart == ("port",)
+        assert (await followed.reload()).restart == ("port",)
+        assert not applied.specs
     assert log.said == ["some settings changed and take effect at the next start: port"]
 
 
-def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log) -> None:
-    async def main() -> None:
-        applied = Applied()
-        made = SettingsFollower(load(file, environ={}), applied)
-        assert not (await made.reload()).different
-        write(file, f'{ONE}trusted = true\n{TWO}[groups]\nops = ["gina"]\n')
-        report = await made.reload()
-        assert (report.added, report.removed, report.changed) == (("two",), (), ("one",))
-        assert (report.rights, report.backends, report.file) == (True, 2, str(file))
-        write(file, "x = 1\n")
-        with pytest.raises(e.SettingsError, match="unknown setting 'x'"):
-            await made.reload()
-        assert sorted(applied.specs[-1].backends) == ["one", "two"]
-        assert log.said[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
-
-    run(main())
+async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log) -> None:
+    applied = Applied()
+    made = SettingsFollower(load(file, environ={}), applied)
+    assert not (await made.reload()).different
+    write(file, f'{ONE}trusted = true\n{TWO}[groups]\nops = ["gina"]\n')
+    report = await made.reload()
+    assert (report.added, report.removed, report.changed) == (("two",), (), ("one",))
+    assert (report.rights, report.backends, report.file) == (True, 2, str(file))
+    write(file, "x = 1\n")
+    with pytest.raises(e.SettingsError, match="unknown setting 'x'"):
+        await made.reload()
+    assert sorted(applied.specs[-1].backends) == ["one", "two"]
+    assert log.said[-1] == f"the settings were not changed: {file}:1: unknown setting 'x'"
 
 
 @pytest.mark.parametrize("failure", [e.CommandFailed("No room."), RuntimeError("odd")])
-def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
+async def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
     file: Path, failure: Exception, log: Log
 ) -> None:
-    async def main() -> None:
-        async with following(file) as (_, applied):
-            applied.failure = failure
-            write(file, ONE + TWO)
-            await log.says("could not be applied")
-            applied.failure = None
-            os.utime(file)
-            assert await applied.next() == ["one", "two"]
-
-    run(main())
+    async with following(file) as (_, applied):
+        applied.failure = failure
+        write(file, ONE + TWO)
+        await log.says("could not be applied")
+        applied.failure = None
+        os.utime(file)
+        assert await applied.next() == ["one", "two"]
 
 
-def test_a_link_to_another_file_is_a_change(file: Path) -> None:
+async def test_a_link_to_another_file_is_a_change(file: Path) -> None:
     def switch(target: Path, to: Path) -> None:
         new = target.with_suffix(".link")
         new.symlink_to(to)
         new.replace(target)
 
-    async def main() -> None:
-        other = file.with_name("other.toml")
-        other.write_text(TWO)
-        async with following(file) as (_, applied):
-            switch(file, other)
-            assert await applied.next() == ["two"]
-
-    run(main())
+    other = file.with_name("other.toml")
+    other.write_text(TWO)
+    async with following(file) as (_, applied):
+        switch(file, other)
+        assert await applied.next() == ["two"]

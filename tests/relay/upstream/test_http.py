@@ -20,7 +20,7 @@ from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import SecretReference
-from tests.harness import run, serving
+from tests.harness import serving
 from tests.mcp.client.places import Asked, Place, event, sdk_sse, told
 from tests.ports import free_port
 from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
@@ -108,149 +108,127 @@ class Sessions:
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
+async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
     shake: bool,
 ) -> None:
-    async def test() -> None:
-        async with sdk_http() as url, talking(url, shake=shake) as conversation:
-            assert conversation.stateless is not shake
-            names = ("ada", "bob", "eve")
-            told_ = {name: Told() for name in names}
-            await asyncio.gather(
-                *(
-                    conversation.request(
-                        call(
-                            "work",
-                            name=name,
-                            tell=told_[name],
-                            progress=True,
-                            log_level="info",
-                        ),
-                        20,
-                    )
-                    for name in names
+    async with sdk_http() as url, talking(url, shake=shake) as conversation:
+        assert conversation.stateless is not shake
+        names = ("ada", "bob", "eve")
+        told_ = {name: Told() for name in names}
+        await asyncio.gather(
+            *(
+                conversation.request(
+                    call(
+                        "work",
+                        name=name,
+                        tell=told_[name],
+                        progress=True,
+                        log_level="info",
+                    ),
+                    20,
                 )
+                for name in names
             )
-            for name in names:
-                progress, logged = told_[name].things
-                assert progress.params["progress"] == 1
-                assert logged.params["data"] == f"working for {name}"
-
-    run(test())
+        )
+        for name in names:
+            progress, logged = told_[name].things
+            assert progress.params["progress"] == 1
+            assert logged.params["data"] == f"working for {name}"
 
 
 @pytest.mark.requirement("gateway.server-requests")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake: bool) -> None:
-    async def test() -> None:
-        async with sdk_http() as url, talking(url, shake=shake) as conversation:
-            wanted = call("greet", capabilities={"elicitation": {"form": {}}})
-            asked = await conversation.request(wanted, 20)
-            ((key, question),) = asked.result["inputRequests"].items()
-            assert question["params"]["message"] == "Who are you?"
-            given = {key: {"action": "accept", "content": {"name": "Ada"}}}
-            done = await conversation.request(resumed(wanted, asked, given), 20)
-            assert done.result["content"][0]["text"] == "Hello, Ada!"
-
-    run(test())
+async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(
+    shake: bool,
+) -> None:
+    async with sdk_http() as url, talking(url, shake=shake) as conversation:
+        wanted = call("greet", capabilities={"elicitation": {"form": {}}})
+        asked = await conversation.request(wanted, 20)
+        ((key, question),) = asked.result["inputRequests"].items()
+        assert question["params"]["message"] == "Who are you?"
+        given = {key: {"action": "accept", "content": {"name": "Ada"}}}
+        done = await conversation.request(resumed(wanted, asked, given), 20)
+        assert done.result["content"][0]["text"] == "Hello, Ada!"
 
 
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> None:
-    async def test() -> None:
-        async with sdk_http() as url, talking(url, shake=shake) as conversation:
-            waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
-            await conversation.request(call("work", name="ada"), 20)
-            waiting.cancel()
-            await asyncio.wait([waiting])
-            link: Any = conversation.link
-            while link._exchanges:  # noqa: ASYNC110 - the server is told first
-                await asyncio.sleep(0.01)
-
-    run(test())
+async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> None:
+    async with sdk_http() as url, talking(url, shake=shake) as conversation:
+        waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
+        await conversation.request(call("work", name="ada"), 20)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        link: Any = conversation.link
+        while link._exchanges:  # noqa: ASYNC110 - the server is told first
+            await asyncio.sleep(0.01)
 
 
-def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
-    async def test() -> None:
-        async with sdk_sse() as url, running(spec(url=url)) as there:
-            answer = await there.backend.request(call("any", a=1))
-            assert json.loads(answer.result["content"][0]["text"]) == {"name": "any", "a": 1}
-            view = there.backend.view()
-            assert (view.transport, view.target) == ("sse", url)
-
-    run(test())
+async def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
+    async with sdk_sse() as url, running(spec(url=url)) as there:
+        answer = await there.backend.request(call("any", a=1))
+        assert json.loads(answer.result["content"][0]["text"]) == {"name": "any", "a": 1}
+        view = there.backend.view()
+        assert (view.transport, view.target) == ("sse", url)
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
 @pytest.mark.parametrize(
     ("status", "words"),
     [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],
 )
-def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
+async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
     status: int, words: str
 ) -> None:
-    async def test() -> None:
-        server = Sessions(status, words)
-        async with server.place.open() as place, running(spec(url=place.url)) as there:
-            server.known.clear()
-            answer = await there.backend.request(call("echo"))
-            assert answer.result["content"] == []
-            assert server.calls == 1
-            assert there.losses.things == []
-
-    run(test())
+    server = Sessions(status, words)
+    async with server.place.open() as place, running(spec(url=place.url)) as there:
+        server.known.clear()
+        answer = await there.backend.request(call("echo"))
+        assert answer.result["content"] == []
+        assert server.calls == 1
+        assert there.losses.things == []
 
 
-@pytest.mark.requirement("gateway.restarted-backend")
-def test_a_server_that_comes_back_on_its_port_is_used_again(
+async def test_a_server_that_comes_back_on_its_port_is_used_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
-
-    async def test() -> None:
-        server, again = Sessions(), Sessions()
-        port = free_port()
-        async with server.place.open(port=port) as place:
-            backend = running(spec(url=place.url))
-            there = await backend.__aenter__()
-        # Whether the call had left when the connection broke, nobody can know.
-        with pytest.raises((e.BackendFailed, e.BackendUnavailable), match="cannot be reached"):
-            await there.backend.request(call("echo"))
-        await there.until(lambda b: b.state is BackendState.BROKEN)
-        async with again.place.open(port=port):
-            await there.until(lambda b: b.state is BackendState.UP)
-            assert (await there.backend.request(call("echo"))).result["content"] == []
-            assert again.calls == 1
-            await backend.__aexit__(None, None, None)
-
-    run(test())
+    server, again = Sessions(), Sessions()
+    port = free_port()
+    async with server.place.open(port=port) as place:
+        backend = running(spec(url=place.url))
+        there = await backend.__aenter__()
+    # Whether the call had left when the connection broke, nobody can know.
+    with pytest.raises((e.BackendFailed, e.BackendUnavailable), match="cannot be reached"):
+        await there.backend.request(call("echo"))
+    await there.until(lambda b: b.state is BackendState.BROKEN)
+    async with again.place.open(port=port):
+        await there.until(lambda b: b.state is BackendState.UP)
+        assert (await there.backend.request(call("echo"))).result["content"] == []
+        assert again.calls == 1
+        await backend.__aexit__(None, None, None)
 
 
 @pytest.mark.requirement("gateway.no-caller-credentials")
-def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers() -> None:
-    async def test() -> None:
-        server = Sessions()
-        async with server.place.open() as place:
-            settings = spec(
-                url=place.url,
-                headers={"X-Plain": "yes", "Authorization": SecretReference(env="TOKEN")},
-            )
-            async with running(settings, {"TOKEN": "Bearer upstream"}) as there:
-                meta = {"authorization": "Bearer caller", "x": 1}
-                wanted = call("echo", person="ada")
-                wanted.params["_meta"] = meta
-                await there.backend.request(wanted)
-        (asked,) = [each for each in place.of("POST") if b"tools/call" in each.body]
-        assert asked.headers["authorization"] == "Bearer upstream"
-        assert asked.headers["x-plain"] == "yes"
-        assert not {"cookie", "origin", "x-forwarded-for", "forwarded"} & set(asked.headers)
-        heads = [str(each.headers) for each in place.asked]
-        assert not any("caller" in head or "ada" in head for head in heads)
-
-    run(test())
+async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers() -> None:
+    server = Sessions()
+    async with server.place.open() as place:
+        settings = spec(
+            url=place.url,
+            headers={"X-Plain": "yes", "Authorization": SecretReference(env="TOKEN")},
+        )
+        async with running(settings, {"TOKEN": "Bearer upstream"}) as there:
+            meta = {"authorization": "Bearer caller", "x": 1}
+            wanted = call("echo", person="ada")
+            wanted.params["_meta"] = meta
+            await there.backend.request(wanted)
+    (asked,) = [each for each in place.of("POST") if b"tools/call" in each.body]
+    assert asked.headers["authorization"] == "Bearer upstream"
+    assert asked.headers["x-plain"] == "yes"
+    assert not {"cookie", "origin", "x-forwarded-for", "forwarded"} & set(asked.headers)
+    heads = [str(each.headers) for each in place.asked]
+    assert not any("caller" in head or "ada" in head for head in heads)
 
 
-def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing() -> None:
+async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing() -> None:
     async def refuse(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -269,45 +247,38 @@ def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_noth
         else:
             await asked.result({"resultType": "complete", **TOOLS})
 
-    async def test() -> None:
-        async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
-            for tool, error, words in (
-                ("busy", e.BackendBusy, "rate limit was exceeded"),
-                ("garbage", e.BackendFailed, "cannot be read"),
-                ("failing", e.BackendFailed, r"failed \(500\)"),
-            ):
-                with pytest.raises(error, match=words):
-                    await there.backend.request(call(tool))
-            assert (await there.backend.request(call("echo"))).result["tools"]
-            assert there.backend.view().restarts == 0
-
-    run(test())
+    async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
+        for tool, error, words in (
+            ("busy", e.BackendBusy, "rate limit was exceeded"),
+            ("garbage", e.BackendFailed, "cannot be read"),
+            ("failing", e.BackendFailed, r"failed \(500\)"),
+        ):
+            with pytest.raises(error, match=words):
+                await there.backend.request(call(tool))
+        assert (await there.backend.request(call("echo"))).result["tools"]
+        assert there.backend.view().restarts == 0
 
 
-@pytest.mark.requirement("gateway.one-alone")
-def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
+async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
     async def hang(asked: Asked) -> None:
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        server = Sessions()
-        async with (
-            Place(hang).open() as hanging,
-            server.place.open() as place,
-            running(spec("slow", url=hanging.url, connect_seconds=0.5), reached=False) as slow,
-            running(spec("quick", url=place.url)) as quick,
-        ):
-            waiting = asyncio.ensure_future(slow.backend.request(call("echo")))
-            assert (await quick.backend.request(call("echo"))).result["content"] == []
-            with pytest.raises(e.BackendUnavailable, match="slow is not available"):
-                await waiting
-            await slow.until(lambda b: b.state is BackendState.DOWN)
-            assert "did not answer within 0.5 seconds" in slow.backend.why
-
-    run(test())
+    server = Sessions()
+    async with (
+        Place(hang).open() as hanging,
+        server.place.open() as place,
+        running(spec("slow", url=hanging.url, connect_seconds=0.5), reached=False) as slow,
+        running(spec("quick", url=place.url)) as quick,
+    ):
+        waiting = asyncio.ensure_future(slow.backend.request(call("echo")))
+        assert (await quick.backend.request(call("echo"))).result["content"] == []
+        with pytest.raises(e.BackendUnavailable, match="slow is not available"):
+            await waiting
+        await slow.until(lambda b: b.state is BackendState.DOWN)
+        assert "did not answer within 0.5 seconds" in slow.backend.why
 
 
-def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
+async def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
     async def answer(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -325,18 +296,15 @@ def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
         await asked.part(b"".join(map(event, said)))
         await asked.end()
 
-    async def test() -> None:
-        async with Place(answer).open() as place, talking(place.url) as conversation:
-            heard = Told()
-            await conversation.request(call("echo", tell=heard, progress=True), 20)
-            assert heard.said("progress") == list(range(99))
-
-    run(test())
+    async with Place(answer).open() as place, talking(place.url) as conversation:
+        heard = Told()
+        await conversation.request(call("echo", tell=heard, progress=True), 20)
+        assert heard.said("progress") == list(range(99))
 
 
 @pytest.mark.requirement("gateway.shared-link")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(
+async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(
     shake: bool,
 ) -> None:
     async def answer(asked: Asked) -> None:
@@ -366,23 +334,20 @@ def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_a
             await asked.part(b"".join(map(event, said)))
             await asked.end()
 
-    async def test() -> None:
-        async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
-            heard, others = Told(), Told()
-            waits = call("wait", person="bob", tell=others, log_level="debug")
-            waiting = asyncio.ensure_future(conversation.request(waits, 20))
-            logs = call("log", person="ann", tell=heard, log_level="debug")
-            await conversation.request(logs, 20)
-            assert heard.said("data")[:9] == list(range(9))
-            # Bob's call is the only one that is open by now.
-            await conversation.request(call("log"), 20)
-            assert others.things == []
-            waiting.cancel()
-
-    run(test())
+    async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
+        heard, others = Told(), Told()
+        waits = call("wait", person="bob", tell=others, log_level="debug")
+        waiting = asyncio.ensure_future(conversation.request(waits, 20))
+        logs = call("log", person="ann", tell=heard, log_level="debug")
+        await conversation.request(logs, 20)
+        assert heard.said("data")[:9] == list(range(9))
+        # Bob's call is the only one that is open by now.
+        await conversation.request(call("log"), 20)
+        assert others.things == []
+        waiting.cancel()
 
 
-def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
+async def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
     async def flood(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -399,13 +364,10 @@ def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> 
         await asked.part(event({"jsonrpc": "2.0", "id": asked.message["id"], "result": answer}))
         await asked.end()
 
-    async def test() -> None:
-        async with Place(flood).open() as place, talking(place.url) as conversation:
-            answer = await conversation.request(call("echo"), 20)
-            assert answer.result["content"] == []
-            assert conversation.dropped > 0
-
-    run(test())
+    async with Place(flood).open() as place, talking(place.url) as conversation:
+        answer = await conversation.request(call("echo"), 20)
+        assert answer.result["content"] == []
+        assert conversation.dropped > 0
 
 
 QUESTION = {
@@ -465,24 +427,21 @@ class Late:
 
 @pytest.mark.requirement("gateway.cancelled-requests")
 @pytest.mark.parametrize("tool", ["answered", "broken"])
-def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(
+async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(
     tool: str,
 ) -> None:
-    async def test() -> None:
-        server = Late()
-        async with server.place.open() as place, talking(place.url, shake=True) as conversation:
-            offers = {"elicitation": {"form": {}}}
-            bobs = call("wait", person="bob", capabilities=offers)
-            waiting = asyncio.ensure_future(conversation.request(bobs, 20))
-            while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
-                await asyncio.sleep(0)
-            with suppress(Unanswered):
-                await conversation.request(call(tool, person="ann", capabilities=offers), 20)
-            if tool == "broken":
-                await server.ask()
-            reply = await server.replies.get()
-            assert "cannot be tied" in reply["error"]["message"]
-            assert not waiting.done()
-            waiting.cancel()
-
-    run(test())
+    server = Late()
+    async with server.place.open() as place, talking(place.url, shake=True) as conversation:
+        offers = {"elicitation": {"form": {}}}
+        bobs = call("wait", person="bob", capabilities=offers)
+        waiting = asyncio.ensure_future(conversation.request(bobs, 20))
+        while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
+            await asyncio.sleep(0)
+        with suppress(Unanswered):
+            await conversation.request(call(tool, person="ann", capabilities=offers), 20)
+        if tool == "broken":
+            await server.ask()
+        reply = await server.replies.get()
+        assert "cannot be tied" in reply["error"]["message"]
+        assert not waiting.done()
+        waiting.cancel()

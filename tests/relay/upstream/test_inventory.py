@@ -159,41 +159,30 @@ def test_what_could_not_be_had_now_is_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_command_is_asked_as_a_url_is(era: str) -> None:
-    async def test() -> None:
-        found = await take_inventory(command(era), env={"A": "b"}, seconds=20)
-        assert [tool["name"] for tool in found.tools] == ["echo", "die"]
-        assert [each["uri"] for each in found.resources] == ["note://1"]
-        assert found.stateless is (era == "stateless")
-        assert (found.server["name"], found.instructions) == ("scripted", "Ask.")
-
-    run(test())
+async def test_a_command_is_asked_as_a_url_is(era: str) -> None:
+    found = await take_inventory(command(era), env={"A": "b"}, seconds=20)
+    assert [tool["name"] for tool in found.tools] == ["echo", "die"]
+    assert [each["uri"] for each in found.resources] == ["note://1"]
+    assert found.stateless is (era == "stateless")
+    assert (found.server["name"], found.instructions) == ("scripted", "Ask.")
 
 
-def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them() -> None:
+async def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them() -> None:
     from mcp import Client
 
-    async def test() -> None:
-        async with sdk_http() as url:
-            found = await take_inventory(url, headers={"x-any": "thing"}, seconds=20)
-            async with Client(url) as client:
-                tools = (await client.list_tools()).tools
-            named = [
-                tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools
-            ]
-            assert json.loads(json.dumps(found.tools)) == named
-            assert found.stateless
-
-    run(test())
+    async with sdk_http() as url:
+        found = await take_inventory(url, headers={"x-any": "thing"}, seconds=20)
+        async with Client(url) as client:
+            tools = (await client.list_tools()).tools
+        named = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+        assert json.loads(json.dumps(found.tools)) == named
+        assert found.stateless
 
 
-def test_a_server_that_cannot_be_had_is_an_error_that_says_why() -> None:
-    async def test() -> None:
-        with pytest.raises(e.FolkmootError, match="cannot be reached"):
-            await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
-        with pytest.raises(e.FolkmootError, match="cannot be started"):
-            await take_inventory(["/no/such/program"], seconds=5)
-        with pytest.raises(e.FolkmootError, match="did not answer within 0"):
-            await take_inventory([sys.executable, "-ISc", "while True: input()"], seconds=0.5)
-
-    run(test())
+async def test_a_server_that_cannot_be_had_is_an_error_that_says_why() -> None:
+    with pytest.raises(e.FolkmootError, match="cannot be reached"):
+        await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
+    with pytest.raises(e.FolkmootError, match="cannot be started"):
+        await take_inventory(["/no/such/program"], seconds=5)
+    with pytest.raises(e.FolkmootError, match="did not answer within 0"):
+        await take_inventory([sys.executable, "-ISc", "while True: input()"], seconds=0.5)

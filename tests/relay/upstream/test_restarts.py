@@ -13,7 +13,6 @@ from contextlib import contextmanager
 import pytest
 
 from folkmoot.core import errors as e
-from tests.harness import run
 from tests.ports import free_port
 from tests.relay.upstream.scripted import call, running, spec
 
@@ -33,47 +32,43 @@ else:
     server.run("stdio")
 """
 
-pytestmark = [pytest.mark.long, pytest.mark.requirement("gateway.restarted-backend")]
+pytestmark = pytest.mark.long
 
 
-def test_a_server_on_pipes_is_started_again_whenever_it_is_killed() -> None:
-    async def test() -> None:
-        settings = spec(command=(sys.executable, "-c", SERVER), connect_seconds=60)
-        async with running(settings, dict(os.environ)) as there:
-            seen = set()
-            for _ in range(3):
-                answer = await there.backend.request(call("whoami", repeatable=True))
-                process = answer.result["structuredContent"]["result"]
-                seen.add(process)
-                os.kill(process, signal.SIGKILL)
-                await there.until(lambda backend: backend.state.value != "up")
-                await there.until(lambda backend: backend.state.value == "up")
-            assert len(seen) == 3
-            assert there.backend.view().restarts == 3
-
-    run(test(), 250)
+@pytest.mark.timeout(250)
+async def test_a_server_on_pipes_is_started_again_whenever_it_is_killed() -> None:
+    settings = spec(command=(sys.executable, "-c", SERVER), connect_seconds=60)
+    async with running(settings, dict(os.environ)) as there:
+        seen = set()
+        for _ in range(3):
+            answer = await there.backend.request(call("whoami", repeatable=True))
+            process = answer.result["structuredContent"]["result"]
+            seen.add(process)
+            os.kill(process, signal.SIGKILL)
+            await there.until(lambda backend: backend.state.value != "up")
+            await there.until(lambda backend: backend.state.value == "up")
+        assert len(seen) == 3
+        assert there.backend.view().restarts == 3
 
 
-def test_a_server_on_a_port_is_used_again_after_it_was_killed_and_started() -> None:
-    async def test() -> None:
-        port = free_port()
-        command = [sys.executable, "-c", SERVER, str(port)]
-        settings = spec(url=f"http://127.0.0.1:{port}/mcp", connect_seconds=60)
-        with started(command) as first:
-            async with running(settings) as there:
-                await there.backend.request(call("whoami"))
-                first.kill()
-                first.wait()
-                with started(command) as second:
-                    while True:
-                        try:
-                            answer = await there.backend.request(call("whoami"))
-                            break
-                        except e.GatewayError:
-                            await asyncio.sleep(0.1)
-                    assert answer.result["structuredContent"]["result"] == second.pid
-
-    run(test(), 250)
+@pytest.mark.timeout(250)
+async def test_a_server_on_a_port_is_used_again_after_it_was_killed_and_started() -> None:
+    port = free_port()
+    command = [sys.executable, "-c", SERVER, str(port)]
+    settings = spec(url=f"http://127.0.0.1:{port}/mcp", connect_seconds=60)
+    with started(command) as first:
+        async with running(settings) as there:
+            await there.backend.request(call("whoami"))
+            first.kill()
+            first.wait()
+            with started(command) as second:
+                while True:
+                    try:
+                        answer = await there.backend.request(call("whoami"))
+                        break
+                    except e.GatewayError:
+                        await asyncio.sleep(0.1)
+                assert answer.result["structuredContent"]["result"] == second.pid
 
 
 @contextmanager

@@ -67,7 +67,6 @@ def test_the_params_of_chat_are_checked(play: Play) -> None:
     play >> says("bob", chat_notice(7)) << refused("bob", "payload_invalid")  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement("chat.not-empty")
 @pytest.mark.parametrize("text", ["", " ", "\n\t  "])
 def test_empty_chat_is_refused_in_every_spelling(play: Play, text: str) -> None:
     for envelope in (chat(text), chat_notice(text), {**chat(text), "kind": "chat.message.text"}):

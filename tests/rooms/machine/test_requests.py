@@ -201,7 +201,6 @@ def test_a_request_times_out(stage: Any) -> None:
     play >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-@pytest.mark.requirement("request.progress-extends")
 def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
     times = {"request_seconds": 20.0, "progress_seconds": 50.0}
     play = stage(msgspec.structs.replace(SETTINGS, **times), "alice", "files")

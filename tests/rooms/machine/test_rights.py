@@ -177,7 +177,6 @@ def test_a_grant_is_to_someone_else_who_is_known_here(play: Play) -> None:
     play >> says("bob", grant("files", "chat.*")) << refused("bob", "capability_denied")
 
 
-@pytest.mark.requirement("capability.grant-absent")
 def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play: Play) -> None:
     play.absent = {
         "kim": Known("guest:kim", Role.GUEST),

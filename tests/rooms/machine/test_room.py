@@ -412,7 +412,6 @@ def endowed(by: str, *capabilities: Any, id_: str = "i1") -> Any:
     return does(lambda room, now: room.endow(KIM, f"account-{by}", capabilities, id_, now))
 
 
-@pytest.mark.requirement("room.guest-rights")
 def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play) -> None:
     guest = {"guest": "kim", "capabilities": list(PROMISED)}
     play >> says("alice", {"kind": "room.invite", "payload": guest}, id="i1")
@@ -432,7 +431,6 @@ def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play) -> No
     play >> says("kim", call("files", n=2)) << refused("kim", "capability_denied")
 
 
-@pytest.mark.requirement("room.guest-rights")
 def test_nobody_promises_a_guest_what_they_do_not_hold(stage: Any) -> None:
     rights = {"account-bob": ("room.invite", "mcp.proposal.*")}
     settings = msgspec.structs.replace(SETTINGS, account_rights=rights)
@@ -474,7 +472,6 @@ def test_what_a_guest_was_granted_goes_when_it_is_kicked(play: Play) -> None:
     assert not list(play.room.grants())
 
 
-@pytest.mark.requirement("room.owners")
 def test_owners_change_with_the_settings_whatever_the_shell_believed(stage: Any) -> None:
     both = msgspec.structs.replace(SETTINGS, owners=frozenset(("account-alice", "account-bob")))
     play = stage(SETTINGS, "alice", "bob", "carol")

@@ -509,5 +509,4 @@ TestRoomRules = pytest.mark.requirement(
     "participant.pause-enforced",
     "room.loop-guard",
     "proposal.kicked",
-    "request.progress-extends",
 )(TestRoomRules)

@@ -15,7 +15,6 @@ from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.mcp.server.streams import StreamReader
 from folkmoot.transports.events import EventStreams, Follower, Following
 from folkmoot.transports.limits import MAX_EVENTS_WAITING, MAX_EVENTS_WAITING_BYTES
-from tests.harness import run
 
 SECONDS = 60.0
 MAIL = {"seq": 1, "id": "m1", "thread_id": "t1", "urgent": False, "muted": False}
@@ -66,159 +65,139 @@ async def no_rooms() -> dict[int, str]:
     return {}
 
 
-@pytest.mark.requirement("events.own-only")
-def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        async with following(bus, who("ann"), who("bob")) as (ann, bob):
-            bus.emit("mail.ann", MAIL)
-            bus.emit("sent.ann", {"id": "m2", "thread_id": "t1"})
-            bus.emit("mail.ann", {"change": "read", "thread_id": None})
-            bus.emit("contacts.ann", {"handle": "bob", "change": "blocked"})
-            bus.emit("tokens.ann", {"id": "c_9", "change": "created"})
-            bus.emit(
-                "account.ann",
-                {"id": "ann", "change": "handle", "handle": "anna", "type": "person"},
-            )
-            bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "invited"})
-            assert await heard(ann) == [
-                (
-                    "mail.received",
-                    {"message_id": "m1", "thread_id": "t1", "urgent": False, "muted": False},
-                ),
-                ("mail.sent", {"message_id": "m2", "thread_id": "t1"}),
-                ("mail.changed", {"change": "read", "thread_id": None}),
-                ("contacts.changed", {"handle": "bob", "change": "blocked"}),
-                ("tokens.changed", {"id": "c_9", "change": "created"}),
-                ("account.changed", {"handle": "anna", "change": "handle"}),
-                ("room.membership", {"room": "square", "state": "invited"}),
-            ]
-            assert await heard(bob) == []
-
-    run(main())
-
-
-@pytest.mark.requirement("events.own-only")
-def test_what_is_for_operators_is_told_to_operators_alone() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        people = who("ann"), who("root", operator=True), who("", with_="", operator=True)
-        async with following(bus, *people) as (ann, root, socket):
-            bus.emit("held", {"view": {"id": 3}, "change": "held"})
-            bus.emit("server.files", {"state": "down"})
-            bus.emit("pins.files", {"by": "x", "accepted": True})
-            bus.emit("grants.bob", None)
-            bus.emit("tokens.bob", {"id": "c_1", "change": "created"})
-            bus.emit("account.bob", {"id": "bob", "change": "suspended"})
-            bus.emit("audit", {"id": 7})
-            bus.emit("settings", None)
-            operators = [
-                ("held.changed", {"id": 3, "change": "held"}),
-                ("server.changed", {"server": "files", "state": "down"}),
-                ("pins.changed", {"server": "files"}),
-                ("people.changed", {"change": "rights"}),
-                ("people.changed", {"change": "tokens"}),
-                ("people.changed", {"change": "account"}),
-                ("audit.changed", {"id": 7}),
-            ]
-            lists = {"lists": ["tools", "prompts", "resources", "templates"]}
-            assert await heard(ann) == [("tools.changed", lists)]
-            assert (await heard(root))[:7] == operators
-            assert await heard(socket) == [*operators, ("settings.changed", {})]
-
-    run(main())
-
-
-@pytest.mark.requirement("events.own-only")
-def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None:
-    async def main() -> None:
-        bus, denied = MemoryBus(), set[str]()
-
-        def permits(_: Principal, operation: str, arguments: dict[str, Any]) -> bool:
-            return operation not in denied and arguments.get("room") not in denied
-
-        async with following(bus, who("ann", permits=permits)) as (ann,):
-            bus.emit("mail.ann", MAIL)
-            denied.add("msg/inbox")
-            bus.emit("mail.ann", MAIL)
-            bus.emit("mail.ann", {"change": "read", "thread_id": "t1"})
-            assert [name for name, _ in await heard(ann)] == ["mail.received", "mail.changed"]
-            bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "member"})
-            bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
-            denied.add("square")
-            bus.emit("said.7", {"seq": 2, "presence": [], "proposals": []})
-            bus.emit("grants.ann", None)
-            # What waited was told under other rights.
-            assert await heard(ann) == [("reload", {"reason": "rights"})]
-
-    run(main())
-
-
-@pytest.mark.requirement("events.rooms")
-def test_rooms_are_followed_while_one_is_in_them() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        ann, reader, _ = here.follow(who("ann"))
-
-        async def rooms() -> dict[int, str]:
-            # These come while the store is read, and are newer than what it says.
-            bus.emit("members.ann", {"room_id": 2, "room": "two", "state": None})
-            bus.emit("members.ann", {"room_id": 3, "room": "three", "state": "member"})
-            return {1: "one", 2: "two"}
-
-        await ann.follow_rooms(rooms)
-        await heard(reader)
-        news = {
-            "seq": 5,
-            "presence": [{"participant": "bob", "change": "join"}],
-            "proposals": [{"proposal": "p1", "change": "made"}],
-        }
-        for room in (1, 2, 3, 4):
-            bus.emit(f"said.{room}", news)
-        assert await heard(reader) == [
-            told
-            for room in ("one", "three")
-            for told in (
-                ("room.message", {"room": room, "seq": 5}),
-                ("room.presence", {"room": room, "participant": "bob", "change": "join"}),
-                ("room.proposal", {"room": room, "proposal": "p1", "change": "made"}),
-            )
+async def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
+    bus = MemoryBus()
+    async with following(bus, who("ann"), who("bob")) as (ann, bob):
+        bus.emit("mail.ann", MAIL)
+        bus.emit("sent.ann", {"id": "m2", "thread_id": "t1"})
+        bus.emit("mail.ann", {"change": "read", "thread_id": None})
+        bus.emit("contacts.ann", {"handle": "bob", "change": "blocked"})
+        bus.emit("tokens.ann", {"id": "c_9", "change": "created"})
+        bus.emit(
+            "account.ann",
+            {"id": "ann", "change": "handle", "handle": "anna", "type": "person"},
+        )
+        bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "invited"})
+        assert await heard(ann) == [
+            (
+                "mail.received",
+                {"message_id": "m1", "thread_id": "t1", "urgent": False, "muted": False},
+            ),
+            ("mail.sent", {"message_id": "m2", "thread_id": "t1"}),
+            ("mail.changed", {"change": "read", "thread_id": None}),
+            ("contacts.changed", {"handle": "bob", "change": "blocked"}),
+            ("tokens.changed", {"id": "c_9", "change": "created"}),
+            ("account.changed", {"handle": "anna", "change": "handle"}),
+            ("room.membership", {"room": "square", "state": "invited"}),
         ]
-        bus.emit("room.1", {"by": "", "gone": False})
-        bus.emit("room.1", {"by": "", "gone": True})
-        bus.emit("members.ann", {"room_id": 3, "room": "three", "state": "banned"})
-        for room in (1, 3):
-            bus.emit(f"said.{room}", news)
-        assert await heard(reader) == [
-            ("room.changed", {"room": "one", "change": "settings"}),
-            ("room.changed", {"room": "one", "change": "removed"}),
-            ("room.membership", {"room": "three", "state": "banned"}),
-        ]
-
-    run(main())
+        assert await heard(bob) == []
 
 
-@pytest.mark.requirement("events.rooms")
-def test_a_guest_hears_of_its_room_alone_until_it_is_put_out() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        guest, reader, _ = here.follow(who("guest:1", is_account=False))
-
-        async def room() -> dict[int, str]:
-            return {7: "square"}
-
-        await guest.follow_rooms(room)
-        bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
-        bus.emit("backend.files", {"lists": ["tools"]})
+async def test_what_is_for_operators_is_told_to_operators_alone() -> None:
+    bus = MemoryBus()
+    people = who("ann"), who("root", operator=True), who("", with_="", operator=True)
+    async with following(bus, *people) as (ann, root, socket):
+        bus.emit("held", {"view": {"id": 3}, "change": "held"})
+        bus.emit("server.files", {"state": "down"})
+        bus.emit("pins.files", {"by": "x", "accepted": True})
+        bus.emit("grants.bob", None)
+        bus.emit("tokens.bob", {"id": "c_1", "change": "created"})
+        bus.emit("account.bob", {"id": "bob", "change": "suspended"})
+        bus.emit("audit", {"id": 7})
         bus.emit("settings", None)
-        assert await heard(reader) == [("room.message", {"room": "square", "seq": 1})]
-        bus.emit("members.guest:1", {"room_id": 7, "room": "square", "state": "banned"})
-        assert await reader.more(0) is None
-        assert len(here) == 0
+        operators = [
+            ("held.changed", {"id": 3, "change": "held"}),
+            ("server.changed", {"server": "files", "state": "down"}),
+            ("pins.changed", {"server": "files"}),
+            ("people.changed", {"change": "rights"}),
+            ("people.changed", {"change": "tokens"}),
+            ("people.changed", {"change": "account"}),
+            ("audit.changed", {"id": 7}),
+        ]
+        lists = {"lists": ["tools", "prompts", "resources", "templates"]}
+        assert await heard(ann) == [("tools.changed", lists)]
+        assert (await heard(root))[:7] == operators
+        assert await heard(socket) == [*operators, ("settings.changed", {})]
 
-    run(main())
+
+async def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None:
+    bus, denied = MemoryBus(), set[str]()
+
+    def permits(_: Principal, operation: str, arguments: dict[str, Any]) -> bool:
+        return operation not in denied and arguments.get("room") not in denied
+
+    async with following(bus, who("ann", permits=permits)) as (ann,):
+        bus.emit("mail.ann", MAIL)
+        denied.add("msg/inbox")
+        bus.emit("mail.ann", MAIL)
+        bus.emit("mail.ann", {"change": "read", "thread_id": "t1"})
+        assert [name for name, _ in await heard(ann)] == ["mail.received", "mail.changed"]
+        bus.emit("members.ann", {"room_id": 7, "room": "square", "state": "member"})
+        bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
+        denied.add("square")
+        bus.emit("said.7", {"seq": 2, "presence": [], "proposals": []})
+        bus.emit("grants.ann", None)
+        # What waited was told under other rights.
+        assert await heard(ann) == [("reload", {"reason": "rights"})]
+
+
+async def test_rooms_are_followed_while_one_is_in_them() -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    ann, reader, _ = here.follow(who("ann"))
+
+    async def rooms() -> dict[int, str]:
+        # These come while the store is read, and are newer than what it says.
+        bus.emit("members.ann", {"room_id": 2, "room": "two", "state": None})
+        bus.emit("members.ann", {"room_id": 3, "room": "three", "state": "member"})
+        return {1: "one", 2: "two"}
+
+    await ann.follow_rooms(rooms)
+    await heard(reader)
+    news = {
+        "seq": 5,
+        "presence": [{"participant": "bob", "change": "join"}],
+        "proposals": [{"proposal": "p1", "change": "made"}],
+    }
+    for room in (1, 2, 3, 4):
+        bus.emit(f"said.{room}", news)
+    assert await heard(reader) == [
+        told
+        for room in ("one", "three")
+        for told in (
+            ("room.message", {"room": room, "seq": 5}),
+            ("room.presence", {"room": room, "participant": "bob", "change": "join"}),
+            ("room.proposal", {"room": room, "proposal": "p1", "change": "made"}),
+        )
+    ]
+    bus.emit("room.1", {"by": "", "gone": False})
+    bus.emit("room.1", {"by": "", "gone": True})
+    bus.emit("members.ann", {"room_id": 3, "room": "three", "state": "banned"})
+    for room in (1, 3):
+        bus.emit(f"said.{room}", news)
+    assert await heard(reader) == [
+        ("room.changed", {"room": "one", "change": "settings"}),
+        ("room.changed", {"room": "one", "change": "removed"}),
+        ("room.membership", {"room": "three", "state": "banned"}),
+    ]
+
+
+async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out() -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    guest, reader, _ = here.follow(who("guest:1", is_account=False))
+
+    async def room() -> dict[int, str]:
+        return {7: "square"}
+
+    await guest.follow_rooms(room)
+    bus.emit("said.7", {"seq": 1, "presence": [], "proposals": []})
+    bus.emit("backend.files", {"lists": ["tools"]})
+    bus.emit("settings", None)
+    assert await heard(reader) == [("room.message", {"room": "square", "seq": 1})]
+    bus.emit("members.guest:1", {"room_id": 7, "room": "square", "state": "banned"})
+    assert await reader.more(0) is None
+    assert len(here) == 0
 
 
 ENDS = [
@@ -228,158 +207,130 @@ ENDS = [
 ]
 
 
-@pytest.mark.requirement("events.ends-with-credential")
 @pytest.mark.parametrize(("subject", "data"), ENDS)
-def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject: str, data: Any) -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        ann = who("ann", with_="c_1")
-        _, reader, _ = here.follow(ann)
-        _, other, _ = here.follow(who("bob"))
-        bus.emit("mail.ann", MAIL)
-        ((last, _, _),) = await told(reader)
-        bus.emit(subject, data)
-        bus.emit("mail.ann", MAIL)
-        assert await reader.more(0) is None
-        assert await other.more(0) == b""
-        assert len(here) == 1
-        _, again, _ = here.follow(ann, last)
-        assert await heard(again) == [("reload", {"reason": "gap"})]
-
-    run(main())
-
-
-@pytest.mark.requirement("events.ends-with-credential")
-def test_a_stream_ends_when_its_token_expires() -> None:
-    async def main() -> None:
-        here = streams(MemoryBus())
-        _, reader, _ = here.follow(who("ann", expires_in=0.01))
-        assert await reader.more(SECONDS) is None
-        assert len(here) == 0
-
-    run(main())
+async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(
+    subject: str, data: Any
+) -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    ann = who("ann", with_="c_1")
+    _, reader, _ = here.follow(ann)
+    _, other, _ = here.follow(who("bob"))
+    bus.emit("mail.ann", MAIL)
+    ((last, _, _),) = await told(reader)
+    bus.emit(subject, data)
+    bus.emit("mail.ann", MAIL)
+    assert await reader.more(0) is None
+    assert await other.more(0) == b""
+    assert len(here) == 1
+    _, again, _ = here.follow(ann, last)
+    assert await heard(again) == [("reload", {"reason": "gap"})]
 
 
-@pytest.mark.requirement("events.resume")
-def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        ann = who("ann")
-        _, reader, first = here.follow(ann)
-        begun = parsed(
-            first.replace(b"retry", b"event: message\nretry").replace(b"data: ", b"data: 0")
-        )
-        for number in range(4):
-            bus.emit("mail.ann", {**MAIL, "id": f"m{number}"})
-        ids = [id_ for id_, _, _ in await told(reader)]
-        reader.leave()
-        bus.emit("mail.ann", {**MAIL, "id": "m4"})
-        for last, missing in ((begun[0][0], 5), (ids[1], 3), (ids[3], 1)):
-            _, again, prefix = here.follow(ann, last)
-            assert prefix == b""
-            found = await told(again)
-            assert [data["message_id"] for _, _, data in found] == [
-                f"m{number}" for number in range(5 - missing, 5)
-            ]
-            again.leave()
-        assert (len(here), here.resumed) == (1, 3)
-
-    run(main())
+async def test_a_stream_ends_when_its_token_expires() -> None:
+    here = streams(MemoryBus())
+    _, reader, _ = here.follow(who("ann", expires_in=0.01))
+    assert await reader.more(SECONDS) is None
+    assert len(here) == 0
 
 
-@pytest.mark.requirement("events.resume")
-def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        _, reader, _ = here.follow(who("ann"))
-        bus.emit("mail.ann", MAIL)
-        ((last, _, _),) = await told(reader)
-        bus.emit("mail.ann", {**MAIL, "id": "secret"})
-        for other in (who("bob"), who("ann", with_="c_narrow"), who("ann", operator=True)):
-            for event_id in (last, "made up", f"{last}0", "", "a" * 100_000):
-                one, again, _ = here.follow(other, event_id)
-                expected = [("reload", {"reason": "gap"})] if event_id else []
-                assert await heard(again) == expected
-                one.end()
-        # Whoever has the stream still has it.
-        assert [data["message_id"] for _, data in await heard(reader)] == ["secret"]
-
-    run(main())
-
-
-@pytest.mark.requirement("events.slow-reader")
-def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus)
-        one, slow, _ = here.follow(who("ann"))
-        _, quick, _ = here.follow(who("ann"))
-        bus.emit("mail.ann", MAIL)
-        being_written = await slow.more(0)
-        assert being_written
-        count = 0
-        for number in range(5_000):
-            bus.emit("mail.ann", {**MAIL, "id": f"m{number}"})
-            count += len(await heard(quick))
-            assert one.stream.unsent <= MAX_EVENTS_WAITING_BYTES + 1_024
-            assert one.stream.waiting <= MAX_EVENTS_WAITING + 1
-        assert count == 5_001
-        found = await heard(slow)
-        assert found[0] == ("reload", {"reason": "overflow"})
-        assert found[-1][1]["message_id"] == "m4999"
-        # What was dropped cannot be resumed over.
-        slow.leave()
-        (last, _, _) = parsed(being_written)[0]
-        _, again, _ = here.follow(who("ann"), last)
-        assert await heard(again) == [("reload", {"reason": "gap"})]
-        assert here.told["reload"] > 1
-
-    run(main())
+async def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    ann = who("ann")
+    _, reader, first = here.follow(ann)
+    begun = parsed(first.replace(b"retry", b"event: message\nretry").replace(b"data: ", b"data: 0"))
+    for number in range(4):
+        bus.emit("mail.ann", {**MAIL, "id": f"m{number}"})
+    ids = [id_ for id_, _, _ in await told(reader)]
+    reader.leave()
+    bus.emit("mail.ann", {**MAIL, "id": "m4"})
+    for last, missing in ((begun[0][0], 5), (ids[1], 3), (ids[3], 1)):
+        _, again, prefix = here.follow(ann, last)
+        assert prefix == b""
+        found = await told(again)
+        assert [data["message_id"] for _, _, data in found] == [
+            f"m{number}" for number in range(5 - missing, 5)
+        ]
+        again.leave()
+    assert (len(here), here.resumed) == (1, 3)
 
 
-@pytest.mark.requirement("events.bounded")
-def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus, most=5)
-        readers = [here.follow(who("ann"))[1] for _ in range(3)]
-        with pytest.raises(e.ConnectionsExceeded):
-            here.follow(who("ann"))
-        # One that is only kept for a client that may come back gives way.
-        readers[1].leave()
-        _, newest, _ = here.follow(who("ann"))
-        assert len(here) == 3
-        here.follow(who("bob"))
-        here.follow(who("bob"))
-        with pytest.raises(e.HubFull):
-            here.follow(who("eve"))
-        newest.leave()
-        here.follow(who("eve"))
-        assert len(here) == 5
-
-    run(main())
-
-
-@pytest.mark.requirement("events.bounded")
-def test_streams_that_were_left_are_forgotten_with_all_they_listened_to() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        here = streams(bus, most=3_000, most_each=3_000, most_bytes=1 << 20)
-        # A session has a sixteenth of the memory: far fewer than come are kept.
-        for _ in range(1_000):
-            _, reader, _ = here.follow(who("ann"))
-            reader.leave()
-        assert len(here) <= 64
-        kept = [one for own in here._own.values() for one in own.followers.values()]
-        for one in kept:
+async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    _, reader, _ = here.follow(who("ann"))
+    bus.emit("mail.ann", MAIL)
+    ((last, _, _),) = await told(reader)
+    bus.emit("mail.ann", {**MAIL, "id": "secret"})
+    for other in (who("bob"), who("ann", with_="c_narrow"), who("ann", operator=True)):
+        for event_id in (last, "made up", f"{last}0", "", "a" * 100_000):
+            one, again, _ = here.follow(other, event_id)
+            expected = [("reload", {"reason": "gap"})] if event_id else []
+            assert await heard(again) == expected
             one.end()
-        assert (len(here), here._own) == (0, {})
-        assert not bus._listeners
+    # Whoever has the stream still has it.
+    assert [data["message_id"] for _, data in await heard(reader)] == ["secret"]
 
-    run(main())
+
+async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds() -> None:
+    bus = MemoryBus()
+    here = streams(bus)
+    one, slow, _ = here.follow(who("ann"))
+    _, quick, _ = here.follow(who("ann"))
+    bus.emit("mail.ann", MAIL)
+    being_written = await slow.more(0)
+    assert being_written
+    count = 0
+    for number in range(5_000):
+        bus.emit("mail.ann", {**MAIL, "id": f"m{number}"})
+        count += len(await heard(quick))
+        assert one.stream.unsent <= MAX_EVENTS_WAITING_BYTES + 1_024
+        assert one.stream.waiting <= MAX_EVENTS_WAITING + 1
+    assert count == 5_001
+    found = await heard(slow)
+    assert found[0] == ("reload", {"reason": "overflow"})
+    assert found[-1][1]["message_id"] == "m4999"
+    # What was dropped cannot be resumed over.
+    slow.leave()
+    (last, _, _) = parsed(being_written)[0]
+    _, again, _ = here.follow(who("ann"), last)
+    assert await heard(again) == [("reload", {"reason": "gap"})]
+    assert here.told["reload"] > 1
+
+
+async def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
+    bus = MemoryBus()
+    here = streams(bus, most=5)
+    readers = [here.follow(who("ann"))[1] for _ in range(3)]
+    with pytest.raises(e.ConnectionsExceeded):
+        here.follow(who("ann"))
+    # One that is only kept for a client that may come back gives way.
+    readers[1].leave()
+    _, newest, _ = here.follow(who("ann"))
+    assert len(here) == 3
+    here.follow(who("bob"))
+    here.follow(who("bob"))
+    with pytest.raises(e.HubFull):
+        here.follow(who("eve"))
+    newest.leave()
+    here.follow(who("eve"))
+    assert len(here) == 5
+
+
+async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to() -> None:
+    bus = MemoryBus()
+    here = streams(bus, most=3_000, most_each=3_000, most_bytes=1 << 20)
+    # A session has a sixteenth of the memory: far fewer than come are kept.
+    for _ in range(1_000):
+        _, reader, _ = here.follow(who("ann"))
+        reader.leave()
+    assert len(here) <= 64
+    kept = [one for own in here._own.values() for one in own.followers.values()]
+    for one in kept:
+        one.end()
+    assert (len(here), here._own) == (0, {})
+    assert not bus._listeners
 
 
 def heard_by(bus: MemoryBus, count: int, concerned: int) -> int:
@@ -401,10 +352,6 @@ def heard_by(bus: MemoryBus, count: int, concerned: int) -> int:
     return len(told)
 
 
-@pytest.mark.requirement("events.cost")
-def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow() -> None:
-    async def main() -> None:
-        bus = MemoryBus()
-        assert heard_by(bus, 20, 3) == heard_by(bus, 400, 3) == 3
-
-    run(main())
+async def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow() -> None:
+    bus = MemoryBus()
+    assert heard_by(bus, 20, 3) == heard_by(bus, 400, 3) == 3

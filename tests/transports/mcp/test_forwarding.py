@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-pytestmark = pytest.mark.anyio
 
 KEY, PROCESS = secrets.token_bytes(32), secrets.token_hex(16)
 
@@ -57,7 +56,6 @@ async def node(chain: Path, key: Path) -> AsyncIterator[NodeHome]:
         await serving
 
 
-@pytest.mark.requirement("nodes.forwarding-marked")
 async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path: Path) -> None:
     chain, key = certificate(tmp_path)
     trusting = forwarding(tls=load_ca(ClusterSettings(ca_file=str(chain))))

@@ -12,7 +12,6 @@ import pytest
 
 from folkmoot.transports.mcp import backend_changes
 from tests.faults.backends import operator
-from tests.harness import run
 from tests.mcp_harness import Meeting, meeting, until
 from tests.transports.mcp.gateway_support import (
     Demo,
@@ -99,53 +98,49 @@ async def change(there: Meeting, demo: Demo) -> None:
         await there.hub.behind.gateway.arrived("demo", demo.inventory(**LISTED))
 
 
-def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(tmp_path: Path) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-            ann, bob = await there.people("ann", "bob")
-            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-            deaf = await wired(there, ann)
-            await quiet(there)
-            async with hearing(wire) as anns, hearing(bobs) as heard, hearing(stranger) as nothing:
-                await change(there, demo)
-                await anns.until(TOOLS)
-                await heard.until(TOOLS)
-                # What changes someone's rights changes their lists, and nothing else does.
-                granted = ("mcp.request.tools/call:nothing:*",)
-                await ann.call("msg_set_profile", bio="Not a right of mine.")
-                await settle(there, everyone=True, ann=granted)
-                await anns.until(TOOLS, PROMPTS, RESOURCES)
-                there.hub.behind.gateway.lost("demo", "It is away.")
-                await anns.until(TOOLS, RESOURCES)
-                await heard.until(TOOLS, RESOURCES)
-                assert nothing.all == []
-            assert deaf.session in there.hub.mcp._parts.subscribers._sessions
-            headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
-            await there.ask("DELETE", headers=headers)
-            assert deaf.session not in there.hub.mcp._parts.subscribers._sessions
-
-    run(main())
-
-
-def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
+async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-            wire = await wired(there, "")
-            await quiet(there)
-            async with hearing(wire) as heard:
-                register = {"name": "msg_register", "arguments": {"handle": "ann"}}
-                assert (await wire.ask("tools/call", register))["result"]["isError"] is False
-                await heard.until(TOOLS, PROMPTS, RESOURCES)
-                tools = (await wire.ask("tools/list"))["result"]["tools"]
-                assert "demo_echo" in [tool["name"] for tool in tools]
-                await change(there, demo)
-                await heard.until(TOOLS)
+    demo = Demo()
+    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+        ann, bob = await there.people("ann", "bob")
+        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+        deaf = await wired(there, ann)
+        await quiet(there)
+        async with hearing(wire) as anns, hearing(bobs) as heard, hearing(stranger) as nothing:
+            await change(there, demo)
+            await anns.until(TOOLS)
+            await heard.until(TOOLS)
+            # What changes someone's rights changes their lists, and nothing else does.
+            granted = ("mcp.request.tools/call:nothing:*",)
+            await ann.call("msg_set_profile", bio="Not a right of mine.")
+            await settle(there, everyone=True, ann=granted)
+            await anns.until(TOOLS, PROMPTS, RESOURCES)
+            there.hub.behind.gateway.lost("demo", "It is away.")
+            await anns.until(TOOLS, RESOURCES)
+            await heard.until(TOOLS, RESOURCES)
+            assert nothing.all == []
+        assert deaf.session in there.hub.mcp._parts.subscribers._sessions
+        headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
+        await there.ask("DELETE", headers=headers)
+        assert deaf.session not in there.hub.mcp._parts.subscribers._sessions
 
-    run(main())
+
+async def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
+    tmp_path: Path,
+) -> None:
+    demo = Demo()
+    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+        wire = await wired(there, "")
+        await quiet(there)
+        async with hearing(wire) as heard:
+            register = {"name": "msg_register", "arguments": {"handle": "ann"}}
+            assert (await wire.ask("tools/call", register))["result"]["isError"] is False
+            await heard.until(TOOLS, PROMPTS, RESOURCES)
+            tools = (await wire.ask("tools/list"))["result"]["tools"]
+            assert "demo_echo" in [tool["name"] for tool in tools]
+            await change(there, demo)
+            await heard.until(TOOLS)
 
 
 async def quiet(there: Meeting) -> None:
@@ -167,217 +162,200 @@ async def all_told(there: Meeting, wire: Wire) -> None:
     await until(is_told)
 
 
-def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "stateless", demo, listed=LISTED) as there:
-            ann, bob = await there.people("ann", "bob")
-            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-            await quiet(there)
-            async with (
-                listening(wire, toolsListChanged=True) as (anns, agreed),
-                listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
-                listening(stranger, toolsListChanged=True) as (nothing, _),
-            ):
-                assert agreed["notifications"] == {"toolsListChanged": True}
-                assert "folkmoot/refused" not in agreed["_meta"]
-                await change(there, demo)
-                await anns.until(TOOLS)
-                there.hub.behind.gateway.lost("demo", "It is away.")
-                await anns.until(TOOLS)
-                await heard.until(RESOURCES)
-                assert nothing.all == []
-            streams = there.hub.mcp._parts.subscribers._streams
+async def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
+    demo = Demo()
+    async with fronted(tmp_path, "stateless", demo, listed=LISTED) as there:
+        ann, bob = await there.people("ann", "bob")
+        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+        await quiet(there)
+        async with (
+            listening(wire, toolsListChanged=True) as (anns, agreed),
+            listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
+            listening(stranger, toolsListChanged=True) as (nothing, _),
+        ):
+            assert agreed["notifications"] == {"toolsListChanged": True}
+            assert "folkmoot/refused" not in agreed["_meta"]
+            await change(there, demo)
+            await anns.until(TOOLS)
+            there.hub.behind.gateway.lost("demo", "It is away.")
+            await anns.until(TOOLS)
+            await heard.until(RESOURCES)
+            assert nothing.all == []
+        streams = there.hub.mcp._parts.subscribers._streams
 
-            async def are_gone() -> bool:
-                return not streams
+        async def are_gone() -> bool:
+            return not streams
 
-            await until(are_gone)
-
-    run(main())
+        await until(are_gone)
 
 
-def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
+async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with fronted(tmp_path, "stateless", Demo(), listed=LISTED) as there:
-            [ann] = await there.people("ann")
-            await settle(there)
-            wire = await wired(there, ann)
-            await quiet(there)
+    async with fronted(tmp_path, "stateless", Demo(), listed=LISTED) as there:
+        [ann] = await there.people("ann")
+        await settle(there)
+        wire = await wired(there, ann)
+        await quiet(there)
 
-            async def shown() -> bool:
-                tools = (await wire.ask("tools/list"))["result"]["tools"]
-                return "demo_echo" in [tool["name"] for tool in tools]
+        async def shown() -> bool:
+            tools = (await wire.ask("tools/list"))["result"]["tools"]
+            return "demo_echo" in [tool["name"] for tool in tools]
 
-            monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 60)
-            async with listening(wire, toolsListChanged=True) as (heard, _):
-                right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
-                await operator(there.hub, "folkmoot/grant", **right)
-                assert await shown()
-                await operator(there.hub, "folkmoot/revoke", **right)
-                assert not await shown()
-                changes = there.hub.mcp._parts._changes
-                changes._timer.cancel()
-                changes._notify()
-                # Her rights are what they were; her list is not.
-                await heard.until(TOOLS)
-
-    run(main())
+        monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 60)
+        async with listening(wire, toolsListChanged=True) as (heard, _):
+            right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
+            await operator(there.hub, "folkmoot/grant", **right)
+            assert await shown()
+            await operator(there.hub, "folkmoot/revoke", **right)
+            assert not await shown()
+            changes = there.hub.mcp._parts._changes
+            changes._timer.cancel()
+            changes._notify()
+            # Her rights are what they were; her list is not.
+            await heard.until(TOOLS)
 
 
-def test_a_watched_resource_is_told_of_to_whoever_watches_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-            ann, bob = await there.people("ann", "bob")
-            wire, bobs = await wired(there, ann), await wired(there, bob)
-            also = await wired(there, bob, "stateless")
-            async with (
-                hearing(wire) as anns,
-                hearing(bobs) as heard,
-                listening(
-                    also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]
-                ) as (streamed, agreed),
-            ):
-                assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
-                reasons = agreed["_meta"]["folkmoot/refused"]
-                assert "no changes" in reasons["demo://notes//still"]["message"]
-                assert reasons["no://where"]["message"] == "Resource not found"
-                for _ in range(2):
-                    told = await wire.ask("resources/subscribe", {"uri": NOTE})
-                    assert told["result"] == {}
-                # A backend is asked once for each who watches, however often they say so.
-                assert [len(each) for each in demo.watched.values()] == [2]
-                for _ in range(3):
-                    demo.change("notes://a")
-                await anns.until((UPDATED, NOTE))
-                await streamed.until((UPDATED, NOTE))
-                assert heard.all == []
-                still = await wire.ask("resources/subscribe", {"uri": "demo://notes//still"})
-                assert "no changes" in still["error"]["message"]
-                await wire.ask("resources/unsubscribe", {"uri": NOTE})
+async def test_a_watched_resource_is_told_of_to_whoever_watches_it(tmp_path: Path) -> None:
+    demo = Demo()
+    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+        ann, bob = await there.people("ann", "bob")
+        wire, bobs = await wired(there, ann), await wired(there, bob)
+        also = await wired(there, bob, "stateless")
+        async with (
+            hearing(wire) as anns,
+            hearing(bobs) as heard,
+            listening(also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]) as (
+                streamed,
+                agreed,
+            ),
+        ):
+            assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
+            reasons = agreed["_meta"]["folkmoot/refused"]
+            assert "no changes" in reasons["demo://notes//still"]["message"]
+            assert reasons["no://where"]["message"] == "Resource not found"
+            for _ in range(2):
+                told = await wire.ask("resources/subscribe", {"uri": NOTE})
+                assert told["result"] == {}
+            # A backend is asked once for each who watches, however often they say so.
+            assert [len(each) for each in demo.watched.values()] == [2]
+            for _ in range(3):
                 demo.change("notes://a")
-                await streamed.until((UPDATED, NOTE))
-                assert anns.all == []
+            await anns.until((UPDATED, NOTE))
+            await streamed.until((UPDATED, NOTE))
+            assert heard.all == []
+            still = await wire.ask("resources/subscribe", {"uri": "demo://notes//still"})
+            assert "no changes" in still["error"]["message"]
+            await wire.ask("resources/unsubscribe", {"uri": NOTE})
+            demo.change("notes://a")
+            await streamed.until((UPDATED, NOTE))
+            assert anns.all == []
 
-            async def is_forgotten() -> bool:
-                return not demo.watched
+        async def is_forgotten() -> bool:
+            return not demo.watched
 
-            await until(is_forgotten)
-            assert len(there.hub.mcp._parts._watches or ()) == 0
-
-    run(main())
+        await until(is_forgotten)
+        assert len(there.hub.mcp._parts._watches or ()) == 0
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
+async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo, everyone=False, listed=LISTED) as there:
-            ann, bob = await there.people("ann", "bob")
-            granted = ("mcp.request.resources/*:demo://*",)
+    demo = Demo()
+    async with fronted(tmp_path, "handshake", demo, everyone=False, listed=LISTED) as there:
+        ann, bob = await there.people("ann", "bob")
+        granted = ("mcp.request.resources/*:demo://*",)
+        await settle(there, ann=granted)
+        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
+        also = await wired(there, bob, "stateless")
+        for who, code in (
+            (bobs, "capability_denied"),
+            (stranger, "authentication_required"),
+        ):
+            told = await who.ask("resources/subscribe", {"uri": NOTE})
+            assert told["error"]["data"]["code"] == code
+        for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
+            assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
+        async with listening(also, resourceSubscriptions=[NOTE]) as (_, agreed):
+            assert agreed["notifications"] == {}
+            assert agreed["_meta"]["folkmoot/refused"][NOTE]["code"]
+        assert demo.watched == {}
+        await quiet(there)
+        async with hearing(wire) as heard:
+            await wire.ask("resources/subscribe", {"uri": NOTE})
+            demo.change("notes://a")
+            await heard.until((UPDATED, NOTE))
+            await settle(there, bob=granted)
+            await heard.until(TOOLS, PROMPTS, RESOURCES)
+            demo.change("notes://a")
+            await all_told(there, wire)
             await settle(there, ann=granted)
-            wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-            also = await wired(there, bob, "stateless")
-            for who, code in (
-                (bobs, "capability_denied"),
-                (stranger, "authentication_required"),
-            ):
-                told = await who.ask("resources/subscribe", {"uri": NOTE})
-                assert told["error"]["data"]["code"] == code
-            for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
-                assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
-            async with listening(also, resourceSubscriptions=[NOTE]) as (_, agreed):
-                assert agreed["notifications"] == {}
-                assert agreed["_meta"]["folkmoot/refused"][NOTE]["code"]
-            assert demo.watched == {}
+            await heard.until(TOOLS, PROMPTS, RESOURCES)
+            demo.change("notes://a")
+            await heard.until((UPDATED, NOTE))
+            await there.hub.accounts.recover("ann", ann.recovery_code)
+            demo.change("notes://a")
+            await change(there, demo)
             await quiet(there)
-            async with hearing(wire) as heard:
-                await wire.ask("resources/subscribe", {"uri": NOTE})
-                demo.change("notes://a")
-                await heard.until((UPDATED, NOTE))
-                await settle(there, bob=granted)
-                await heard.until(TOOLS, PROMPTS, RESOURCES)
-                demo.change("notes://a")
-                await all_told(there, wire)
-                await settle(there, ann=granted)
-                await heard.until(TOOLS, PROMPTS, RESOURCES)
-                demo.change("notes://a")
-                await heard.until((UPDATED, NOTE))
-                await there.hub.accounts.recover("ann", ann.recovery_code)
-                demo.change("notes://a")
-                await change(there, demo)
-                await quiet(there)
-                await all_told(there, wire)
-                assert heard.all == []
-
-    run(main())
+            await all_told(there, wire)
+            assert heard.all == []
 
 
-def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
+async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
-
-    async def main() -> None:
-        demo = Demo()
-        async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-            ann = await there.person("ann")
-            wire = await wired(there, ann)
-            for name in "ab":
-                told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
-                assert "result" in told
-            refused = await wire.ask("resources/subscribe", {"uri": "demo://notes//c"})
-            assert refused["error"]["data"]["code"] == "too_many_in_flight"
-            await quiet(there)
-            async with hearing(wire) as heard:
-                other = Demo(another=echo)
-                there.hub.behind.gateway.attach(other)
-                await there.hub.behind.gateway.arrived("demo", other.inventory(**LISTED))
-                # Whatever happened in between went unheard, so it is told as if it had.
-                await heard.until(TOOLS, RESOURCES, (UPDATED, NOTE), (UPDATED, "demo://notes//b"))
-                assert demo.watched == {}
-                other.change("notes://b")
-                await heard.until((UPDATED, "demo://notes//b"))
-            headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
-            await there.ask("DELETE", headers=headers)
-            assert other.watched == {}
-
-    run(main())
+    demo = Demo()
+    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
+        ann = await there.person("ann")
+        wire = await wired(there, ann)
+        for name in "ab":
+            told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
+            assert "result" in told
+        refused = await wire.ask("resources/subscribe", {"uri": "demo://notes//c"})
+        assert refused["error"]["data"]["code"] == "too_many_in_flight"
+        await quiet(there)
+        async with hearing(wire) as heard:
+            other = Demo(another=echo)
+            there.hub.behind.gateway.attach(other)
+            await there.hub.behind.gateway.arrived("demo", other.inventory(**LISTED))
+            # Whatever happened in between went unheard, so it is told as if it had.
+            await heard.until(TOOLS, RESOURCES, (UPDATED, NOTE), (UPDATED, "demo://notes//b"))
+            assert demo.watched == {}
+            other.change("notes://b")
+            await heard.until((UPDATED, "demo://notes//b"))
+        headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
+        await there.ask("DELETE", headers=headers)
+        assert other.watched == {}
 
 
-@pytest.mark.requirement("mcp.session-outlives-restart")
-def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(tmp_path: Path) -> None:
-    async def main() -> None:
-        before, demo = Demo(), Demo()
-        async with fronted(tmp_path, "handshake", before, listed=LISTED) as there:
-            made = await there.hub.accounts.register("ann")
-            wire = await wired(there, made.token)
-            told = await wire.ask("resources/subscribe", {"uri": NOTE})
-            assert told["result"] == {}
-        async with meeting(tmp_path) as there:
-            again = Wire(there, made.token, wire.session)
-            there._people.append(again)  # type: ignore[arg-type] - it leaves like everyone
-            async with hearing(again) as heard:
-                gateway = there.hub.behind.gateway
-                gateway.attach(demo)
-                await gateway.arrived("demo", demo.inventory(**LISTED))
-                await settle(there, everyone=True)
+async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(
+    tmp_path: Path,
+) -> None:
+    before, demo = Demo(), Demo()
+    async with fronted(tmp_path, "handshake", before, listed=LISTED) as there:
+        made = await there.hub.accounts.register("ann")
+        wire = await wired(there, made.token)
+        told = await wire.ask("resources/subscribe", {"uri": NOTE})
+        assert told["result"] == {}
+    async with meeting(tmp_path) as there:
+        again = Wire(there, made.token, wire.session)
+        there._people.append(again)  # type: ignore[arg-type] - it leaves like everyone
+        async with hearing(again) as heard:
+            gateway = there.hub.behind.gateway
+            gateway.attach(demo)
+            await gateway.arrived("demo", demo.inventory(**LISTED))
+            await settle(there, everyone=True)
 
-                async def is_watched() -> bool:
-                    return bool(demo.watched)
+            async def is_watched() -> bool:
+                return bool(demo.watched)
 
-                async def is_told() -> bool:
-                    return (UPDATED, NOTE) in heard.all
+            async def is_told() -> bool:
+                return (UPDATED, NOTE) in heard.all
 
-                await until(is_watched)
-                demo.change("notes://a")
-                await until(is_told)
-                pending = there.hub.mcp._parts._resources.resubscriptions._pending
-                assert pending == {}
-
-    run(main())
+            await until(is_watched)
+            demo.change("notes://a")
+            await until(is_told)
+            pending = there.hub.mcp._parts._resources.resubscriptions._pending
+            assert pending == {}

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 from mcp_types.methods import validate_server_result
+from msgspec import structs
 
 from folkmoot.gateway.model import Inventory
 from folkmoot.mcp.wire import TASKS_EXTENSION
-from folkmoot.names.lint.model import Project
-from folkmoot.names.lint.project import Config
-from folkmoot.names.lint.runner import judge
-from folkmoot.names.lint.sources import read_lists
+from folkmoot.names.lint import judge
+from folkmoot.names.listing import read_lists
+from folkmoot.names.project import Project
 from folkmoot.relay.upstream.inventory import take_inventory
-from tests.harness import run
 from tests.mcp_harness import MODERN, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
@@ -54,144 +53,128 @@ async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
 
 
 @both_eras
-def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
+async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
-        settings: dict[str, Any] = {"gateway": {"page_size": 10}}
-        async with fronted(tmp_path, era, demo, listed=LISTED, **settings) as there:
-            ann = await there.person("ann")
-            wire = await wired(there, ann)
-            tools = await listed(wire, "tools/list")
-            assert tools[0] == "msg_register"
-            theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
-            assert tools[-6:] == theirs
-            assert len(set(tools)) == len(tools)
-            assert await listed(wire, "resources/list") == [
-                *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
-                *("demo://notes/-/a", "ui://demo/page"),
-            ]
-            assert await listed(wire, "resources/templates/list") == ["demo://notes/-/{name}"]
-            assert await listed(wire, "prompts/list") == [*("demo_greet", "demo_part_two")]
-            names = await listed(wire, "tools/list", "?names=canonical")
-            assert names[-1] == "demo:tool_4"
-            wrong = await wire.ask("tools/list", {"cursor": "nonsense"})
-            assert wrong["error"]["data"]["code"] == "argument_invalid"
-            shown = await ann.client.list_tools()
-            assert shown.next_cursor is not None
-            assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
-
-    run(main())
+    demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"gateway": {"page_size": 10}}
+    async with fronted(tmp_path, era, demo, listed=LISTED, **settings) as there:
+        ann = await there.person("ann")
+        wire = await wired(there, ann)
+        tools = await listed(wire, "tools/list")
+        assert tools[0] == "msg_register"
+        theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
+        assert tools[-6:] == theirs
+        assert len(set(tools)) == len(tools)
+        assert await listed(wire, "resources/list") == [
+            *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
+            *("demo://notes/-/a", "ui://demo/page"),
+        ]
+        assert await listed(wire, "resources/templates/list") == ["demo://notes/-/{name}"]
+        assert await listed(wire, "prompts/list") == [*("demo_greet", "demo_part_two")]
+        names = await listed(wire, "tools/list", "?names=canonical")
+        assert names[-1] == "demo:tool_4"
+        wrong = await wire.ask("tools/list", {"cursor": "nonsense"})
+        assert wrong["error"]["data"]["code"] == "argument_invalid"
+        shown = await ann.client.list_tools()
+        assert shown.next_cursor is not None
+        assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
 
 
 @both_eras
-def test_lists_have_the_form_that_official_clients_read(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
-            there.hub.behind.gateway.attach(Demo("away"))
-            await settle(there, everyone=True)
-            wire = await wired(there, await there.person("ann"))
-            for method in METHODS:
-                for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
-                    told = await wire.ask(method, {}, id_="one", query=query)
-                    assert told["id"] == "one"
-                    version = MODERN if era == "stateless" else "2025-11-25"
-                    validate_server_result(method, version, told["result"])
-
-    run(main())
+async def test_lists_have_the_form_that_official_clients_read(era: str, tmp_path: Path) -> None:
+    async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
+        there.hub.behind.gateway.attach(Demo("away"))
+        await settle(there, everyone=True)
+        wire = await wired(there, await there.person("ann"))
+        for method in METHODS:
+            for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
+                told = await wire.ask(method, {}, id_="one", query=query)
+                assert told["id"] == "one"
+                version = MODERN if era == "stateless" else "2025-11-25"
+                validate_server_result(method, version, told["result"])
 
 
-def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with fronted(tmp_path, "handshake", Demo(), listed=LISTED) as there:
-            ann = await there.person("ann")
-            for version in ("2024-11-05", "2025-06-18"):
-                wire = await wired(there, ann, version=version)
-                assert "demo_echo" in await listed(wire, "tools/list")
-                assert "demo://notes/-/a" in await listed(wire, "resources/list")
-                assert "demo_greet" in await listed(wire, "prompts/list")
-                told = await wire.ask("tools/call", {"name": "demo_echo"})
-                assert told["result"]["content"][0]["text"] == "{}"
-
-    run(main())
+async def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> None:
+    async with fronted(tmp_path, "handshake", Demo(), listed=LISTED) as there:
+        ann = await there.person("ann")
+        for version in ("2024-11-05", "2025-06-18"):
+            wire = await wired(there, ann, version=version)
+            assert "demo_echo" in await listed(wire, "tools/list")
+            assert "demo://notes/-/a" in await listed(wire, "resources/list")
+            assert "demo_greet" in await listed(wire, "prompts/list")
+            told = await wire.ask("tools/call", {"name": "demo_echo"})
+            assert told["result"]["content"][0]["text"] == "{}"
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 @both_eras
-def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
+async def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
     era: str, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        demo = Demo(secret=Demo.request)  # type: ignore[arg-type]
-        async with fronted(tmp_path, era, demo, everyone=False, listed=LISTED) as there:
-            ann, bob = await there.people("ann", "bob")
-            await settle(
-                there,
-                ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
-                bob=("mcp.request.prompts/get:demo:greet", "mcp.request.resources/read:demo://*"),
+    demo = Demo(secret=Demo.request)  # type: ignore[arg-type]
+    async with fronted(tmp_path, era, demo, everyone=False, listed=LISTED) as there:
+        ann, bob = await there.people("ann", "bob")
+        await settle(
+            there,
+            ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
+            bob=("mcp.request.prompts/get:demo:greet", "mcp.request.resources/read:demo://*"),
+        )
+        seen: list[dict[str, list[str]]] = []
+        for who in (ann, bob, ""):
+            wire = await wired(there, who)
+            lists = {method: await listed(wire, method) for method in METHODS}
+            seen.append(
+                {
+                    method: [name for name in names if "demo" in name]
+                    for method, names in lists.items()
+                }
             )
-            seen: list[dict[str, list[str]]] = []
-            for who in (ann, bob, ""):
-                wire = await wired(there, who)
-                lists = {method: await listed(wire, method) for method in METHODS}
-                seen.append(
-                    {
-                        method: [name for name in names if "demo" in name]
-                        for method, names in lists.items()
-                    }
-                )
-            anns, bobs, strangers = seen
-            nothing: dict[str, list[str]] = {method: [] for method in METHODS}
-            assert anns == {**nothing, "tools/list": ["demo_echo"]}
-            assert bobs == {
-                "tools/list": [],
-                "resources/list": ["demo://notes/-/a", "ui://demo/page"],
-                "resources/templates/list": ["demo://notes/-/{name}"],
-                "prompts/list": ["demo_greet"],
-            }
-            assert strangers == nothing
-
-    run(main())
+        anns, bobs, strangers = seen
+        nothing: dict[str, list[str]] = {method: [] for method in METHODS}
+        assert anns == {**nothing, "tools/list": ["demo_echo"]}
+        assert bobs == {
+            "tools/list": [],
+            "resources/list": ["demo://notes/-/a", "ui://demo/page"],
+            "resources/templates/list": ["demo://notes/-/{name}"],
+            "prompts/list": ["demo_greet"],
+        }
+        assert strangers == nothing
 
 
-def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with fronted(tmp_path, "handshake") as there:
-            ann = await there.person("ann")
-            stateless = await wired(there, ann, "stateless")
+async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
+    async with fronted(tmp_path, "handshake") as there:
+        ann = await there.person("ann")
+        stateless = await wired(there, ann, "stateless")
 
-            async def told() -> tuple[Any, Any]:
-                discovered = (await stateless.ask("server/discover"))["result"]
-                again = await there.returning(ann.token)
-                can = again.client.server_capabilities
-                dumped = can.model_dump(by_alias=True, exclude_none=True)
-                # Tasks belong to the protocol in one era, and to an extension in the other.
-                assert dumped.pop("tasks")["requests"] == {"tools": {"call": {}}}
-                assert discovered["capabilities"]["extensions"].pop(TASKS_EXTENSION) == {}
-                assert dumped == discovered["capabilities"]
-                assert again.client.instructions == discovered["instructions"]
-                return discovered["capabilities"], discovered["instructions"]
+        async def told() -> tuple[Any, Any]:
+            discovered = (await stateless.ask("server/discover"))["result"]
+            again = await there.returning(ann.token)
+            can = again.client.server_capabilities
+            dumped = can.model_dump(by_alias=True, exclude_none=True)
+            # Tasks belong to the protocol in one era, and to an extension in the other.
+            assert dumped.pop("tasks")["requests"] == {"tools": {"call": {}}}
+            assert discovered["capabilities"]["extensions"].pop(TASKS_EXTENSION) == {}
+            assert dumped == discovered["capabilities"]
+            assert again.client.instructions == discovered["instructions"]
+            return discovered["capabilities"], discovered["instructions"]
 
-            can, instructions = await told()
-            assert can["tools"] == can["prompts"] == {"listChanged": True}
-            assert can["resources"] == {"subscribe": True, "listChanged": True}
-            assert {"completions", "logging"} <= can.keys()
-            assert "server_tool" not in instructions
-            demo = Demo()
-            there.hub.behind.gateway.attach(demo)
-            await there.hub.behind.gateway.arrived("demo", demo.inventory())
+        can, instructions = await told()
+        assert can["tools"] == can["prompts"] == {"listChanged": True}
+        assert can["resources"] == {"subscribe": True, "listChanged": True}
+        assert {"completions", "logging"} <= can.keys()
+        assert "server_tool" not in instructions
+        demo = Demo()
+        there.hub.behind.gateway.attach(demo)
+        await there.hub.behind.gateway.arrived("demo", demo.inventory())
 
-            async def is_told() -> bool:
-                return (
-                    "server_tool"
-                    in (await stateless.ask("server/discover"))["result"]["instructions"]
-                )
+        async def is_told() -> bool:
+            return (
+                "server_tool" in (await stateless.ask("server/discover"))["result"]["instructions"]
+            )
 
-            await until(is_told)
-            await told()
-
-    run(main())
+        await until(is_told)
+        await told()
 
 
 FOREIGN: dict[str, Any] = {
@@ -209,51 +192,38 @@ FOREIGN: dict[str, Any] = {
 
 def project_of(found: Inventory) -> Project:
     """What a hub lists, as the linter reads it."""
-    return read_lists(
-        {
-            "tool": found.tools,
-            "resource": found.resources,
-            "template": found.templates,
-            "prompt": found.prompts,
-        },
-        found.server,
-    )
+    return read_lists(structs.asdict(found), found.server)
 
 
 @pytest.mark.requirement("names.lint-hub", "gateway.shown-uris")
-def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
-    async def main() -> None:
-        demo = Demo(readFile=Demo.request)  # type: ignore[arg-type]
-        async with fronted(tmp_path, "stateless", demo, listed=FOREIGN) as there:
-            ann = await there.person("ann")
-            found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
-            project = project_of(found)
-            assert {"msg/send", "demo:read_file", "demo://file/-/-/srv/--r--e--a--d--m--e.md"} <= {
-                each.name for each in project.declared
-            }
-            assert judge(project, Config()) == []
-            # A fault of a backend's own is told all the same.
-            own = {"uri": "demo://Notes/a", "name": "own"}
-            await there.hub.behind.gateway.arrived("demo", demo.inventory(resources=(own,)))
-            found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
-            (fault,) = judge(project_of(found), Config())
-            assert (fault.rule, fault.name) == ("type-characters", "demo://Notes/a")
-
-    run(main())
+async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
+    demo = Demo(readFile=Demo.request)  # type: ignore[arg-type]
+    async with fronted(tmp_path, "stateless", demo, listed=FOREIGN) as there:
+        ann = await there.person("ann")
+        found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
+        project = project_of(found)
+        assert {"msg/send", "demo:read_file", "demo://file/-/-/srv/--r--e--a--d--m--e.md"} <= {
+            each.name for each in project.declared
+        }
+        assert judge(project) == []
+        # A fault of a backend's own is told all the same.
+        own = {"uri": "demo://Notes/a", "name": "own"}
+        await there.hub.behind.gateway.arrived("demo", demo.inventory(resources=(own,)))
+        found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
+        (fault,) = judge(project_of(found))
+        assert (fault.rule, fault.name) == ("type-characters", "demo://Notes/a")
 
 
-@pytest.mark.requirement("gateway.instructions")
-def test_what_backends_say_of_their_use_reaches_those_who_may_use_them(tmp_path: Path) -> None:
-    async def main() -> None:
-        said = {"instructions": "Echo softly."}
-        async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
-            ann, bob = await there.person("ann"), await there.person("bob")
-            await settle(there, ann=("mcp.request.tools/call:demo:echo",))
-            for person, hears in ((ann, True), (bob, False)):
-                stateless = await wired(there, person, "stateless")
-                discovered = (await stateless.ask("server/discover"))["result"]["instructions"]
-                again = await there.returning(person.token)
-                assert again.client.instructions == discovered
-                assert ("\n\ndemo:\n  Echo softly." in discovered) is hears
-
-    run(main())
+async def test_what_backends_say_of_their_use_reaches_those_who_may_use_them(
+    tmp_path: Path,
+) -> None:
+    said = {"instructions": "Echo softly."}
+    async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
+        ann, bob = await there.person("ann"), await there.person("bob")
+        await settle(there, ann=("mcp.request.tools/call:demo:echo",))
+        for person, hears in ((ann, True), (bob, False)):
+            stateless = await wired(there, person, "stateless")
+            discovered = (await stateless.ask("server/discover"))["result"]["instructions"]
+            again = await there.returning(person.token)
+            assert again.client.instructions == discovered
+            assert ("\n\ndemo:\n  Echo softly." in discovered) is hears

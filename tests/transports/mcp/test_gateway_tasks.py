@@ -11,7 +11,6 @@ import pytest
 
 from folkmoot.gateway import task_calls
 from folkmoot.gateway import tasks as gateway_tasks
-from tests.harness import run
 from tests.mcp_harness import until
 from tests.transports.mcp.gateway_support import (
     Demo,
@@ -29,390 +28,349 @@ UNKNOWN = (-32602, "Task not found.")
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-def test_a_task_is_made_asked_about_and_ended(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            made = await ann.make("demo_must", text="x")
-            assert made != "1"
-            called = jobs.asked[-1]
-            assert called.params["name"] == "must"
-            assert called.tasks is (era == "handshake")
-            assert await ann.status(made) == "working"
-            jobs.end()
-            told = (await ann.ask("tasks/get", taskId=made))["result"]
-            assert told["status"] == "completed"
-            if era == "stateless":
-                assert told["resultType"] == "complete"
-                assert told["ttlMs"] == 60_000
-            else:
-                assert told["ttl"] == 60_000
-                told["result"] = (await ann.ask("tasks/result", taskId=made))["result"]
-                assert told["result"]["_meta"][RELATED] == {"taskId": made}
-                assert "resultType" not in told["result"]
-            assert told["result"]["content"] == [{"type": "text", "text": "done"}]
-            other = await ann.make()
-            ended = await ann.ask("tasks/cancel", taskId=other)
-            assert jobs.tasks["2"]["status"] == "cancelled"
-            if era == "stateless":
-                assert ended["result"]["resultType"] == "complete"
-                assert "taskId" not in ended["result"]
-            else:
-                assert ended["result"]["taskId"] == other
-                assert ended["result"]["status"] == "cancelled"
-            assert all(each.params["taskId"] in {"1", "2"} for each in jobs.asked if each.tasks
-                       and each.method != "tools/call")  # fmt: skip
-
-    run(main())
+async def test_a_task_is_made_asked_about_and_ended(era: str, tmp_path: Path) -> None:
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        made = await ann.make("demo_must", text="x")
+        assert made != "1"
+        called = jobs.asked[-1]
+        assert called.params["name"] == "must"
+        assert called.tasks is (era == "handshake")
+        assert await ann.status(made) == "working"
+        jobs.end()
+        told = (await ann.ask("tasks/get", taskId=made))["result"]
+        assert told["status"] == "completed"
+        if era == "stateless":
+            assert told["resultType"] == "complete"
+            assert told["ttlMs"] == 60_000
+        else:
+            assert told["ttl"] == 60_000
+            told["result"] = (await ann.ask("tasks/result", taskId=made))["result"]
+            assert told["result"]["_meta"][RELATED] == {"taskId": made}
+            assert "resultType" not in told["result"]
+        assert told["result"]["content"] == [{"type": "text", "text": "done"}]
+        other = await ann.make()
+        ended = await ann.ask("tasks/cancel", taskId=other)
+        assert jobs.tasks["2"]["status"] == "cancelled"
+        if era == "stateless":
+            assert ended["result"]["resultType"] == "complete"
+            assert "taskId" not in ended["result"]
+        else:
+            assert ended["result"]["taskId"] == other
+            assert ended["result"]["status"] == "cancelled"
+        assert all(each.params["taskId"] in {"1", "2"} for each in jobs.asked if each.tasks
+                   and each.method != "tools/call")  # fmt: skip
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
-def test_an_id_is_of_use_to_its_maker_alone(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs, others = Jobs(era), Jobs(era, "other")
-        async with fronted(tmp_path, era, jobs, others) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            nobody = await tasker(there, "")
-            made = await ann.make()
-            bobs = await bob.make("other_may")
-            asked = len(jobs.asked) + len(others.asked)
-            methods = ["tasks/get", "tasks/cancel"]
-            methods += ["tasks/update"] if era == "stateless" else ["tasks/result"]
-            turned = made[:40] + ("A" if made[40] != "A" else "B") + made[41:]
-            forged = [turned, made[:-3], made + "A", "1", "x" * 5_000, "", bobs, "\u00e9", "a b"]
-            for method in methods:
-                more = {"inputResponses": {}} if method == "tasks/update" else {}
-                for task_id in forged:
-                    if era == "stateless" and not (task_id.isascii() and task_id.strip()):
-                        continue
-                    assert await ann.error(method, taskId=task_id, **more) == UNKNOWN, method
-                assert await bob.error(method, taskId=made, **more) == UNKNOWN
-                refused = await nobody.ask(method, taskId=made, **more)
-                assert "error" in refused
-            assert len(jobs.asked) + len(others.asked) == asked
-            if era == "handshake":
-                assert (await ann.error("tasks/get", taskId=7))[0] == -32602
-            assert await ann.status(made) == "working"
-            jobs.tasks.clear()
-            # A task that has ended and is forgotten is unknown in the same words.
-            assert await ann.error("tasks/get", taskId=made) == UNKNOWN
-
-    run(main())
+async def test_an_id_is_of_use_to_its_maker_alone(era: str, tmp_path: Path) -> None:
+    jobs, others = Jobs(era), Jobs(era, "other")
+    async with fronted(tmp_path, era, jobs, others) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        nobody = await tasker(there, "")
+        made = await ann.make()
+        bobs = await bob.make("other_may")
+        asked = len(jobs.asked) + len(others.asked)
+        methods = ["tasks/get", "tasks/cancel"]
+        methods += ["tasks/update"] if era == "stateless" else ["tasks/result"]
+        turned = made[:40] + ("A" if made[40] != "A" else "B") + made[41:]
+        forged = [turned, made[:-3], made + "A", "1", "x" * 5_000, "", bobs, "\u00e9", "a b"]
+        for method in methods:
+            more = {"inputResponses": {}} if method == "tasks/update" else {}
+            for task_id in forged:
+                if era == "stateless" and not (task_id.isascii() and task_id.strip()):
+                    continue
+                assert await ann.error(method, taskId=task_id, **more) == UNKNOWN, method
+            assert await bob.error(method, taskId=made, **more) == UNKNOWN
+            refused = await nobody.ask(method, taskId=made, **more)
+            assert "error" in refused
+        assert len(jobs.asked) + len(others.asked) == asked
+        if era == "handshake":
+            assert (await ann.error("tasks/get", taskId=7))[0] == -32602
+        assert await ann.status(made) == "working"
+        jobs.tasks.clear()
+        # A task that has ended and is forgotten is unknown in the same words.
+        assert await ann.error("tasks/get", taskId=made) == UNKNOWN
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
-def test_the_rights_of_the_call_are_asked_for_again(era: str, tmp_path: Path) -> None:
+async def test_the_rights_of_the_call_are_asked_for_again(era: str, tmp_path: Path) -> None:
     def on(value: str) -> Any:
         where = {"params": {"arguments": {"text": value}}}
         return {"kind": "mcp.request.tools/call:demo:may", "payload": where}
 
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs, everyone=False) as there:
-            person = await there.person("ann")
-            ann = await tasker(there, person)
-            await settle(there, ann=(on("a"), on("b")))
-            first, second = await ann.make(text="a"), await ann.make(text="b")
-            assert await ann.status(first) == await ann.status(second) == "working"
-            await settle(there, ann=(on("b"),))
-            for method in ("tasks/get", "tasks/cancel"):
-                code, _ = await ann.error(method, taskId=first)
-                assert code == -32003, method
-            assert await ann.status(second) == "working"
-            if era == "handshake":
-                listed = (await ann.ask("tasks/list"))["result"]["tasks"]
-                assert [each["taskId"] for each in listed] == [second]
-            await settle(there)
-            assert (await ann.error("tasks/get", taskId=second))[0] == -32003
-            assert jobs.tasks["1"]["status"] == "working"
-
-    run(main())
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs, everyone=False) as there:
+        person = await there.person("ann")
+        ann = await tasker(there, person)
+        await settle(there, ann=(on("a"), on("b")))
+        first, second = await ann.make(text="a"), await ann.make(text="b")
+        assert await ann.status(first) == await ann.status(second) == "working"
+        await settle(there, ann=(on("b"),))
+        for method in ("tasks/get", "tasks/cancel"):
+            code, _ = await ann.error(method, taskId=first)
+            assert code == -32003, method
+        assert await ann.status(second) == "working"
+        if era == "handshake":
+            listed = (await ann.ask("tasks/list"))["result"]["tasks"]
+            assert [each["taskId"] for each in listed] == [second]
+        await settle(there)
+        assert (await ann.error("tasks/get", taskId=second))[0] == -32003
+        assert jobs.tasks["1"]["status"] == "working"
 
 
 @pytest.mark.requirement("gateway.task-owner", "gateway.task-limits")
-def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
+async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_tasks, "MAX_TASKS_PAGE", 2)
-
-    async def main() -> None:
-        jobs, others = Jobs("handshake"), Jobs("handshake", "other")
-        async with fronted(tmp_path, "handshake", jobs, others) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
-            await bob.make()
-            jobs.end("1")
-            del others.tasks["1"]
-            page = (await ann.ask("tasks/list"))["result"]
-            assert [each["taskId"] for each in page["tasks"]] == [made[0]]
-            assert page["tasks"][0]["status"] == "completed"
-            assert "result" not in page["tasks"][0]
-            rest = (await ann.ask("tasks/list", cursor=page["nextCursor"]))["result"]
-            assert [each["taskId"] for each in rest["tasks"]] == made[2:]
-            assert "nextCursor" not in rest
-            assert [each["status"] for each in rest["tasks"]] == ["working", "working"]
-            for cursor in ("x", "-1", 7, "9" * 40):
-                code, _ = await ann.error("tasks/list", cursor=cursor)
-                assert code == -32602
-            assert (await ann.error("tasks/get", taskId=made[1])) == UNKNOWN
-
-    run(main())
-
-
-@pytest.mark.requirement("gateway.tasks")
-def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("stateless")
-        async with fronted(tmp_path, "stateless", jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            made = await ann.make()
-            jobs.tasks["1"]["status"] = "input_required"
-            told = (await ann.ask("tasks/get", taskId=made))["result"]
-            assert told["inputRequests"]["sure"]["params"]["message"] == "Sure?"
-            jobs.question = {"method": "roots/list"}
-            _, said = await ann.error("tasks/get", taskId=made)
-            assert "folders of your machine (roots/list)" in said
-            code, _ = await ann.error("tasks/update", taskId=made)
+    jobs, others = Jobs("handshake"), Jobs("handshake", "other")
+    async with fronted(tmp_path, "handshake", jobs, others) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
+        await bob.make()
+        jobs.end("1")
+        del others.tasks["1"]
+        page = (await ann.ask("tasks/list"))["result"]
+        assert [each["taskId"] for each in page["tasks"]] == [made[0]]
+        assert page["tasks"][0]["status"] == "completed"
+        assert "result" not in page["tasks"][0]
+        rest = (await ann.ask("tasks/list", cursor=page["nextCursor"]))["result"]
+        assert [each["taskId"] for each in rest["tasks"]] == made[2:]
+        assert "nextCursor" not in rest
+        assert [each["status"] for each in rest["tasks"]] == ["working", "working"]
+        for cursor in ("x", "-1", 7, "9" * 40):
+            code, _ = await ann.error("tasks/list", cursor=cursor)
             assert code == -32602
-            given = {"sure": {"action": "accept", "_meta": {RELATED: {"taskId": made}}}}
-            done = await ann.ask("tasks/update", taskId=made, inputResponses=given)
-            assert done["result"].keys() == {"resultType", "_meta"}
-            assert jobs.asked[-1].params["inputResponses"]["sure"]["_meta"] == {
-                RELATED: {"taskId": "1"}
-            }
-            told = (await ann.ask("tasks/get", taskId=made))["result"]
-            assert "accept" in told["result"]["content"][0]["text"]
-
-    run(main())
+        assert (await ann.error("tasks/get", taskId=made[1])) == UNKNOWN
 
 
 @pytest.mark.requirement("gateway.tasks")
-def test_questions_of_a_task_are_put_while_its_result_is_waited_for(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("handshake")
-        async with fronted(tmp_path, "handshake", jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            made = await ann.make()
-            jobs.tasks["1"]["status"] = "input_required"
-            wire = ann.wire
-            message = wire.message("tasks/result", {"taskId": made}, 9, None)
-            async with wire.streamed(message) as stream:
-                question = await anext(stream)
-                assert question["method"] == "elicitation/create"
-                assert question["params"]["_meta"] == {RELATED: {"taskId": made}}
-                answer = {"action": "accept", "content": {}}
-                said = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-                assert (await wire.post(said)).status == 202
-                result = (await anext(stream))["result"]
-            assert "accept" in result["content"][0]["text"]
-            assert result["_meta"] == {RELATED: {"taskId": made}}
-            assert jobs.asked[-1].params["requestState"] == "s"
-
-    run(main())
+async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(tmp_path: Path) -> None:
+    jobs = Jobs("stateless")
+    async with fronted(tmp_path, "stateless", jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        made = await ann.make()
+        jobs.tasks["1"]["status"] = "input_required"
+        told = (await ann.ask("tasks/get", taskId=made))["result"]
+        assert told["inputRequests"]["sure"]["params"]["message"] == "Sure?"
+        jobs.question = {"method": "roots/list"}
+        _, said = await ann.error("tasks/get", taskId=made)
+        assert "folders of your machine (roots/list)" in said
+        code, _ = await ann.error("tasks/update", taskId=made)
+        assert code == -32602
+        given = {"sure": {"action": "accept", "_meta": {RELATED: {"taskId": made}}}}
+        done = await ann.ask("tasks/update", taskId=made, inputResponses=given)
+        assert done["result"].keys() == {"resultType", "_meta"}
+        assert jobs.asked[-1].params["inputResponses"]["sure"]["_meta"] == {
+            RELATED: {"taskId": "1"}
+        }
+        told = (await ann.ask("tasks/get", taskId=made))["result"]
+        assert "accept" in told["result"]["content"][0]["text"]
 
 
 @pytest.mark.requirement("gateway.tasks")
-def test_a_call_that_is_to_be_a_task_may_ask_first(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("handshake")
-        jobs.asks_first = True
-        async with fronted(tmp_path, "handshake", jobs) as there:
-            wire = (await tasker(there, await there.person("ann"))).wire
-            call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
-            async with wire.streamed(call) as stream:
-                question = await anext(stream)
-                answer = {"action": "accept", "content": {}}
-                await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
-                result = (await anext(stream))["result"]
-            assert result["task"]["status"] == "working"
-            assert [each.params["task"] for each in jobs.asked] == [{"ttl": 9}, {"ttl": 9}]
+async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(tmp_path: Path) -> None:
+    jobs = Jobs("handshake")
+    async with fronted(tmp_path, "handshake", jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        made = await ann.make()
+        jobs.tasks["1"]["status"] = "input_required"
+        wire = ann.wire
+        message = wire.message("tasks/result", {"taskId": made}, 9, None)
+        async with wire.streamed(message) as stream:
+            question = await anext(stream)
+            assert question["method"] == "elicitation/create"
+            assert question["params"]["_meta"] == {RELATED: {"taskId": made}}
+            answer = {"action": "accept", "content": {}}
+            said = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+            assert (await wire.post(said)).status == 202
+            result = (await anext(stream))["result"]
+        assert "accept" in result["content"][0]["text"]
+        assert result["_meta"] == {RELATED: {"taskId": made}}
+        assert jobs.asked[-1].params["requestState"] == "s"
 
-    run(main())
+
+@pytest.mark.requirement("gateway.tasks")
+async def test_a_call_that_is_to_be_a_task_may_ask_first(tmp_path: Path) -> None:
+    jobs = Jobs("handshake")
+    jobs.asks_first = True
+    async with fronted(tmp_path, "handshake", jobs) as there:
+        wire = (await tasker(there, await there.person("ann"))).wire
+        call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
+        async with wire.streamed(call) as stream:
+            question = await anext(stream)
+            answer = {"action": "accept", "content": {}}
+            await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+            result = (await anext(stream))["result"]
+        assert result["task"]["status"] == "working"
+        assert [each.params["task"] for each in jobs.asked] == [{"ttl": 9}, {"ttl": 9}]
 
 
 @pytest.mark.requirement("gateway.task-owner")
-def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
+async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        jobs = Jobs("handshake")
-        async with fronted(tmp_path, "handshake", jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            made = await ann.make()
-            jobs.end("1", "secret")
-            jobs.before_result = lambda: settle(there)
-            code, said = await ann.error("tasks/result", taskId=made)
-            assert code == -32003
-            assert "secret" not in said
-
-    run(main())
+    jobs = Jobs("handshake")
+    async with fronted(tmp_path, "handshake", jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        made = await ann.make()
+        jobs.end("1", "secret")
+        jobs.before_result = lambda: settle(there)
+        code, said = await ann.error("tasks/result", taskId=made)
+        assert code == -32003
+        assert "secret" not in said
 
 
 @pytest.mark.requirement("gateway.tasks")
-def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs, modern = Jobs("handshake"), Jobs("stateless", "modern")
-        async with fronted(tmp_path, "handshake", jobs, modern) as there:
-            person = await there.person("ann")
-            ann = await tasker(there, person)
-            wish: dict[str, Any] = {"task": {"ttl": 5}}
-            unknown = -32601
-            said = await ann.error("tools/call", name="demo_echo", **wish)
-            assert said == (unknown, "demo:echo cannot be run as a task.")
-            said = await ann.error("tools/call", name="msg_whoami", **wish)
-            assert said == (unknown, "msg/whoami cannot be run as a task.")
-            said = await ann.error("tools/call", name="demo_must")
-            needed = "demo:must can only be run as a task, "
-            called = f"{needed}so the call must have `task` (MCP 2025-11-25)."
-            assert said == (unknown, called)
-            for bad in ({"task": 7}, {"task": {"ttl": "1"}}, {"task": {"ttl": -1}}, {"task": None}):
-                assert (await ann.error("tools/call", name="demo_may", **bad))[0] == -32602
-            assert jobs.asked == []
-            code, _ = await ann.error("tasks/update", taskId="x", inputResponses={})
-            assert code == unknown
-            older = await wired(there, person, version="2025-06-18")
-            assert (await older.ask("tasks/list"))["error"]["code"] == unknown
-            plain = await older.ask("tools/call", {"name": "demo_may", **wish})
-            assert plain["result"]["content"][0]["text"] == "done at once"
-            assert "task" not in jobs.asked[-1].params
-            plain = await older.ask("tools/call", {"name": "demo_must", **wish})
-            assert plain["error"]["message"] == called
+async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    jobs, modern = Jobs("handshake"), Jobs("stateless", "modern")
+    async with fronted(tmp_path, "handshake", jobs, modern) as there:
+        person = await there.person("ann")
+        ann = await tasker(there, person)
+        wish: dict[str, Any] = {"task": {"ttl": 5}}
+        unknown = -32601
+        said = await ann.error("tools/call", name="demo_echo", **wish)
+        assert said == (unknown, "demo:echo cannot be run as a task.")
+        said = await ann.error("tools/call", name="msg_whoami", **wish)
+        assert said == (unknown, "msg/whoami cannot be run as a task.")
+        said = await ann.error("tools/call", name="demo_must")
+        needed = "demo:must can only be run as a task, "
+        called = f"{needed}so the call must have `task` (MCP 2025-11-25)."
+        assert said == (unknown, called)
+        for bad in ({"task": 7}, {"task": {"ttl": "1"}}, {"task": {"ttl": -1}}, {"task": None}):
+            assert (await ann.error("tools/call", name="demo_may", **bad))[0] == -32602
+        assert jobs.asked == []
+        code, _ = await ann.error("tasks/update", taskId="x", inputResponses={})
+        assert code == unknown
+        older = await wired(there, person, version="2025-06-18")
+        assert (await older.ask("tasks/list"))["error"]["code"] == unknown
+        plain = await older.ask("tools/call", {"name": "demo_may", **wish})
+        assert plain["result"]["content"][0]["text"] == "done at once"
+        assert "task" not in jobs.asked[-1].params
+        plain = await older.ask("tools/call", {"name": "demo_must", **wish})
+        assert plain["error"]["message"] == called
 
-            now = await tasker(there, person, "stateless")
-            said = await now.error("tools/call", name="demo_must")
-            told = f"{needed}which needs a client of the handshake era (MCP 2025-11-25)."
-            assert said == (unknown, told)
-            for method in ("tasks/list", "tasks/result"):
-                assert (await now.error(method, taskId="x"))[0] == unknown
-            # A wish of the other era is of no matter.
-            own = await now.ask("tools/call", name="msg_whoami", **wish)
-            assert own["result"]["isError"] is False
-            made = await now.make("modern_may")
-            said = await ann.error("tasks/get", taskId=made)
-            told = "This task was created in the stateless era and can only be used there."
-            assert said == (unknown, told)
-            for method in ("tasks/get", "tasks/cancel", "tasks/update"):
-                asked = {"taskId": made, "inputResponses": {}}
-                bare = (await now.wire.ask(method, asked))["error"]
-                assert bare["code"] == -32021
-                needed = bare["data"]["requiredCapabilities"]
-                assert needed == {"extensions": {EXTENSION: {}}}
-            sync = await now.wire.ask("tools/call", {"name": "modern_may"})
-            assert sync["result"]["content"][0]["text"] == "done at once"
-
-    run(main())
+        now = await tasker(there, person, "stateless")
+        said = await now.error("tools/call", name="demo_must")
+        told = f"{needed}which needs a client of the handshake era (MCP 2025-11-25)."
+        assert said == (unknown, told)
+        for method in ("tasks/list", "tasks/result"):
+            assert (await now.error(method, taskId="x"))[0] == unknown
+        # A wish of the other era is of no matter.
+        own = await now.ask("tools/call", name="msg_whoami", **wish)
+        assert own["result"]["isError"] is False
+        made = await now.make("modern_may")
+        said = await ann.error("tasks/get", taskId=made)
+        told = "This task was created in the stateless era and can only be used there."
+        assert said == (unknown, told)
+        for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+            asked = {"taskId": made, "inputResponses": {}}
+            bare = (await now.wire.ask(method, asked))["error"]
+            assert bare["code"] == -32021
+            needed = bare["data"]["requiredCapabilities"]
+            assert needed == {"extensions": {EXTENSION: {}}}
+        sync = await now.wire.ask("tools/call", {"name": "modern_may"})
+        assert sync["result"]["content"][0]["text"] == "done at once"
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs) as there:
-            made_by = await there.person("ann")
-            other = await there.person("bob")
-            made = await (await tasker(there, made_by)).make(text="x")
-            token, bobs = made_by.token, other.token
-        async with fronted(tmp_path, era, jobs) as there:
-            ann, bob = await tasker(there, token), await tasker(there, bobs)
-            assert await bob.error("tasks/get", taskId=made) == UNKNOWN
-            if era == "handshake":
-                assert (await ann.ask("tasks/list"))["result"]["tasks"] == []
-            ended = await ann.ask("tasks/cancel", taskId=made)
-            # What it does not know yet is looked at first.
-            assert [each.method for each in jobs.asked[-2:]] == ["tasks/get", "tasks/cancel"]
-            assert "error" not in ended
-            if era == "handshake":
-                listed = (await ann.ask("tasks/list"))["result"]["tasks"]
-                assert [each["taskId"] for each in listed] == [made]
-
-    run(main())
+async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path) -> None:
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs) as there:
+        made_by = await there.person("ann")
+        other = await there.person("bob")
+        made = await (await tasker(there, made_by)).make(text="x")
+        token, bobs = made_by.token, other.token
+    async with fronted(tmp_path, era, jobs) as there:
+        ann, bob = await tasker(there, token), await tasker(there, bobs)
+        assert await bob.error("tasks/get", taskId=made) == UNKNOWN
+        if era == "handshake":
+            assert (await ann.ask("tasks/list"))["result"]["tasks"] == []
+        ended = await ann.ask("tasks/cancel", taskId=made)
+        # What it does not know yet is looked at first.
+        assert [each.method for each in jobs.asked[-2:]] == ["tasks/get", "tasks/cancel"]
+        assert "error" not in ended
+        if era == "handshake":
+            listed = (await ann.ask("tasks/list"))["result"]["tasks"]
+            assert [each["taskId"] for each in listed] == [made]
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits", "gateway.task-owner")
-def test_a_restarted_backend_gives_an_id_to_another_task(era: str, tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            mine = await ann.make()
-            # It counts from one again, and so does its next task, which is somebody else's.
-            jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
-            bobs = await bob.make()
-            for method in ("tasks/get", "tasks/cancel"):
-                assert await ann.error(method, taskId=mine) == UNKNOWN
-            assert await bob.status(bobs) == "working"
-            jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T08:00:00Z"
-            gateway = there.hub.behind.gateway
-            gateway.lost("demo", "It is away.")
-            jobs.tasks["1"] = {"status": "working"}
-            await gateway.arrived("demo", jobs.inventory())
-            # One that nobody here has made.
-            assert await bob.error("tasks/cancel", taskId=bobs) == UNKNOWN
-            assert jobs.tasks["1"]["status"] == "working"
-
-    run(main())
+async def test_a_restarted_backend_gives_an_id_to_another_task(era: str, tmp_path: Path) -> None:
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        mine = await ann.make()
+        # It counts from one again, and so does its next task, which is somebody else's.
+        jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
+        bobs = await bob.make()
+        for method in ("tasks/get", "tasks/cancel"):
+            assert await ann.error(method, taskId=mine) == UNKNOWN
+        assert await bob.status(bobs) == "working"
+        jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T08:00:00Z"
+        gateway = there.hub.behind.gateway
+        gateway.lost("demo", "It is away.")
+        jobs.tasks["1"] = {"status": "working"}
+        await gateway.arrived("demo", jobs.inventory())
+        # One that nobody here has made.
+        assert await bob.error("tasks/cancel", taskId=bobs) == UNKNOWN
+        assert jobs.tasks["1"]["status"] == "working"
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-def test_unfinished_tasks_of_one_account_are_limited(
+async def test_unfinished_tasks_of_one_account_are_limited(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_tasks, "MAX_OPEN_TASKS", 2)
-
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            first = await ann.make()
-            await ann.make()
-            wish = {"task": {}} if era == "handshake" else {}
-            more = await ann.ask("tools/call", name="demo_may", **wish)
-            looked = [each.params["taskId"] for each in jobs.asked if each.method == "tasks/get"]
-            assert sorted(looked) == ["1", "2"]
-            await ann.ask("tools/call", name="demo_may", **wish)
-            # Not each time, or one call would cost as much as many.
-            assert len([each for each in jobs.asked if each.method == "tasks/get"]) == 2
-            if era == "handshake":
-                assert json.loads(more["result"]["content"][0]["text"])["code"] == "too_many_tasks"
-            else:
-                # The backend is told of a client without tasks, so it does the call at once.
-                assert more["result"]["content"][0]["text"] == "done at once"
-            await bob.make()
-            jobs.end("1")
-            monkeypatch.setattr(task_calls, "TASK_STATUS_EVERY_SECONDS", 0.0)
-            # Nobody has asked, and yet it has ended.
-            assert await ann.make() != first
-
-    run(main())
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        first = await ann.make()
+        await ann.make()
+        wish = {"task": {}} if era == "handshake" else {}
+        more = await ann.ask("tools/call", name="demo_may", **wish)
+        looked = [each.params["taskId"] for each in jobs.asked if each.method == "tasks/get"]
+        assert sorted(looked) == ["1", "2"]
+        await ann.ask("tools/call", name="demo_may", **wish)
+        # Not each time, or one call would cost as much as many.
+        assert len([each for each in jobs.asked if each.method == "tasks/get"]) == 2
+        if era == "handshake":
+            assert json.loads(more["result"]["content"][0]["text"])["code"] == "too_many_tasks"
+        else:
+            # The backend is told of a client without tasks, so it does the call at once.
+            assert more["result"]["content"][0]["text"] == "done at once"
+        await bob.make()
+        jobs.end("1")
+        monkeypatch.setattr(task_calls, "TASK_STATUS_EVERY_SECONDS", 0.0)
+        # Nobody has asked, and yet it has ended.
+        assert await ann.make() != first
 
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-def test_each_request_about_a_task_has_a_line_in_the_audit_log(
+async def test_each_request_about_a_task_has_a_line_in_the_audit_log(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        jobs = Jobs(era)
-        async with fronted(tmp_path, era, jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            with caplog.at_level(logging.INFO, "folkmoot.audit"):
-                made = await ann.make()
-                await ann.status(made)
-                await ann.ask("tasks/cancel", taskId=made)
-                jobs.tasks.clear()
-                await ann.ask("tasks/get", taskId=made)
-
-    run(main())
+    jobs = Jobs(era)
+    async with fronted(tmp_path, era, jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        with caplog.at_level(logging.INFO, "folkmoot.audit"):
+            made = await ann.make()
+            await ann.status(made)
+            await ann.ask("tasks/cancel", taskId=made)
+            jobs.tasks.clear()
+            await ann.ask("tasks/get", taskId=made)
     lines = [
         (each.about, each.outcome)  # type: ignore[attr-defined]
         for each in caplog.records
@@ -441,26 +399,22 @@ action = "block"
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-def test_rules_see_requests_about_tasks(
+async def test_rules_see_requests_about_tasks(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
-
-    async def main() -> None:
-        jobs = Jobs(era)
-        given = {"rules": str(rules)}
-        async with fronted(tmp_path / "hub", era, jobs, interceptors=given) as there:
-            ann = await tasker(there, await there.person("ann"))
-            made = await ann.make()
-            with caplog.at_level(logging.INFO, "folkmoot.audit"):
-                for method in ("tasks/cancel", "tasks/get"):
-                    _, said = await ann.error(method, taskId=made)
-                    assert said == "This is not allowed here."
-            assert jobs.tasks["1"]["status"] == "working"
-            assert [each.method for each in jobs.asked] == ["tools/call", "tasks/get"]
-
-    run(main())
+    jobs = Jobs(era)
+    given = {"rules": str(rules)}
+    async with fronted(tmp_path / "hub", era, jobs, interceptors=given) as there:
+        ann = await tasker(there, await there.person("ann"))
+        made = await ann.make()
+        with caplog.at_level(logging.INFO, "folkmoot.audit"):
+            for method in ("tasks/cancel", "tasks/get"):
+                _, said = await ann.error(method, taskId=made)
+                assert said == "This is not allowed here."
+        assert jobs.tasks["1"]["status"] == "working"
+        assert [each.method for each in jobs.asked] == ["tools/call", "tasks/get"]
     lines = [(each.about, each.outcome) for each in caplog.records if hasattr(each, "outcome")]
     assert lines == [
         ("mcp.request.tools/call:demo:may", "task"),
@@ -470,7 +424,9 @@ def test_rules_see_requests_about_tasks(
 
 
 @both_eras
-def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path: Path) -> None:
+async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(
+    era: str, tmp_path: Path
+) -> None:
     odd: list[Any] = [
         {"resultType": "task"},
         {"task": {}},
@@ -481,107 +437,99 @@ def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path:
         {"resultType": "task", "taskId": "a", "status": "working", "createdAt": "x", "content": []},
         {"resultType": "task", "taskId": "", "status": "working", "createdAt": "x"},
     ]
+    jobs = Jobs(era)
 
-    async def main() -> None:
-        jobs = Jobs(era)
+    async def answer(_: Any) -> Any:
+        return odd[0]
 
-        async def answer(_: Any) -> Any:
-            return odd[0]
-
-        async with fronted(tmp_path, era, jobs, Demo("plain", odd=answer)) as there:
-            ann = await tasker(there, await there.person("ann"))
-            while odd:
-                for call in ({"name": "plain_odd"}, {"name": "plain_odd", "arguments": {}}):
-                    told = await ann.ask("tools/call", **call)
-                    assert told["result"]["isError"] is True
-                    said = json.loads(told["result"]["content"][0]["text"])
-                    assert said["code"] == "backend_failed"
-                odd.pop(0)
-            made = await ann.make()
-            for broken in ({"status": "odd"}, {"status": None}, {"status": ["working"]}):
-                jobs.tasks["1"] = broken
-                told = await ann.ask("tasks/get", taskId=made)
-                assert told["error"]["code"] == -32000
-            jobs.tasks["1"], jobs.time = {"status": "working"}, None  # type: ignore[assignment]
-            assert await ann.error("tasks/get", taskId=made) == UNKNOWN
-            jobs.time = "2026-11-16T06:00:00Z"
-            jobs.tasks["1"] = {"status": "completed", "result": [1]}
-            if era == "stateless":
-                assert (await ann.ask("tasks/get", taskId=made))["error"]["code"] == -32000
-
-    run(main())
+    async with fronted(tmp_path, era, jobs, Demo("plain", odd=answer)) as there:
+        ann = await tasker(there, await there.person("ann"))
+        while odd:
+            for call in ({"name": "plain_odd"}, {"name": "plain_odd", "arguments": {}}):
+                told = await ann.ask("tools/call", **call)
+                assert told["result"]["isError"] is True
+                said = json.loads(told["result"]["content"][0]["text"])
+                assert said["code"] == "backend_failed"
+            odd.pop(0)
+        made = await ann.make()
+        for broken in ({"status": "odd"}, {"status": None}, {"status": ["working"]}):
+            jobs.tasks["1"] = broken
+            told = await ann.ask("tasks/get", taskId=made)
+            assert told["error"]["code"] == -32000
+        jobs.tasks["1"], jobs.time = {"status": "working"}, None  # type: ignore[assignment]
+        assert await ann.error("tasks/get", taskId=made) == UNKNOWN
+        jobs.time = "2026-11-16T06:00:00Z"
+        jobs.tasks["1"] = {"status": "completed", "result": [1]}
+        if era == "stateless":
+            assert (await ann.ask("tasks/get", taskId=made))["error"]["code"] == -32000
 
 
 @pytest.mark.requirement("gateway.task-owner")
-def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("stateless")
-        async with fronted(tmp_path, "stateless", jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            mine, bobs = await ann.make(), await bob.make()
-            wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
-            bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
-            refused = messages(await ann.wire.post(bare))[-1]
-            assert refused["error"]["code"] == -32021
-            for odd in (7, [7], "x"):
-                said = await ann.error("subscriptions/listen", notifications={"taskIds": odd})
-                assert said[0] == -32602
-            listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
-            async with ann.wire.streamed(listen) as stream:
-                granted = (await anext(stream))["params"]["notifications"]
-                assert granted == {"taskIds": [mine]}
-                assert jobs.watched.keys() == {"1"}
-                jobs.end("1")
-                jobs.change("1")
-                told = await anext(stream)
-                assert told["method"] == "notifications/tasks"
-                assert told["params"]["taskId"] == mine
-                assert told["params"]["status"] == "completed"
-                assert told["params"]["result"]["content"][0]["text"] == "done"
-                subscription = "io.modelcontextprotocol/subscriptionId"
-                assert told["params"]["_meta"] == {subscription: 4}
-                # Who may no longer call the tool hears nothing more of its tasks.
-                subscribers = there.hub.mcp._parts.subscribers
-                [subscriber] = subscribers._streams
-                assert await subscribers.due(subscriber, f"task:{mine}") == [f"task:{mine}"]
-                assert await subscribers.due(subscriber, f"task:{bobs}") == []
-                await settle(there)
-                assert await subscribers.due(subscriber, f"task:{mine}") == []
+async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(
+    tmp_path: Path,
+) -> None:
+    jobs = Jobs("stateless")
+    async with fronted(tmp_path, "stateless", jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        mine, bobs = await ann.make(), await bob.make()
+        wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
+        bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
+        refused = messages(await ann.wire.post(bare))[-1]
+        assert refused["error"]["code"] == -32021
+        for odd in (7, [7], "x"):
+            said = await ann.error("subscriptions/listen", notifications={"taskIds": odd})
+            assert said[0] == -32602
+        listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
+        async with ann.wire.streamed(listen) as stream:
+            granted = (await anext(stream))["params"]["notifications"]
+            assert granted == {"taskIds": [mine]}
+            assert jobs.watched.keys() == {"1"}
+            jobs.end("1")
+            jobs.change("1")
+            told = await anext(stream)
+            assert told["method"] == "notifications/tasks"
+            assert told["params"]["taskId"] == mine
+            assert told["params"]["status"] == "completed"
+            assert told["params"]["result"]["content"][0]["text"] == "done"
+            subscription = "io.modelcontextprotocol/subscriptionId"
+            assert told["params"]["_meta"] == {subscription: 4}
+            # Who may no longer call the tool hears nothing more of its tasks.
+            subscribers = there.hub.mcp._parts.subscribers
+            [subscriber] = subscribers._streams
+            assert await subscribers.due(subscriber, f"task:{mine}") == [f"task:{mine}"]
+            assert await subscribers.due(subscriber, f"task:{bobs}") == []
+            await settle(there)
+            assert await subscribers.due(subscriber, f"task:{mine}") == []
 
-            async def unwatched() -> bool:
-                return not jobs.watched
+        async def unwatched() -> bool:
+            return not jobs.watched
 
-            await until(unwatched)
-
-    run(main())
+        await until(unwatched)
 
 
 @pytest.mark.requirement("gateway.task-owner")
-def test_sessions_of_the_owner_alone_are_told_of_a_task(tmp_path: Path) -> None:
-    async def main() -> None:
-        jobs = Jobs("handshake")
-        async with fronted(tmp_path, "handshake", jobs) as there:
-            ann = await tasker(there, await there.person("ann"))
-            bob = await tasker(there, await there.person("bob"))
-            mine, bobs = await ann.make(), await bob.make()
-            gateway = there.hub.behind.gateway
-            async with listening(ann) as hers, listening(bob) as his:
-                jobs.end("1")
-                gateway.task_changed("demo", "1")
-                gateway.task_changed("demo", "77")
-                gateway.task_changed("nobody", "1")
-                told = await anext(hers)
-                assert told["method"] == "notifications/tasks/status"
-                assert told["params"] == {
-                    "taskId": mine,
-                    "status": "completed",
-                    "createdAt": jobs.time,
-                    "lastUpdatedAt": jobs.time,
-                    "ttl": 60_000,
-                }
-                gateway.task_changed("demo", "2")
-                # The first that he hears is of his own.
-                assert (await anext(his))["params"]["taskId"] == bobs
-
-    run(main())
+async def test_sessions_of_the_owner_alone_are_told_of_a_task(tmp_path: Path) -> None:
+    jobs = Jobs("handshake")
+    async with fronted(tmp_path, "handshake", jobs) as there:
+        ann = await tasker(there, await there.person("ann"))
+        bob = await tasker(there, await there.person("bob"))
+        mine, bobs = await ann.make(), await bob.make()
+        gateway = there.hub.behind.gateway
+        async with listening(ann) as hers, listening(bob) as his:
+            jobs.end("1")
+            gateway.task_changed("demo", "1")
+            gateway.task_changed("demo", "77")
+            gateway.task_changed("nobody", "1")
+            told = await anext(hers)
+            assert told["method"] == "notifications/tasks/status"
+            assert told["params"] == {
+                "taskId": mine,
+                "status": "completed",
+                "createdAt": jobs.time,
+                "lastUpdatedAt": jobs.time,
+                "ttl": 60_000,
+            }
+            gateway.task_changed("demo", "2")
+            # The first that he hears is of his own.
+            assert (await anext(his))["params"]["taskId"] == bobs

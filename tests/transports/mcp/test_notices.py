@@ -13,7 +13,6 @@ from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.transports.mcp.arrivals import Exchange
 from folkmoot.transports.mcp.notices import Notice, Notices, Resubscriptions
 from folkmoot.transports.mcp.sessions import McpSession
-from tests.harness import run
 
 
 class SlowBus(MemoryBus):
@@ -28,96 +27,83 @@ async def notify() -> None:
     raise AssertionError("there is nothing to tell")
 
 
-def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> None:
-    async def main() -> tuple[int, int]:
-        bus = SlowBus()
-        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-        session = McpSession("one", "mark", 0.0)
-        async with notices.running():
-            asked = (notices.subscribe(session, "user", "mark", notify) for _ in range(10))
-            await asyncio.gather(*asked)
-            while bus.subscriptions > 1:  # noqa: ASYNC110 - the ended ones are closing
-                await asyncio.sleep(0)
-            held = bus.subscriptions
-        return held, bus.subscriptions
-
-    assert run(main()) == (1, 0)
-
-
-def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
-    async def main() -> int:
-        bus = SlowBus()
-        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-        session = McpSession("one", "mark", 0.0)
-        async with notices.running():
-            asking = asyncio.ensure_future(notices.subscribe(session, "user", "mark", notify))
+async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> None:
+    bus = SlowBus()
+    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+    session = McpSession("one", "mark", 0.0)
+    async with notices.running():
+        asked = (notices.subscribe(session, "user", "mark", notify) for _ in range(10))
+        await asyncio.gather(*asked)
+        while bus.subscriptions > 1:  # noqa: ASYNC110 - the ended ones are closing
             await asyncio.sleep(0)
-            session.ended = True
-            notices.unsubscribe(session)
-            await asking
-            await notices.subscribe(session, "user", "mark", notify)
-            return bus.subscriptions
-
-    assert run(main()) == 0
+        held = bus.subscriptions
+    assert (held, bus.subscriptions) == (1, 0)
 
 
-def test_events_that_were_lost_are_told_of_as_news() -> None:
+async def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
+    bus = SlowBus()
+    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+    session = McpSession("one", "mark", 0.0)
+    async with notices.running():
+        asking = asyncio.ensure_future(notices.subscribe(session, "user", "mark", notify))
+        await asyncio.sleep(0)
+        session.ended = True
+        notices.unsubscribe(session)
+        await asking
+        await notices.subscribe(session, "user", "mark", notify)
+        found = bus.subscriptions
+    assert found == 0
+
+
+async def test_events_that_were_lost_are_told_of_as_news() -> None:
     class Accounts:
         async def principal(self, credential_id: str) -> str:
             return credential_id
 
-    async def main() -> list[Notice]:
-        bus = SlowBus()
-        told: asyncio.Queue[Notice] = asyncio.Queue()
-        notices = Notices(bus, Accounts())  # type: ignore[arg-type] - no more is asked of them
-        async with notices.running(), notices.listening("user", "mark") as watch:
-            session = McpSession("one", "shown", 0.0, credential_id="mark")
-            await notices.subscribe(session, "user", "mark", told.put)
-            for subscription in bus._open:
-                subscription.miss(1)
-            async with asyncio.timeout(60):
-                heard = await watch.next(asyncio.Event())
-                assert heard is not None
-                return [heard, await told.get()]
-
-    assert run(main()) == [Notice(), Notice()]
+    bus = SlowBus()
+    told: asyncio.Queue[Notice] = asyncio.Queue()
+    notices = Notices(bus, Accounts())  # type: ignore[arg-type] - no more is asked of them
+    async with notices.running(), notices.listening("user", "mark") as watch:
+        session = McpSession("one", "shown", 0.0, credential_id="mark")
+        await notices.subscribe(session, "user", "mark", told.put)
+        for subscription in bus._open:
+            subscription.miss(1)
+        async with asyncio.timeout(60):
+            heard = await watch.next(asyncio.Event())
+            assert heard is not None
+            found = [heard, await told.get()]
+    assert found == [Notice(), Notice()]
 
 
-def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
-    async def main() -> None:
-        bus = SlowBus()
-        await bus.close()
-        notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
-        async with notices.running():
-            with pytest.raises(e.BusClosed):
-                await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
-
-    run(main())
+async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
+    bus = SlowBus()
+    await bus.close()
+    notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
+    async with notices.running():
+        with pytest.raises(e.BusClosed):
+            await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
 
 
-def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
-    async def main() -> list[str]:
-        asked: list[str] = []
-        there, renewed = asyncio.Event(), asyncio.Event()
+async def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
+    asked: list[str] = []
+    there, renewed = asyncio.Event(), asyncio.Event()
 
-        async def subscribe(_: Exchange, uri: str) -> McpAnswer:
-            asked.append(uri)
-            if len(asked) == 1:
-                there.set()
-                await renewed.wait()
-                raise e.NotFound("The backend is not connected.")
-            return McpAnswer({})
+    async def subscribe(_: Exchange, uri: str) -> McpAnswer:
+        asked.append(uri)
+        if len(asked) == 1:
+            there.set()
+            await renewed.wait()
+            raise e.NotFound("The backend is not connected.")
+        return McpAnswer({})
 
-        waiting = Resubscriptions(subscribe)
-        session = McpSession("one", "mark", 0.0)
-        exchange: Any = SimpleNamespace(session=session, subscribed=("notes://a",))
-        async with waiting.running():
-            await waiting.begin(exchange, "inbox://own")
-            await there.wait()
-            waiting.renew()
-            renewed.set()
-            while waiting.of(session):  # noqa: ASYNC110 - it is subscribed in the background
-                await asyncio.sleep(0)
-        return asked
-
-    assert run(main()) == ["notes://a", "notes://a"]
+    waiting = Resubscriptions(subscribe)
+    session = McpSession("one", "mark", 0.0)
+    exchange: Any = SimpleNamespace(session=session, subscribed=("notes://a",))
+    async with waiting.running():
+        await waiting.begin(exchange, "inbox://own")
+        await there.wait()
+        waiting.renew()
+        renewed.set()
+        while waiting.of(session):  # noqa: ASYNC110 - it is subscribed in the background
+            await asyncio.sleep(0)
+    assert asked == ["notes://a", "notes://a"]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from folkmoot.transports.bodies import read_body, replaying
-from tests.harness import run
 
 GONE = {"type": "http.disconnect"}
 
@@ -21,36 +20,26 @@ def hearing(messages: Iterator[dict[str, Any]]) -> Any:
     return receive
 
 
-def test_a_body_is_told_once_more_and_then_what_comes_after_it() -> None:
-    async def main() -> None:
-        parts = [part(b"{", more=True), part(b"", more=True), part(b"}", more=False), GONE]
-        receive = hearing(iter(parts))
-        body = await read_body(receive)
-        assert body == b"{}"
-        again = replaying(body, receive)
-        assert [await again(), await again()] == [part(b"{}", more=False), GONE]
-
-    run(main())
+async def test_a_body_is_told_once_more_and_then_what_comes_after_it() -> None:
+    parts = [part(b"{", more=True), part(b"", more=True), part(b"}", more=False), GONE]
+    receive = hearing(iter(parts))
+    body = await read_body(receive)
+    assert body == b"{}"
+    again = replaying(body, receive)
+    assert [await again(), await again()] == [part(b"{}", more=False), GONE]
 
 
-def test_of_a_client_that_leaves_in_between_there_is_no_body() -> None:
-    async def main() -> None:
-        for parts in ([GONE], [part(b"{", more=True), GONE]):
-            assert await read_body(hearing(iter(parts))) is None
-
-    run(main())
+async def test_of_a_client_that_leaves_in_between_there_is_no_body() -> None:
+    for parts in ([GONE], [part(b"{", more=True), GONE]):
+        assert await read_body(hearing(iter(parts))) is None
 
 
-def test_a_body_takes_the_room_of_its_bytes_in_however_many_parts_it_comes() -> None:
+async def test_a_body_takes_the_room_of_its_bytes_in_however_many_parts_it_comes() -> None:
     size = 100_000
-
-    async def main() -> int:
-        parts = (part(b"x", more=number < size) for number in range(1, size + 1))
-        tracemalloc.start()
-        body = await read_body(hearing(parts))
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        assert body == b"x" * size
-        return most
-
-    assert run(main()) < 5 * size
+    parts = (part(b"x", more=number < size) for number in range(1, size + 1))
+    tracemalloc.start()
+    body = await read_body(hearing(parts))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert body == b"x" * size
+    assert most < 5 * size

@@ -9,7 +9,7 @@ from folkmoot.core.ports import Tx
 from folkmoot.transports.mcp import stored_sessions
 from folkmoot.transports.mcp.stored_sessions import SessionRecord, SessionRows
 from folkmoot.vault import Vault
-from tests.store.support import opened, run
+from tests.store.support import opened
 
 STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", "ab" * 32, ("mmp://mailboxes/inbox",))
 
@@ -22,65 +22,55 @@ async def stored(store: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-def test_a_state_is_found_again_and_a_closed_session_stays_closed(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-            assert await rows.read("secret-id") == (None, False)
-            await rows.put("secret-id", "nobody", STATE, 0, 100)
-            assert await rows.read("secret-id") == (STATE, False)
-            [row] = await stored(store)
-            assert "secret-id" not in str(row)
-            assert "inbox" not in str(row)
-            await rows.close("secret-id", "", 0, 100)
-            await rows.put("secret-id", "", STATE, 0, 100)
-            assert await rows.read("secret-id") == (None, True)
-
-    run(body())
+async def test_a_state_is_found_again_and_a_closed_session_stays_closed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+        assert await rows.read("secret-id") == (None, False)
+        await rows.put("secret-id", "nobody", STATE, 0, 100)
+        assert await rows.read("secret-id") == (STATE, False)
+        [row] = await stored(store)
+        assert "secret-id" not in str(row)
+        assert "inbox" not in str(row)
+        await rows.close("secret-id", "", 0, 100)
+        await rows.put("secret-id", "", STATE, 0, 100)
+        assert await rows.read("secret-id") == (None, True)
 
 
-def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-            await rows.put("mine", "", STATE, 0, 100)
-            await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
+async def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+        await rows.put("mine", "", STATE, 0, 100)
+        await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
 
-            async def move(tx: Tx) -> None:
-                await tx.execute(
-                    "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE "
-                    "id_hash = ?)",
-                    (stored_sessions.full_hash("mine"),),
-                )
+        async def move(tx: Tx) -> None:
+            await tx.execute(
+                "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE "
+                "id_hash = ?)",
+                (stored_sessions.full_hash("mine"),),
+            )
 
-            await store.write(move)
-            assert await rows.read("theirs") == (None, True)
-            assert await rows.read("mine") == (STATE, False)
-
-    run(body())
+        await store.write(move)
+        assert await rows.read("theirs") == (None, True)
+        assert await rows.read("mine") == (STATE, False)
 
 
-def test_rows_are_bounded_and_go_with_age(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def body() -> None:
-        monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
-        async with opened(tmp_path) as store:
-            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-            for number in range(10):
-                await rows.close(f"id{number}", "", 0, 100 + number)
-            assert {row[3] for row in await stored(store)} == {107, 108, 109}
-            await rows.close("later", "", 108, 200)
-            assert {row[3] for row in await stored(store)} == {109, 200}
+async def test_rows_are_bounded_and_go_with_age(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
+    async with opened(tmp_path) as store:
+        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+        for number in range(10):
+            await rows.close(f"id{number}", "", 0, 100 + number)
+        assert {row[3] for row in await stored(store)} == {107, 108, 109}
+        await rows.close("later", "", 108, 200)
+        assert {row[3] for row in await stored(store)} == {109, 200}
 
-    run(body())
 
-
-def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path) as store:
-            rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-            many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
-            await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", "", many), 0, 100)
-            state, _ = await rows.read("id")
-            assert state == SessionRecord("2025-11-25", {}, "debug")
-
-    run(body())
+async def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
+        many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
+        await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", "", many), 0, 100)
+        state, _ = await rows.read("id")
+        assert state == SessionRecord("2025-11-25", {}, "debug")

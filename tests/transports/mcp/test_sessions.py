@@ -120,7 +120,6 @@ def stranger(sessions: Sessions, name: str, address: str) -> McpSession:
     return sessions.open(name, NONE, address=address)
 
 
-@pytest.mark.requirement("edge.sessions-total")
 def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> None:
     sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * 4 * SESSION_BYTES)
     assert stranger(sessions, "good", "1") is not None
@@ -140,7 +139,6 @@ def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> No
     assert refused.value.data["retry_after"] > 0
 
 
-@pytest.mark.requirement("edge.sessions-total")
 def test_strangers_make_room_for_those_with_an_account() -> None:
     sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * SESSION_BYTES)
     made = stranger(sessions, "stranger", "1")

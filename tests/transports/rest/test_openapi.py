@@ -12,7 +12,6 @@ from folkmoot.core import errors as e
 from folkmoot.operations.openapi import document
 from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
-from tests.harness import run
 from tests.transports.rest.support import house, path_of
 
 
@@ -27,16 +26,13 @@ def nodes(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-def test_the_hub_serves_its_document_to_everyone(tmp_path: Path) -> None:
-    async def main() -> None:
-        public_url = "https://hub.example/moot"
-        async with house(tmp_path, public_url=public_url) as here:
-            served = await here.stranger.get("/v1/openapi.json")
-        assert served["openapi"].startswith("3.1.")
-        assert served["servers"] == [{"url": public_url}]
-        assert served["paths"] == document(version="x")["paths"]
-
-    run(main())
+async def test_the_hub_serves_its_document_to_everyone(tmp_path: Path) -> None:
+    public_url = "https://hub.example/moot"
+    async with house(tmp_path, public_url=public_url) as here:
+        served = await here.stranger.get("/v1/openapi.json")
+    assert served["openapi"].startswith("3.1.")
+    assert served["servers"] == [{"url": public_url}]
+    assert served["paths"] == document(version="x")["paths"]
 
 
 def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
@@ -52,23 +48,20 @@ def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            for operation in ENDPOINTS:
-                path = path_of(operation.path)
-                answer = await here.stranger.ask(operation.method, path, b"{}")
-                if operation.id in {"describe", "getSession"}:
-                    assert answer.status == 200
-                elif operation.id == "signOut":
-                    assert answer.status == 204
-                else:
-                    assert answer.json()["error"]["code"] in {
-                        "authentication_required",
-                        "argument_invalid",
-                    }
-
-    run(main())
+async def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        for operation in ENDPOINTS:
+            path = path_of(operation.path)
+            answer = await here.stranger.ask(operation.method, path, b"{}")
+            if operation.id in {"describe", "getSession"}:
+                assert answer.status == 200
+            elif operation.id == "signOut":
+                assert answer.status == 204
+            else:
+                assert answer.json()["error"]["code"] in {
+                    "authentication_required",
+                    "argument_invalid",
+                }
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:

@@ -7,55 +7,50 @@ import pytest
 
 from folkmoot.operations.routes import ENDPOINTS
 from tests.amounts import few
-from tests.harness import ask, read_answer, run
+from tests.harness import ask, read_answer
 from tests.transports.rest.support import ROOMS, Asker, chat, done, house, path_of, refused
 
 TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
 
 
 @pytest.mark.parametrize("token", few(TOKENS, 2))
-def test_without_a_valid_token_nothing_is_told_of_any_room(tmp_path: Path, token: str) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            await ada.create("planning")
-            stranger = Asker(here.port, token)
-            for operation in ENDPOINTS:
-                if operation.public:
-                    continue
-                content = operation.route.example if operation.body else None
-                answer = await stranger.ask(operation.method, path_of(operation.path), content)
-                refused(answer, 401, "token_invalid" if token else "authentication_required")
-                assert answer.headers["www-authenticate"].startswith("Bearer")
-            assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
-
-    run(main())
-
-
-def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, bob = await here.people("ada", "bob")
-            done(await here.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
-            done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
-            answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
-            refused(answer, 400, "tokens_differ")
-
-    run(main())
+async def test_without_a_valid_token_nothing_is_told_of_any_room(
+    tmp_path: Path, token: str
+) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        await ada.create("planning")
+        stranger = Asker(here.port, token)
+        for operation in ENDPOINTS:
+            if operation.public:
+                continue
+            content = operation.route.example if operation.body else None
+            answer = await stranger.ask(operation.method, path_of(operation.path), content)
+            refused(answer, 401, "token_invalid" if token else "authentication_required")
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
 
 
-def test_a_recovered_accounts_old_token_opens_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            made = await here.hub.accounts.register("ada")
-            ada = Asker(here.port, made.token)
-            await ada.create("planning")
-            fresh = await here.hub.accounts.recover("ada", made.recovery_code)
-            refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
-            ada.token = fresh.token
-            assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
+async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada, bob = await here.people("ada", "bob")
+        done(await here.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+        done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+        answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
+        refused(answer, 400, "tokens_differ")
 
-    run(main())
+
+async def test_a_recovered_accounts_old_token_opens_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        made = await here.hub.accounts.register("ada")
+        ada = Asker(here.port, made.token)
+        await ada.create("planning")
+        fresh = await here.hub.accounts.recover("ada", made.recovery_code)
+        refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
+        ada.token = fresh.token
+        assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
 
 
 METHODS = {
@@ -70,18 +65,15 @@ METHODS = {
 }
 
 
-def test_another_method_is_refused_and_the_right_ones_are_named(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for path, allowed in METHODS.items():
-                for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
-                    answer = await ada.ask(method, path)
-                    told = refused(answer, 405, "method_not_allowed")
-                    assert answer.headers["allow"] == allowed
-                    assert allowed in told["message"]
-
-    run(main())
+async def test_another_method_is_refused_and_the_right_ones_are_named(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for path, allowed in METHODS.items():
+            for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
+                answer = await ada.ask(method, path)
+                told = refused(answer, 405, "method_not_allowed")
+                assert answer.headers["allow"] == allowed
+                assert allowed in told["message"]
 
 
 BAD_QUERIES = [
@@ -106,16 +98,13 @@ BAD_QUERIES = [
 ]
 
 
-def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            await ada.create("planning")
-            for query in BAD_QUERIES:
-                answer = await ada.ask("GET", f"{ROOMS}/planning/messages?{query}")
-                refused(answer, 400, "query_invalid")
-
-    run(main())
+async def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        await ada.create("planning")
+        for query in BAD_QUERIES:
+            answer = await ada.ask("GET", f"{ROOMS}/planning/messages?{query}")
+            refused(answer, 400, "query_invalid")
 
 
 @pytest.mark.parametrize(
@@ -129,37 +118,33 @@ def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None:
         "multipart/form-data",
     ],
 )
-def test_a_body_that_is_not_json_by_its_type_is_refused(tmp_path: Path, media_type: str) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
+async def test_a_body_that_is_not_json_by_its_type_is_refused(
+    tmp_path: Path, media_type: str
+) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        headers = {"content-type": media_type}
+        answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+        refused(answer, 415, "media_type_unsupported")
+        headers = {"content-encoding": "gzip"}
+        answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+        refused(answer, 415, "media_type_unsupported")
+        assert (await ada.get(ROOMS))["rooms"] == []
+
+
+async def test_the_usual_spellings_of_the_type_are_accepted(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for number, media_type in enumerate(
+            (
+                "Application/JSON",
+                "application/json;charset=UTF-8",
+                'application/json; charset="utf-8"',
+            )
+        ):
             headers = {"content-type": media_type}
-            answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-            refused(answer, 415, "media_type_unsupported")
-            headers = {"content-encoding": "gzip"}
-            answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-            refused(answer, 415, "media_type_unsupported")
-            assert (await ada.get(ROOMS))["rooms"] == []
-
-    run(main())
-
-
-def test_the_usual_spellings_of_the_type_are_accepted(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for number, media_type in enumerate(
-                (
-                    "Application/JSON",
-                    "application/json;charset=UTF-8",
-                    'application/json; charset="utf-8"',
-                )
-            ):
-                headers = {"content-type": media_type}
-                body = {"name": f"room-{number}"}
-                done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
-
-    run(main())
+            body = {"name": f"room-{number}"}
+            done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
 
 
 BAD_JSON = [
@@ -182,18 +167,15 @@ BAD_JSON = [
 @pytest.mark.parametrize(
     "path", ["", "/planning/messages", "/planning/invites", "/planning/guests"]
 )
-def test_a_body_that_is_not_strict_json_is_refused(tmp_path: Path, path: str) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            await ada.create("planning")
-            for body, code in BAD_JSON:
-                headers = {"content-length": str(len(body))}
-                answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
-                refused(answer, 400, code)
-            assert (await ada.read("planning"))["messages"] == []
-
-    run(main())
+async def test_a_body_that_is_not_strict_json_is_refused(tmp_path: Path, path: str) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        await ada.create("planning")
+        for body, code in BAD_JSON:
+            headers = {"content-length": str(len(body))}
+            answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
+            refused(answer, 400, code)
+        assert (await ada.read("planning"))["messages"] == []
 
 
 BAD_ROOMS: list[dict[str, object]] = [
@@ -213,16 +195,13 @@ BAD_ROOMS: list[dict[str, object]] = [
 ]
 
 
-def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for content in BAD_ROOMS:
-                told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
-                assert told["field"]
-            assert (await ada.get(ROOMS))["rooms"] == []
-
-    run(main())
+async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for content in BAD_ROOMS:
+            told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
+            assert told["field"]
+        assert (await ada.get(ROOMS))["rooms"] == []
 
 
 @pytest.mark.parametrize(
@@ -234,84 +213,69 @@ def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: Path) -
         ({"kind": "chat.*", "payload": 7}, 400, "constraint_syntax"),
     ],
 )
-def test_capabilities_that_nobody_can_hold_are_refused(
+async def test_capabilities_that_nobody_can_hold_are_refused(
     tmp_path: Path, pattern: object, status: int, code: str
 ) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            spec = {"name": "planning", "capabilities": [pattern]}
-            refused(await ada.ask("POST", ROOMS, spec), status, code)
-
-    run(main())
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        spec = {"name": "planning", "capabilities": [pattern]}
+        refused(await ada.ask("POST", ROOMS, spec), status, code)
 
 
-def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, http={"max_body_bytes": 8 * 1024 * 1024}) as here:
-            ada = await here.person("ada")
-            await ada.create("planning")
-            large = {"name": "x", "grants": {"a" * 300_000: []}}
-            refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
-            said = chat("x" * 1_048_576)
-            refused(await ada.post("planning", said), 413, "message_too_large")
-            announced = {"content-length": str(9 * 1024 * 1024)}
-            answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
-            refused(answer, 413, "body_too_large")
-            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-            head = (
-                f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-                f"authorization: Bearer {ada.token}\r\ntransfer-encoding: chunked\r\n\r\n"
-            )
-            chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-            writer.write(head.encode() + chunk * 9)
-            refused(await read_answer(reader), 413, "body_too_large")
-            writer.close()
-
-    run(main())
+async def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Path) -> None:
+    async with house(tmp_path, http={"max_body_bytes": 8 * 1024 * 1024}) as here:
+        ada = await here.person("ada")
+        await ada.create("planning")
+        large = {"name": "x", "grants": {"a" * 300_000: []}}
+        refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
+        said = chat("x" * 1_048_576)
+        refused(await ada.post("planning", said), 413, "message_too_large")
+        announced = {"content-length": str(9 * 1024 * 1024)}
+        answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
+        refused(answer, 413, "body_too_large")
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+        head = (
+            f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+            f"authorization: Bearer {ada.token}\r\ntransfer-encoding: chunked\r\n\r\n"
+        )
+        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        writer.write(head.encode() + chunk * 9)
+        refused(await read_answer(reader), 413, "body_too_large")
+        writer.close()
 
 
-def test_a_page_of_another_origin_reads_nothing(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for method, content in (("GET", None), ("POST", {"name": "planning"})):
-                headers = {"origin": "https://evil.example"}
-                answer = await ada.ask(method, ROOMS, content, headers=headers)
-                refused(answer, 403, "origin_not_allowed")
-                assert "access-control-allow-origin" not in answer.headers
-
-    run(main())
-
-
-def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        origin = "https://console.example"
-        async with house(tmp_path, http={"allowed_origins": [origin]}) as here:
-            ada = await here.person("ada")
-            wish = {
-                "origin": origin,
-                "access-control-request-method": "PATCH",
-                "access-control-request-headers": "authorization,content-type",
-            }
-            answer = await ask(here.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
-            assert answer.status == 200
-            assert answer.headers["access-control-allow-origin"] == origin
-            assert "PATCH" in answer.headers["access-control-allow-methods"]
-            answer = await ada.ask("GET", ROOMS, headers={"origin": origin})
-            assert answer.status == 200
-            assert answer.headers["access-control-allow-origin"] == origin
-            assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
-            answer = await ada.ask("GET", ROOMS, headers={"origin": "https://evil.example"})
+async def test_a_page_of_another_origin_reads_nothing(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for method, content in (("GET", None), ("POST", {"name": "planning"})):
+            headers = {"origin": "https://evil.example"}
+            answer = await ada.ask(method, ROOMS, content, headers=headers)
             refused(answer, 403, "origin_not_allowed")
+            assert "access-control-allow-origin" not in answer.headers
 
-    run(main())
+
+async def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
+    origin = "https://console.example"
+    async with house(tmp_path, http={"allowed_origins": [origin]}) as here:
+        ada = await here.person("ada")
+        wish = {
+            "origin": origin,
+            "access-control-request-method": "PATCH",
+            "access-control-request-headers": "authorization,content-type",
+        }
+        answer = await ask(here.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == origin
+        assert "PATCH" in answer.headers["access-control-allow-methods"]
+        answer = await ada.ask("GET", ROOMS, headers={"origin": origin})
+        assert answer.status == 200
+        assert answer.headers["access-control-allow-origin"] == origin
+        assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
+        answer = await ada.ask("GET", ROOMS, headers={"origin": "https://evil.example"})
+        refused(answer, 403, "origin_not_allowed")
 
 
-def test_a_browser_gets_json_too(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            answer = await here.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
-            refused(answer, 401, "authentication_required")
-
-    run(main())
+async def test_a_browser_gets_json_too(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        answer = await here.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
+        refused(answer, 401, "authentication_required")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from folkmoot.core import errors as e
 from folkmoot.transports.answers import refused
-from tests.harness import ask, run
+from tests.harness import ask
 from tests.transports.rest.support import ROOMS, house
 
 
@@ -22,14 +22,13 @@ def test_a_time_to_wait_is_in_the_head_too() -> None:
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            await ada.create("planning", access="private")
-            await ada.get(f"{ROOMS}/planning/messages")
-            metrics = (await ask(here.port, "/metrics")).text
-            assert "/v1/rooms/{room}/messages" in metrics
-            assert "planning" not in metrics
-
-    run(main())
+async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        await ada.create("planning", access="private")
+        await ada.get(f"{ROOMS}/planning/messages")
+        metrics = (await ask(here.port, "/metrics")).text
+        assert "/v1/rooms/{room}/messages" in metrics
+        assert "planning" not in metrics

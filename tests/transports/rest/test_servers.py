@@ -19,7 +19,7 @@ from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core.scopes import OPERATE
 from folkmoot.settings import BackendSpec, load
-from tests.harness import Answer, run
+from tests.harness import Answer
 from tests.transports.rest.support import Asker, House, done, refused, until
 from tests.transports.rest.test_sessions import Browser
 
@@ -94,209 +94,181 @@ async def place(folder: Path, *, edit: bool = True) -> AsyncIterator[Place]:
         yield here
 
 
-@pytest.mark.requirement("console.server-add")
-def test_a_server_is_tested_added_used_and_removed(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            before = here.config.read_text()
-            text = here.pasted(env={"API_TOKEN": "s3cret-value"})
-            tested = done(await here.confirmed("POST", TESTS, {"text": text}), 200)
-            assert tested["tried"]["ok"]
-            assert [it["name"] for it in tested["tried"]["tools"]] == ["small:echo", "small:wipe"]
-            assert "API_TOKEN is in the file" in tested["notes"][0]
-            assert here.config.read_text() == before
+async def test_a_server_is_tested_added_used_and_removed(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        before = here.config.read_text()
+        text = here.pasted(env={"API_TOKEN": "s3cret-value"})
+        tested = done(await here.confirmed("POST", TESTS, {"text": text}), 200)
+        assert tested["tried"]["ok"]
+        assert [it["name"] for it in tested["tried"]["tools"]] == ["small:echo", "small:wipe"]
+        assert "API_TOKEN is in the file" in tested["notes"][0]
+        assert here.config.read_text() == before
 
-            answer = await here.confirmed("POST", SERVERS, {"text": text, "everyone": True})
-            added = done(answer, 201)
-            assert (added["namespace"], added["file"]) == ("small", str(here.config))
-            await here.up("small")
-            written = here.config.read_text()
-            assert written.startswith(before)
-            assert "[backends.small]" in written
-            assert stat.S_IMODE(here.config.stat().st_mode) == 0o640
+        answer = await here.confirmed("POST", SERVERS, {"text": text, "everyone": True})
+        added = done(answer, 201)
+        assert (added["namespace"], added["file"]) == ("small", str(here.config))
+        await here.up("small")
+        written = here.config.read_text()
+        assert written.startswith(before)
+        assert "[backends.small]" in written
+        assert stat.S_IMODE(here.config.stat().st_mode) == 0o640
 
-            # What is secret is in the file and nowhere else.
-            assert "s3cret-value" in written
-            for path in (SERVERS, f"{SERVERS}/small", "/v1/settings", "/v1/audit"):
-                assert "s3cret-value" not in (await here.root.ask("GET", path)).text
-            assert "s3cret-value" not in answer.text
+        # What is secret is in the file and nowhere else.
+        assert "s3cret-value" in written
+        for path in (SERVERS, f"{SERVERS}/small", "/v1/settings", "/v1/audit"):
+            assert "s3cret-value" not in (await here.root.ask("GET", path)).text
+        assert "s3cret-value" not in answer.text
 
-            called = done(
-                await here.root.ask(
-                    "POST", "/v1/tools/call", {"name": "small:echo", "arguments": {"text": "hi"}}
-                ),
-                200,
-            )
-            assert json.loads(called["result"]["content"][0]["text"]) == {"text": "hi"}
+        called = done(
+            await here.root.ask(
+                "POST", "/v1/tools/call", {"name": "small:echo", "arguments": {"text": "hi"}}
+            ),
+            200,
+        )
+        assert json.loads(called["result"]["content"][0]["text"]) == {"text": "hi"}
 
-            gone = done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
-            assert gone["namespace"] == "small"
-            assert here.config.read_text() == before
-            assert (await here.root.get(SERVERS))["backends"] == []
-            refused(await here.confirmed("DELETE", f"{SERVERS}/small"), 404, "backend_unknown")
-
-    run(main())
+        gone = done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
+        assert gone["namespace"] == "small"
+        assert here.config.read_text() == before
+        assert (await here.root.get(SERVERS))["backends"] == []
+        refused(await here.confirmed("DELETE", f"{SERVERS}/small"), 404, "backend_unknown")
 
 
-@pytest.mark.requirement("console.server-add")
-def test_only_an_operator_who_gives_the_token_once_more_changes_servers(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            await here.add(everyone=True)
-            ann = await here.person("ann")
-            accounts = here.hub.accounts
-            other = await accounts.register("olga")
-            made = accounts.authentication.create
-            otto = await accounts.named("otto")
-            hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
-            narrow = await made(otto, scope="mail.read tools")
-            before = here.config.read_text()
-            changes = (
-                ("POST", TESTS, {"text": here.pasted("other")}),
-                ("POST", SERVERS, {"text": here.pasted("other")}),
-                ("DELETE", f"{SERVERS}/small", None),
-            )
-            wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
-            for method, path, content in changes:
-                refused(await ann.ask(method, path, content), 403, "scope_missing")
-                answer = await ann.ask(
-                    method, path, content, headers={"folkmoot-confirm": here.root.token}
-                )
-                refused(answer, 403, "scope_missing")
-                for token in wrong:
-                    answer = await here.confirmed(method, path, content, token)
-                    told = refused(answer, 403, "confirmation_invalid")
-                    assert "once more" in told["message"]
-                # In a query or a body it might be logged somewhere.
-                given = {**(content or {}), "token": here.root.token}
-                if content is None:
-                    answer = await here.root.ask(method, f"{path}?token={here.root.token}")
-                else:
-                    answer = await here.root.ask(method, path, given)
-                assert answer.status in (400, 403), answer
-            # A session may be an operator's without a token that is: any whole one tells who it is.
-            whole = await made(otto, scope="*")
-            answer = await here.confirmed("POST", TESTS, {"name": "small"}, whole.token)
-            assert done(answer, 200)["tried"]["ok"]
-            assert here.config.read_text() == before
-            assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == [
-                "small"
-            ]
-
-    run(main())
-
-
-@pytest.mark.requirement("console.server-add", "browser.tokens-confirmed")
-def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
+async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            otto = await here.hub.accounts.named("otto")
-            older = await here.hub.accounts.authentication.create(otto)
-            browser = Browser(here.port)
-            given = {"handle": "otto", "operate": True}
-            socket = tmp_path / "data" / "control.sock"
-            code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
-            done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
-            tokens = "/v1/me/credentials"
-            refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
-            answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
-            made = done(answer, 201)["token"]
-            wanted = {"text": here.pasted("other")}
-            for path in (TESTS, SERVERS):
-                answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
-                told = refused(answer, 403, "confirmation_invalid")
-                assert "older" in told["message"]
-            assert "other" not in here.config.read_text()
-            answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
-            assert done(answer, 200)["tried"]["ok"]
-
-    run(main())
-
-
-@pytest.mark.requirement("console.server-add")
-def test_with_the_setting_off_servers_change_by_the_socket_alone(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path, edit=False) as here:
-            assert (await here.root.get(SERVERS))["editable"] is False
-            for method, path, content in (
-                ("POST", TESTS, {"text": here.pasted()}),
-                ("POST", SERVERS, {"text": here.pasted()}),
-                ("DELETE", f"{SERVERS}/small", None),
-            ):
-                told = refused(
-                    await here.confirmed(method, path, content), 403, "capability_denied"
-                )
-                assert "gateway.edit_from_web is off" in told["message"]
-            socket = tmp_path / "data" / "control.sock"
-            given = {"text": here.pasted()}
-            added = await asyncio.to_thread(ask_socket, socket, "folkmoot/server_add", given)
-            assert added["namespace"] == "small"
-            # The setting counts at once when it is switched on.
-            here.config.write_text(
-                here.config.read_text().replace("edit_from_web = false", "edit_from_web = true")
+    async with place(tmp_path) as here:
+        await here.add(everyone=True)
+        ann = await here.person("ann")
+        accounts = here.hub.accounts
+        other = await accounts.register("olga")
+        made = accounts.authentication.create
+        otto = await accounts.named("otto")
+        hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
+        narrow = await made(otto, scope="mail.read tools")
+        before = here.config.read_text()
+        changes = (
+            ("POST", TESTS, {"text": here.pasted("other")}),
+            ("POST", SERVERS, {"text": here.pasted("other")}),
+            ("DELETE", f"{SERVERS}/small", None),
+        )
+        wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
+        for method, path, content in changes:
+            refused(await ann.ask(method, path, content), 403, "scope_missing")
+            answer = await ann.ask(
+                method, path, content, headers={"folkmoot-confirm": here.root.token}
             )
-            done(await here.root.ask("POST", "/v1/settings/reload", {}), 200)
-            assert (await here.root.get(SERVERS))["editable"] is True
-            done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
-
-    run(main())
-
-
-@pytest.mark.requirement("console.server-add")
-def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            await here.add()
-            await here.person("anna")
-            before = here.config.read_text()
-            for given, says in (
-                ({"text": "{"}, "not valid JSON"),
-                ({"text": "no-such-program-here", "name": "other"}, "Nothing was saved"),
-                ({"text": here.pasted("small")}, "already exists"),
-                ({"text": here.pasted("anna")}, "Nothing was saved"),
-                ({"text": here.pasted("../../x")}, "Use "),
-                ({"text": "x\0y", "name": "other"}, "command"),
-                ({"text": here.pasted("other", cwd=7)}, "cwd"),
-            ):
-                told = refused(await here.confirmed("POST", SERVERS, given), 400, "command_invalid")
-                assert says in told["message"], told
-                assert here.config.read_text() == before, given
-            unknown = {"text": here.pasted("other"), "trusted": True}
-            refused(await here.confirmed("POST", SERVERS, unknown), 400, "argument_invalid")
-            assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == [
-                "small"
-            ]
-
-    run(main())
+            refused(answer, 403, "scope_missing")
+            for token in wrong:
+                answer = await here.confirmed(method, path, content, token)
+                told = refused(answer, 403, "confirmation_invalid")
+                assert "once more" in told["message"]
+            # In a query or a body it might be logged somewhere.
+            given = {**(content or {}), "token": here.root.token}
+            if content is None:
+                answer = await here.root.ask(method, f"{path}?token={here.root.token}")
+            else:
+                answer = await here.root.ask(method, path, given)
+            assert answer.status in (400, 403), answer
+        # A session may be an operator's without a token that is: any whole one tells who it is.
+        whole = await made(otto, scope="*")
+        answer = await here.confirmed("POST", TESTS, {"name": "small"}, whole.token)
+        assert done(answer, 200)["tried"]["ok"]
+        assert here.config.read_text() == before
+        assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == ["small"]
 
 
-@pytest.mark.requirement("console.server-add")
-def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
+async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
+    tmp_path: Path,
+) -> None:
+    async with place(tmp_path) as here:
+        otto = await here.hub.accounts.named("otto")
+        older = await here.hub.accounts.authentication.create(otto)
+        browser = Browser(here.port)
+        given = {"handle": "otto", "operate": True}
+        socket = tmp_path / "data" / "control.sock"
+        code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
+        done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
+        tokens = "/v1/me/credentials"
+        refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
+        answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
+        made = done(answer, 201)["token"]
+        wanted = {"text": here.pasted("other")}
+        for path in (TESTS, SERVERS):
+            answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
+            told = refused(answer, 403, "confirmation_invalid")
+            assert "older" in told["message"]
+        assert "other" not in here.config.read_text()
+        answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
+        assert done(answer, 200)["tried"]["ok"]
+
+
+async def test_with_the_setting_off_servers_change_by_the_socket_alone(tmp_path: Path) -> None:
+    async with place(tmp_path, edit=False) as here:
+        assert (await here.root.get(SERVERS))["editable"] is False
+        for method, path, content in (
+            ("POST", TESTS, {"text": here.pasted()}),
+            ("POST", SERVERS, {"text": here.pasted()}),
+            ("DELETE", f"{SERVERS}/small", None),
+        ):
+            told = refused(await here.confirmed(method, path, content), 403, "capability_denied")
+            assert "gateway.edit_from_web is off" in told["message"]
+        socket = tmp_path / "data" / "control.sock"
+        given = {"text": here.pasted()}
+        added = await asyncio.to_thread(ask_socket, socket, "folkmoot/server_add", given)
+        assert added["namespace"] == "small"
+        # The setting counts at once when it is switched on.
+        here.config.write_text(
+            here.config.read_text().replace("edit_from_web = false", "edit_from_web = true")
+        )
+        done(await here.root.ask("POST", "/v1/settings/reload", {}), 200)
+        assert (await here.root.get(SERVERS))["editable"] is True
+        done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
+
+
+async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        await here.add()
+        await here.person("anna")
+        before = here.config.read_text()
+        for given, says in (
+            ({"text": "{"}, "not valid JSON"),
+            ({"text": "no-such-program-here", "name": "other"}, "Nothing was saved"),
+            ({"text": here.pasted("small")}, "already exists"),
+            ({"text": here.pasted("anna")}, "Nothing was saved"),
+            ({"text": here.pasted("../../x")}, "Use "),
+            ({"text": "x\0y", "name": "other"}, "command"),
+            ({"text": here.pasted("other", cwd=7)}, "cwd"),
+        ):
+            told = refused(await here.confirmed("POST", SERVERS, given), 400, "command_invalid")
+            assert says in told["message"], told
+            assert here.config.read_text() == before, given
+        unknown = {"text": here.pasted("other"), "trusted": True}
+        refused(await here.confirmed("POST", SERVERS, unknown), 400, "argument_invalid")
+        assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == ["small"]
+
+
+async def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            # It reads all and says nothing; and ends with its input, so that nobody waits for it.
-            silent = "sh -c 'exec cat > /dev/null'"
-            headers = {
-                "authorization": f"Bearer {here.root.token}",
-                "folkmoot-confirm": here.root.token,
-                "accept": "text/event-stream",
-            }
-            async with httpx2.AsyncClient(base_url=here.hub.base_url) as http:
-                given = {"text": silent, "name": "silent"}
-                answer = await http.post(SERVERS, json=given, headers=headers)
-            events = answer.text.split("\n\n")
-            assert events[0].startswith("event: progress\ndata: ")
-            assert '"step":"connecting"' in events[0]
-            assert events[1].startswith("event: error\n")
-            assert "Nothing was saved" in events[1]
-            assert "silent" not in here.config.read_text()
-
     monkeypatch.setattr("folkmoot.settings.backend_tables.BackendSpec", hurried_spec)
-    run(main())
+    async with place(tmp_path) as here:
+        # It reads all and says nothing; and ends with its input, so that nobody waits for it.
+        silent = "sh -c 'exec cat > /dev/null'"
+        headers = {
+            "authorization": f"Bearer {here.root.token}",
+            "folkmoot-confirm": here.root.token,
+            "accept": "text/event-stream",
+        }
+        async with httpx2.AsyncClient(base_url=here.hub.base_url) as http:
+            given = {"text": silent, "name": "silent"}
+            answer = await http.post(SERVERS, json=given, headers=headers)
+        events = answer.text.split("\n\n")
+        assert events[0].startswith("event: progress\ndata: ")
+        assert '"step":"connecting"' in events[0]
+        assert events[1].startswith("event: error\n")
+        assert "Nothing was saved" in events[1]
+        assert "silent" not in here.config.read_text()
 
 
 def hurried_spec(**values: Any) -> Any:
@@ -304,11 +276,10 @@ def hurried_spec(**values: Any) -> Any:
     return BackendSpec(**{**values, "connect_seconds": 0.2})
 
 
-@pytest.mark.requirement("console.server-add")
-def test_every_change_is_in_the_audit_log_without_what_is_secret(
+async def test_every_change_is_in_the_audit_log_without_what_is_secret(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
+    with caplog.at_level(logging.DEBUG):
         async with place(tmp_path) as here:
             text = here.pasted(env={"KEY": "s3cret-value"})
             done(await here.confirmed("POST", SERVERS, {"text": text}), 201)
@@ -344,146 +315,133 @@ def test_every_change_is_in_the_audit_log_without_what_is_secret(
             assert here.root.token not in caplog.text
             assert "s3cret-value" not in caplog.text
 
-    with caplog.at_level(logging.DEBUG):
-        run(main())
+
+async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        await here.add()
+        bob, _ = await here.people("bob", "ann")
+        await here.grants(TEAM)
+        await here.hub.behind.granting.grant("ann", ["small", "!small:wipe"])
+        shown = await here.root.get(f"{SERVERS}/small")
+        assert [it["name"] for it in shown["tools"]] == ["small:echo", "small:wipe"]
+        assert shown["tools"][0]["schema"] == SCHEMA
+        assert not any(it["may_call"] for it in shown["tools"])
+        assert shown["server"]["state"] == "up"
+
+        told = await here.root.get(f"{SERVERS}/small/access")
+        assert told["everyone"]["may"] == "none"
+        people = {it["handle"]: it["access"] for it in told["people"]}
+        assert people["bob"]["may"] == "some"
+        assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
+        assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
+        wipe = await here.root.get(f"{SERVERS}/small/access?tool=small:wipe")
+        people = {it["handle"]: it["access"] for it in wipe["people"]}
+        assert people["ann"]["may"] == "none"
+        assert "bob" not in people
+        refused(
+            await here.root.ask("GET", f"{SERVERS}/small/access?tool=small:no"),
+            404,
+            "unknown_tool",
+        )
+
+        name = {"name": "small:echo", "arguments": {"text": "hi"}}
+        for _ in range(3):
+            done(await bob.ask("POST", "/v1/tools/call", name), 200)
+        history = await here.root.get("/v1/server-history?namespace=small")
+        assert sum(history["servers"][0]["calls"]) >= 3
+        assert sum(history["servers"][0]["errors"]) == 0
+        assert len(history["servers"][0]["calls"]) == history["count"]
+        assert max(filter(None, history["servers"][0]["mean_ms"])) > 0
+        for path in (
+            f"{SERVERS}/none",
+            f"{SERVERS}/none/access",
+            "/v1/server-history?namespace=none",
+        ):
+            refused(await here.root.ask("GET", path), 404, "backend_unknown")
+        for path in (
+            SERVERS,
+            f"{SERVERS}/small",
+            f"{SERVERS}/small/access",
+            "/v1/server-history",
+        ):
+            refused(await bob.ask("GET", path), 403, "scope_missing")
+        refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
 
 
-@pytest.mark.requirement("console.servers")
-def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            await here.add()
-            bob, _ = await here.people("bob", "ann")
-            await here.grants(TEAM)
-            await here.hub.behind.granting.grant("ann", ["small", "!small:wipe"])
-            shown = await here.root.get(f"{SERVERS}/small")
-            assert [it["name"] for it in shown["tools"]] == ["small:echo", "small:wipe"]
-            assert shown["tools"][0]["schema"] == SCHEMA
-            assert not any(it["may_call"] for it in shown["tools"])
-            assert shown["server"]["state"] == "up"
+async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(
+    tmp_path: Path,
+) -> None:
+    async with place(tmp_path) as here:
+        await here.add()
+        bob, ann = await here.people("bob", "ann")
+        await here.grants(TEAM)
+        (mine,) = (await bob.get("/v1/me/servers"))["servers"]
+        assert (mine["namespace"], mine["state"], mine["tools"]) == ("small", "up", 1)
+        assert [it["why"] for it in mine["reasons"]] == ["by the grant of group team"]
+        shown = await bob.get("/v1/me/servers/small")
+        assert [(it["name"], it["may_call"]) for it in shown["tools"]] == [("small:echo", True)]
+        assert (await ann.get("/v1/me/servers"))["servers"] == []
+        absent = refused(await ann.ask("GET", "/v1/me/servers/small"), 404, "backend_unknown")
+        never = refused(await ann.ask("GET", "/v1/me/servers/other"), 404, "backend_unknown")
+        assert absent == never
 
-            told = await here.root.get(f"{SERVERS}/small/access")
-            assert told["everyone"]["may"] == "none"
-            people = {it["handle"]: it["access"] for it in told["people"]}
-            assert people["bob"]["may"] == "some"
-            assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
-            assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
-            wipe = await here.root.get(f"{SERVERS}/small/access?tool=small:wipe")
-            people = {it["handle"]: it["access"] for it in wipe["people"]}
-            assert people["ann"]["may"] == "none"
-            assert "bob" not in people
-            refused(
-                await here.root.ask("GET", f"{SERVERS}/small/access?tool=small:no"),
-                404,
-                "unknown_tool",
-            )
-
-            name = {"name": "small:echo", "arguments": {"text": "hi"}}
-            for _ in range(3):
-                done(await bob.ask("POST", "/v1/tools/call", name), 200)
-            history = await here.root.get("/v1/server-history?namespace=small")
-            assert sum(history["servers"][0]["calls"]) >= 3
-            assert sum(history["servers"][0]["errors"]) == 0
-            assert len(history["servers"][0]["calls"]) == history["count"]
-            assert max(filter(None, history["servers"][0]["mean_ms"])) > 0
-            for path in (
-                f"{SERVERS}/none",
-                f"{SERVERS}/none/access",
-                "/v1/server-history?namespace=none",
-            ):
-                refused(await here.root.ask("GET", path), 404, "backend_unknown")
-            for path in (
-                SERVERS,
-                f"{SERVERS}/small",
-                f"{SERVERS}/small/access",
-                "/v1/server-history",
-            ):
-                refused(await bob.ask("GET", path), 403, "scope_missing")
-            refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
-
-    run(main())
+        for era in ("stateless", "handshake"):
+            given = {"name": "small_echo", "arguments": {"text": era}, "era": era}
+            called = done(await bob.ask("POST", "/v1/tools/call", given), 200)
+            assert json.loads(called["result"]["content"][0]["text"]) == {"text": era}
+        wrong = {"name": "small:echo", "arguments": {"text": 7}}
+        called = done(await bob.ask("POST", "/v1/tools/call", wrong), 200)
+        assert called["result"]["isError"]
+        for name in (
+            "small:wipe",
+            "small:no-such",
+            "other:echo",
+            "msg/send",
+            "folkmoot/tokens",
+        ):
+            answer = await ann.ask("POST", "/v1/tools/call", {"name": name})
+            if name.startswith(("msg/", "folkmoot/")):
+                # Whoever may do it may; but not in this way.
+                assert done(answer, 200)["result"]["isError"], name
+            else:
+                refused(answer, 403, "capability_denied")
+        refused(
+            await bob.ask("POST", "/v1/tools/call", {"name": "small:wipe"}),
+            403,
+            "capability_denied",
+        )
+        account = await here.hub.accounts.named("bob")
+        narrow = await here.hub.accounts.authentication.create(account, scope="mail.read")
+        asker = Asker(here.port, narrow.token)
+        for method, path, content in (
+            ("GET", "/v1/me/servers", None),
+            ("GET", "/v1/me/servers/small", None),
+            ("POST", "/v1/tools/call", {"name": "small:echo"}),
+        ):
+            refused(await asker.ask(method, path, content), 403, "scope_missing")
 
 
-@pytest.mark.requirement("console.servers")
-def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            await here.add()
-            bob, ann = await here.people("bob", "ann")
-            await here.grants(TEAM)
-            (mine,) = (await bob.get("/v1/me/servers"))["servers"]
-            assert (mine["namespace"], mine["state"], mine["tools"]) == ("small", "up", 1)
-            assert [it["why"] for it in mine["reasons"]] == ["by the grant of group team"]
-            shown = await bob.get("/v1/me/servers/small")
-            assert [(it["name"], it["may_call"]) for it in shown["tools"]] == [("small:echo", True)]
-            assert (await ann.get("/v1/me/servers"))["servers"] == []
-            absent = refused(await ann.ask("GET", "/v1/me/servers/small"), 404, "backend_unknown")
-            never = refused(await ann.ask("GET", "/v1/me/servers/other"), 404, "backend_unknown")
-            assert absent == never
-
-            for era in ("stateless", "handshake"):
-                given = {"name": "small_echo", "arguments": {"text": era}, "era": era}
-                called = done(await bob.ask("POST", "/v1/tools/call", given), 200)
-                assert json.loads(called["result"]["content"][0]["text"]) == {"text": era}
-            wrong = {"name": "small:echo", "arguments": {"text": 7}}
-            called = done(await bob.ask("POST", "/v1/tools/call", wrong), 200)
-            assert called["result"]["isError"]
-            for name in (
-                "small:wipe",
-                "small:no-such",
-                "other:echo",
-                "msg/send",
-                "folkmoot/tokens",
-            ):
-                answer = await ann.ask("POST", "/v1/tools/call", {"name": name})
-                if name.startswith(("msg/", "folkmoot/")):
-                    # Whoever may do it may; but not in this way.
-                    assert done(answer, 200)["result"]["isError"], name
-                else:
-                    refused(answer, 403, "capability_denied")
-            refused(
-                await bob.ask("POST", "/v1/tools/call", {"name": "small:wipe"}),
-                403,
-                "capability_denied",
-            )
-            account = await here.hub.accounts.named("bob")
-            narrow = await here.hub.accounts.authentication.create(account, scope="mail.read")
-            asker = Asker(here.port, narrow.token)
-            for method, path, content in (
-                ("GET", "/v1/me/servers", None),
-                ("GET", "/v1/me/servers/small", None),
-                ("POST", "/v1/tools/call", {"name": "small:echo"}),
-            ):
-                refused(await asker.ask(method, path, content), 403, "scope_missing")
-
-    run(main())
-
-
-@pytest.mark.requirement("console.servers")
-def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with place(tmp_path) as here:
-            await here.add(everyone=True)
-            here.offer({**ECHO, "description": "Repeats, and tells mallory."}, WIPE)
-            done(await here.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
-            parts = here.hub.behind.gateway.catalogue
-            await until(lambda: here.hub.behind.gateway.catalogue is not parts)
-            await until(lambda: here.hub.behind.held() == {"small": 1})
-            (held,) = (await here.root.get("/v1/pins?namespace=small"))["tools"]
-            assert held["pinned"]["description"] == "Repeats."
-            assert held["changed"]["description"] == "Repeats, and tells mallory."
-            shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
-            assert [it["held"] for it in shown] == ["changed", ""]
-            called = await here.root.ask("POST", "/v1/tools/call", {"name": "small:echo"})
-            assert "tool_quarantined" in done(called, 200)["result"]["content"][0]["text"]
-            wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
-            done(await here.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
-            lines = (await here.root.get("/v1/audit?action=backend.accept"))["lines"]
-            assert {line["by"] for line in lines} == {"otto"}
-            shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
-            assert [it["held"] for it in shown] == ["", ""]
-            # What was counted before it was started again still is.
-            history = await here.root.get("/v1/server-history")
-            assert history["servers"][0]["namespace"] == "small"
-
-    run(main())
+async def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(tmp_path: Path) -> None:
+    async with place(tmp_path) as here:
+        await here.add(everyone=True)
+        here.offer({**ECHO, "description": "Repeats, and tells mallory."}, WIPE)
+        done(await here.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
+        parts = here.hub.behind.gateway.catalogue
+        await until(lambda: here.hub.behind.gateway.catalogue is not parts)
+        await until(lambda: here.hub.behind.held() == {"small": 1})
+        (held,) = (await here.root.get("/v1/pins?namespace=small"))["tools"]
+        assert held["pinned"]["description"] == "Repeats."
+        assert held["changed"]["description"] == "Repeats, and tells mallory."
+        shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
+        assert [it["held"] for it in shown] == ["changed", ""]
+        called = await here.root.ask("POST", "/v1/tools/call", {"name": "small:echo"})
+        assert "tool_quarantined" in done(called, 200)["result"]["content"][0]["text"]
+        wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
+        done(await here.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
+        lines = (await here.root.get("/v1/audit?action=backend.accept"))["lines"]
+        assert {line["by"] for line in lines} == {"otto"}
+        shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
+        assert [it["held"] for it in shown] == ["", ""]
+        # What was counted before it was started again still is.
+        history = await here.root.get("/v1/server-history")
+        assert history["servers"][0]["namespace"] == "small"

@@ -15,7 +15,7 @@ from websockets.typing import Origin
 from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, ONE_TIME_CODE_SECONDS
 from folkmoot.cli.operator import ask_socket
 from tests.accounts.support import SetClock
-from tests.harness import Answer, run
+from tests.harness import Answer
 from tests.transports.rest.support import Asker, House, done, house, refused
 
 SESSION = "/v1/session"
@@ -72,268 +72,240 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
 
 
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-def test_a_token_opens_a_session_whose_cookie_no_page_reads(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            browser = Browser(here.port)
-            nobody = await browser.get(SESSION)
-            assert nobody == {
-                "handle": None,
-                "display_name": None,
-                "expires_at": None,
-                "scope": None,
-                "guest": None,
-                "room": None,
-                "registration": "open",
-            }
-            answer = await browser.ask("POST", SESSION, {"token": ada.token})
-            assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}
-            name, *attributes = answer.headers["set-cookie"].split("; ")
-            assert name.startswith(f"folkmoot_{here.port}=bs_")
-            assert attributes == [
-                "Path=/",
-                f"Max-Age={30 * DAY}",
-                "HttpOnly",
-                "SameSite=Strict",
-            ]
-            assert ada.token not in answer.text
-            here_now = await browser.get(SESSION)
-            assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
-            assert (await browser.get(ME))["handle"] == "ada"
-            sent = await browser.ask("PATCH", ME, {"bio": "Sails."})
-            assert done(sent, 200)["bio"] == "Sails."
-            # The secret of a cookie is no token, and a token is no cookie.
-            secret = browser.cookie.partition("=")[2]
-            refused(await Asker(here.port, secret).ask("GET", ME), 401, "token_invalid")
-            stranger = Browser(here.port)
-            stranger.cookie = f"folkmoot_{here.port}={ada.token}"
-            refused(await stranger.ask("GET", ME), 401, "token_invalid")
-            rows = await here.hub.store.read(lambda tx: tx.fetch("SELECT * FROM credentials"))
-            assert secret not in repr(rows)
-
-    run(main())
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        browser = Browser(here.port)
+        nobody = await browser.get(SESSION)
+        assert nobody == {
+            "handle": None,
+            "display_name": None,
+            "expires_at": None,
+            "scope": None,
+            "guest": None,
+            "room": None,
+            "registration": "open",
+        }
+        answer = await browser.ask("POST", SESSION, {"token": ada.token})
+        assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}
+        name, *attributes = answer.headers["set-cookie"].split("; ")
+        assert name.startswith(f"folkmoot_{here.port}=bs_")
+        assert attributes == [
+            "Path=/",
+            f"Max-Age={30 * DAY}",
+            "HttpOnly",
+            "SameSite=Strict",
+        ]
+        assert ada.token not in answer.text
+        here_now = await browser.get(SESSION)
+        assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
+        assert (await browser.get(ME))["handle"] == "ada"
+        sent = await browser.ask("PATCH", ME, {"bio": "Sails."})
+        assert done(sent, 200)["bio"] == "Sails."
+        # The secret of a cookie is no token, and a token is no cookie.
+        secret = browser.cookie.partition("=")[2]
+        refused(await Asker(here.port, secret).ask("GET", ME), 401, "token_invalid")
+        stranger = Browser(here.port)
+        stranger.cookie = f"folkmoot_{here.port}={ada.token}"
+        refused(await stranger.ask("GET", ME), 401, "token_invalid")
+        rows = await here.hub.store.read(lambda tx: tx.fetch("SELECT * FROM credentials"))
+        assert secret not in repr(rows)
 
 
 @pytest.mark.requirement("browser.origin")
-def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
+async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            _, browser = await signed_in(here, "ada")
-            attacks: tuple[dict[str, str | None], ...] = (
-                {"origin": "http://localhost:1"},
-                {"origin": f"http://127.0.0.1:{here.port}"},
-                {"origin": f"https://localhost:{here.port}"},
-                {"origin": "null"},
-                {"origin": None},
-                {"folkmoot_page": None},
-                {"sec_fetch_site": "same-site"},
-                {"sec_fetch_site": "cross-site"},
-                {"sec_fetch_site": "none"},
-            )
-            for attack in attacks:
-                for method, path, content in (
-                    ("PATCH", ME, {"bio": "taken over"}),
-                    ("POST", "/v1/me/codes", None),
-                    ("DELETE", SESSION, None),
-                    ("POST", "/v1/accounts", {"handle": "mallory"}),
-                ):
-                    answer = await browser.ask(method, path, content, **attack)
-                    refused(answer, 403, "origin_not_allowed")
-                    assert "set-cookie" not in answer.headers
-            assert (await browser.get(ME))["bio"] == ""
-
-    run(main())
+    async with house(tmp_path) as here:
+        _, browser = await signed_in(here, "ada")
+        attacks: tuple[dict[str, str | None], ...] = (
+            {"origin": "http://localhost:1"},
+            {"origin": f"http://127.0.0.1:{here.port}"},
+            {"origin": f"https://localhost:{here.port}"},
+            {"origin": "null"},
+            {"origin": None},
+            {"folkmoot_page": None},
+            {"sec_fetch_site": "same-site"},
+            {"sec_fetch_site": "cross-site"},
+            {"sec_fetch_site": "none"},
+        )
+        for attack in attacks:
+            for method, path, content in (
+                ("PATCH", ME, {"bio": "taken over"}),
+                ("POST", "/v1/me/codes", None),
+                ("DELETE", SESSION, None),
+                ("POST", "/v1/accounts", {"handle": "mallory"}),
+            ):
+                answer = await browser.ask(method, path, content, **attack)
+                refused(answer, 403, "origin_not_allowed")
+                assert "set-cookie" not in answer.headers
+        assert (await browser.get(ME))["bio"] == ""
 
 
 @pytest.mark.requirement("browser.origin")
-def test_a_page_of_another_port_reads_nothing_with_the_cookie(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            _, browser = await signed_in(here, "ada")
-            for path in (ME, "/v1/events", "/v1/threads"):
-                for told in (
-                    {"origin": "http://localhost:1"},
-                    {"origin": None, "sec_fetch_site": "same-site"},
-                    {"origin": None, "sec_fetch_site": "none"},
-                ):
-                    answer = await browser.ask("GET", path, **told)
-                    refused(answer, 403, "origin_not_allowed")
-                    assert "access-control-allow-origin" not in answer.headers
-            # Whoever opens a public address by hand is answered as a stranger.
-            seen = await browser.get(SESSION, sec_fetch_site="none")
-            assert seen["handle"] is None
-            await browser.get("/v1/openapi.json", sec_fetch_site="none")
-
-    run(main())
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        _, browser = await signed_in(here, "ada")
+        for path in (ME, "/v1/events", "/v1/threads"):
+            for told in (
+                {"origin": "http://localhost:1"},
+                {"origin": None, "sec_fetch_site": "same-site"},
+                {"origin": None, "sec_fetch_site": "none"},
+            ):
+                answer = await browser.ask("GET", path, **told)
+                refused(answer, 403, "origin_not_allowed")
+                assert "access-control-allow-origin" not in answer.headers
+        # Whoever opens a public address by hand is answered as a stranger.
+        seen = await browser.get(SESSION, sec_fetch_site="none")
+        assert seen["handle"] is None
+        await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
 @pytest.mark.requirement("browser.sign-in")
-def test_only_a_page_of_the_hub_signs_a_browser_in(tmp_path: Path) -> None:
+async def test_only_a_page_of_the_hub_signs_a_browser_in(tmp_path: Path) -> None:
     """Else a page of another port could sign someone in to an account of its own."""
-
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            for told in (
-                {"origin": f"http://localhost:{here.port + 1}"},
-                {"folkmoot_page": None},
-                {"sec_fetch_site": "same-site"},
-                {"origin": None},
-            ):
-                browser = Browser(here.port)
-                answer = await browser.ask("POST", SESSION, {"token": ada.token}, **told)
-                refused(answer, 403, "origin_not_allowed")
-                assert not browser.cookie
-            # A program registers and recovers as before, and gets no cookie.
-            answer = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
-            assert answer.status == 201
-            assert "set-cookie" not in answer.headers
-
-    run(main())
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        for told in (
+            {"origin": f"http://localhost:{here.port + 1}"},
+            {"folkmoot_page": None},
+            {"sec_fetch_site": "same-site"},
+            {"origin": None},
+        ):
+            browser = Browser(here.port)
+            answer = await browser.ask("POST", SESSION, {"token": ada.token}, **told)
+            refused(answer, 403, "origin_not_allowed")
+            assert not browser.cookie
+        # A program registers and recovers as before, and gets no cookie.
+        answer = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
+        assert answer.status == 201
+        assert "set-cookie" not in answer.headers
 
 
-def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, browser = await signed_in(here, "ada")
-            bearer = f"Bearer {ada.token}"
-            answer = await browser.ask("GET", ME, authorization=bearer)
-            refused(answer, 400, "tokens_differ")
-            answer = await browser.ask("GET", f"{ME}?token={ada.token}")
-            refused(answer, 400, "tokens_differ")
-            other = Browser(here.port)
-            other.cookie = f"{browser.cookie}; folkmoot_{here.port}=bs_{'0' * 64}"
-            refused(await other.ask("GET", ME), 401, "authentication_required")
-            other.cookie = f"theme=dark; {browser.cookie}; x"
-            assert (await other.get(ME))["handle"] == "ada"
-            other.cookie = f"folkmoot_1={browser.cookie.partition('=')[2]}"
-            refused(await other.ask("GET", ME), 401, "authentication_required")
-            other.cookie = "x" * 9_000 + f"; {browser.cookie}"
-            refused(await other.ask("GET", ME), 401, "authentication_required")
-            # MCP knows no cookies: a page of the hub has REST.
-            call = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {"name": "msg_whoami", "arguments": {}},
-            }
-            answer = await browser.ask(
-                "POST", "/mcp", call, accept="application/json, text/event-stream"
-            )
-            assert "ada" not in answer.text
-
-    run(main())
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada, browser = await signed_in(here, "ada")
+        bearer = f"Bearer {ada.token}"
+        answer = await browser.ask("GET", ME, authorization=bearer)
+        refused(answer, 400, "tokens_differ")
+        answer = await browser.ask("GET", f"{ME}?token={ada.token}")
+        refused(answer, 400, "tokens_differ")
+        other = Browser(here.port)
+        other.cookie = f"{browser.cookie}; folkmoot_{here.port}=bs_{'0' * 64}"
+        refused(await other.ask("GET", ME), 401, "authentication_required")
+        other.cookie = f"theme=dark; {browser.cookie}; x"
+        assert (await other.get(ME))["handle"] == "ada"
+        other.cookie = f"folkmoot_1={browser.cookie.partition('=')[2]}"
+        refused(await other.ask("GET", ME), 401, "authentication_required")
+        other.cookie = "x" * 9_000 + f"; {browser.cookie}"
+        refused(await other.ask("GET", ME), 401, "authentication_required")
+        # MCP knows no cookies: a page of the hub has REST.
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
+            "params": {"name": "msg_whoami", "arguments": {}},
+        }
+        answer = await browser.ask(
+            "POST", "/mcp", call, accept="application/json, text/event-stream"
+        )
+        assert "ada" not in answer.text
 
 
 @pytest.mark.requirement("browser.cookie")
-def test_off_this_machine_the_cookie_needs_https(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path, http={"allowed_hosts": ["hub.lan"]}) as here:
-            ada = await here.person("ada")
-            browser = Browser(here.port, "hub.lan")
-            answer = await browser.ask("POST", SESSION, {"token": ada.token})
-            assert "HTTPS" in refused(answer, 403, "origin_not_allowed")["message"]
-        async with house(tmp_path, public_url="https://hub.example.org") as here:
-            browser = Browser(here.port, "hub.example.org")
-            origin = "https://hub.example.org"
-            answer = await browser.ask("POST", SESSION, {"token": ada.token})
-            assert origin in refused(answer, 403, "origin_not_allowed")["message"]
-            answer = await browser.ask("POST", SESSION, {"token": ada.token}, origin=origin)
-            cookie = answer.headers["set-cookie"]
-            assert cookie.startswith("__Host-folkmoot_443=bs_")
-            assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
-            assert (await browser.get(ME))["handle"] == "ada"
-
-    run(main())
+async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path) -> None:
+    async with house(tmp_path, http={"allowed_hosts": ["hub.lan"]}) as here:
+        ada = await here.person("ada")
+        browser = Browser(here.port, "hub.lan")
+        answer = await browser.ask("POST", SESSION, {"token": ada.token})
+        assert "HTTPS" in refused(answer, 403, "origin_not_allowed")["message"]
+    async with house(tmp_path, public_url="https://hub.example.org") as here:
+        browser = Browser(here.port, "hub.example.org")
+        origin = "https://hub.example.org"
+        answer = await browser.ask("POST", SESSION, {"token": ada.token})
+        assert origin in refused(answer, 403, "origin_not_allowed")["message"]
+        answer = await browser.ask("POST", SESSION, {"token": ada.token}, origin=origin)
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith("__Host-folkmoot_443=bs_")
+        assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+        assert (await browser.get(ME))["handle"] == "ada"
 
 
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
-def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, first = await signed_in(here, "ada")
-            second = await Browser(here.port).sign_in(ada.token)
-            listed = (await second.get(TOKENS))["credentials"]
-            assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
-                ("browser", "Firefox on Linux", False),
-                ("browser", "Firefox on Linux", True),
-                ("token", "first token", False),
-            ]
-            assert (await first.ask("DELETE", SESSION)).status == 204
-            assert not first.cookie
-            refused(await first.ask("GET", ME), 401, "authentication_required")
-            assert (await second.get(ME))["handle"] == "ada"
-            own = next(
-                it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"]
-            )
-            assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
-            ended = refused(await second.ask("GET", ME), 401, "token_invalid")
-            assert "signed out in this browser" in ended["message"]
-            assert (await second.get(SESSION))["handle"] is None
-            # Signing out once more forgets the cookie that is of no use.
-            answer = await second.ask("DELETE", SESSION)
-            assert answer.status == 204
-            assert "Max-Age=0" in answer.headers["set-cookie"]
-
-    run(main())
+async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        ada, first = await signed_in(here, "ada")
+        second = await Browser(here.port).sign_in(ada.token)
+        listed = (await second.get(TOKENS))["credentials"]
+        assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
+            ("browser", "Firefox on Linux", False),
+            ("browser", "Firefox on Linux", True),
+            ("token", "first token", False),
+        ]
+        assert (await first.ask("DELETE", SESSION)).status == 204
+        assert not first.cookie
+        refused(await first.ask("GET", ME), 401, "authentication_required")
+        assert (await second.get(ME))["handle"] == "ada"
+        own = next(it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"])
+        assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
+        ended = refused(await second.ask("GET", ME), 401, "token_invalid")
+        assert "signed out in this browser" in ended["message"]
+        assert (await second.get(SESSION))["handle"] is None
+        # Signing out once more forgets the cookie that is of no use.
+        answer = await second.ask("DELETE", SESSION)
+        assert answer.status == 204
+        assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
 @pytest.mark.requirement("browser.ends-with-token")
-def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada = await here.person("ada")
-            wanted = {"scope": "mail.read account.read", "expires_in": 3600}
-            narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
-            browser = await Browser(here.port).sign_in(narrow["token"])
-            assert (await browser.get(SESSION))["expires_at"] == narrow["expires_at"]
-            assert (await browser.get(ME))["handle"] == "ada"
-            refused(await browser.ask("PATCH", ME, {"bio": "x"}), 403, "scope_missing")
-            refused(await browser.ask("POST", "/v1/me/codes"), 403, "scope_missing")
-            assert (await ada.ask("DELETE", f"{TOKENS}/{narrow['id']}")).status == 204
-            refused(await browser.ask("GET", ME), 401, "token_invalid")
-
-    run(main())
+async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada = await here.person("ada")
+        wanted = {"scope": "mail.read account.read", "expires_in": 3600}
+        narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
+        browser = await Browser(here.port).sign_in(narrow["token"])
+        assert (await browser.get(SESSION))["expires_at"] == narrow["expires_at"]
+        assert (await browser.get(ME))["handle"] == "ada"
+        refused(await browser.ask("PATCH", ME, {"bio": "x"}), 403, "scope_missing")
+        refused(await browser.ask("POST", "/v1/me/codes"), 403, "scope_missing")
+        assert (await ada.ask("DELETE", f"{TOKENS}/{narrow['id']}")).status == 204
+        refused(await browser.ask("GET", ME), 401, "token_invalid")
 
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-def test_what_a_browser_has_open_ends_with_its_session(tmp_path: Path, ends: str) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, browser = await signed_in(here, "ada")
-            await ada.create("square")
-            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-            head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
-            writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
-            assert b"200" in await reader.readline()
-            address = f"ws://{browser.host}/ws?room=square"
-            cookie = {"Cookie": browser.cookie}
-            for origin in (Origin("http://localhost:1"), None):
-                stranger = await connect(address, origin=origin, additional_headers=cookie)
-                with pytest.raises(ConnectionClosed) as closed:
-                    await stranger.recv()
-                assert closed.value.rcvd is not None
-                assert closed.value.rcvd.code == NOT_ALLOWED
-            own = Origin(browser.origin)
-            socket = await connect(address, origin=own, additional_headers=cookie)
-            assert "ada" in str(await socket.recv())
-            if ends == "account":
-                assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
-            else:
-                kind = "browser" if ends == "session" else "token"
-                listed = (await ada.get(TOKENS))["credentials"]
-                which = next(it["id"] for it in listed if it["kind"] == kind)
-                assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
-            # The answer ends; the connection could be used again.
-            await reader.readuntil(b"\r\n0\r\n\r\n")
-            await socket.wait_closed()
-            writer.close()
-
-    run(main())
+async def test_what_a_browser_has_open_ends_with_its_session(tmp_path: Path, ends: str) -> None:
+    async with house(tmp_path) as here:
+        ada, browser = await signed_in(here, "ada")
+        await ada.create("square")
+        reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+        head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
+        writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
+        assert b"200" in await reader.readline()
+        address = f"ws://{browser.host}/ws?room=square"
+        cookie = {"Cookie": browser.cookie}
+        for origin in (Origin("http://localhost:1"), None):
+            stranger = await connect(address, origin=origin, additional_headers=cookie)
+            with pytest.raises(ConnectionClosed) as closed:
+                await stranger.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == NOT_ALLOWED
+        own = Origin(browser.origin)
+        socket = await connect(address, origin=own, additional_headers=cookie)
+        assert "ada" in str(await socket.recv())
+        if ends == "account":
+            assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
+        else:
+            kind = "browser" if ends == "session" else "token"
+            listed = (await ada.get(TOKENS))["credentials"]
+            which = next(it["id"] for it in listed if it["kind"] == kind)
+            assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
+        # The answer ends; the connection could be used again.
+        await reader.readuntil(b"\r\n0\r\n\r\n")
+        await socket.wait_closed()
+        writer.close()
 
 
 async def opened_from(browser: Browser | Asker, port: int) -> Browser:
@@ -344,331 +316,297 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
     return other
 
 
-@pytest.mark.requirement("browser.descent")
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
-def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
+async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
     tmp_path: Path, ends: str
 ) -> None:
-    async def main() -> None:
-        clock = SetClock()
-        async with house(tmp_path, clock) as here:
-            ada = await here.person("ada")
-            await ada.create("square")
-            laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
-            family = [await opened_from(Asker(here.port, laptop["token"]), here.port)]
-            for _ in range(3):
-                family.append(await opened_from(family[-1], here.port))
-            streams, sockets = [], []
-            for browser in family:
-                assert (await browser.get(ME))["handle"] == "ada"
-                reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-                head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\n"
-                cookie = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin\r\n\r\n"
-                writer.write((head + cookie).encode())
-                assert b"200" in await reader.readline()
-                streams.append((reader, writer))
-                socket = await connect(
-                    f"ws://{browser.host}/ws?room=square",
-                    origin=Origin(browser.origin),
-                    additional_headers={"Cookie": browser.cookie},
-                )
-                assert "ada" in str(await socket.recv())
-                sockets.append(socket)
-            if ends == "token":
-                assert (await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")).status == 204
-            elif ends == "first browser":
-                assert (await family[0].ask("DELETE", SESSION)).status == 204
-            else:
-                clock.advance(2 * DAY)
-                await here.hub.accounts.authentication.upkeep()
-            for browser in family:
-                code = "authentication_required" if not browser.cookie else "token_invalid"
-                refused(await browser.ask("GET", "/v1/threads"), 401, code)
-            async with asyncio.timeout(5):
-                for reader, writer in streams:
-                    await reader.readuntil(b"\r\n0\r\n\r\n")
-                    writer.close()
-                for socket in sockets:
-                    await socket.wait_closed()
-            kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
-            assert kinds.count("browser") == 0
-
-    run(main())
+    clock = SetClock()
+    async with house(tmp_path, clock) as here:
+        ada = await here.person("ada")
+        await ada.create("square")
+        laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
+        family = [await opened_from(Asker(here.port, laptop["token"]), here.port)]
+        for _ in range(3):
+            family.append(await opened_from(family[-1], here.port))
+        streams, sockets = [], []
+        for browser in family:
+            assert (await browser.get(ME))["handle"] == "ada"
+            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
+            head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\n"
+            cookie = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin\r\n\r\n"
+            writer.write((head + cookie).encode())
+            assert b"200" in await reader.readline()
+            streams.append((reader, writer))
+            socket = await connect(
+                f"ws://{browser.host}/ws?room=square",
+                origin=Origin(browser.origin),
+                additional_headers={"Cookie": browser.cookie},
+            )
+            assert "ada" in str(await socket.recv())
+            sockets.append(socket)
+        if ends == "token":
+            assert (await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")).status == 204
+        elif ends == "first browser":
+            assert (await family[0].ask("DELETE", SESSION)).status == 204
+        else:
+            clock.advance(2 * DAY)
+            await here.hub.accounts.authentication.upkeep()
+        for browser in family:
+            code = "authentication_required" if not browser.cookie else "token_invalid"
+            refused(await browser.ask("GET", "/v1/threads"), 401, code)
+        async with asyncio.timeout(5):
+            for reader, writer in streams:
+                await reader.readuntil(b"\r\n0\r\n\r\n")
+                writer.close()
+            for socket in sockets:
+                await socket.wait_closed()
+        kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
+        assert kinds.count("browser") == 0
 
 
-def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            _, first = await signed_in(here, "ada")
-            second = await opened_from(first, here.port)
-            for maker in (first, second):
-                code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
-                done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
-                assert (await first.get(ME))["handle"] == "ada"
-            assert (await second.get(ME))["handle"] == "ada"
-
-    run(main())
+async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        _, first = await signed_in(here, "ada")
+        second = await opened_from(first, here.port)
+        for maker in (first, second):
+            code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
+            done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
+            assert (await first.get(ME))["handle"] == "ada"
+        assert (await second.get(ME))["handle"] == "ada"
 
 
 @pytest.mark.requirement("browser.expires")
-def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
+async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
     tmp_path: Path,
 ) -> None:
-    async def main() -> None:
-        clock = SetClock()
-        async with house(
-            tmp_path, clock, web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY}
-        ) as here:
-            _, browser = await signed_in(here, "ada")
-            begun = clock.now()
-            upkeep = here.hub.accounts.authentication.upkeep
-            for _ in range(4):
-                clock.advance(6 * DAY)
-                session = await browser.get(SESSION)
-                assert session["handle"] == "ada"
-                await upkeep()
-            # Used until the end: the longest time there is.
-            assert (await browser.get(SESSION))["expires_at"] == int(begun) + 30 * DAY
+    clock = SetClock()
+    async with house(
+        tmp_path, clock, web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY}
+    ) as here:
+        _, browser = await signed_in(here, "ada")
+        begun = clock.now()
+        upkeep = here.hub.accounts.authentication.upkeep
+        for _ in range(4):
             clock.advance(6 * DAY)
-            assert (await browser.get(SESSION))["handle"] is None
-            refused(await browser.ask("GET", ME), 401, "token_invalid")
-            _, idle = await signed_in(here, "bob")
+            session = await browser.get(SESSION)
+            assert session["handle"] == "ada"
             await upkeep()
-            clock.advance(7 * DAY)
-            refused(await idle.ask("GET", ME), 401, "token_invalid")
-
-    run(main())
+        # Used until the end: the longest time there is.
+        assert (await browser.get(SESSION))["expires_at"] == int(begun) + 30 * DAY
+        clock.advance(6 * DAY)
+        assert (await browser.get(SESSION))["handle"] is None
+        refused(await browser.ask("GET", ME), 401, "token_invalid")
+        _, idle = await signed_in(here, "bob")
+        await upkeep()
+        clock.advance(7 * DAY)
+        refused(await idle.ask("GET", ME), 401, "token_invalid")
 
 
 @pytest.mark.requirement("browser.one-time-code")
-def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = SetClock()
-        async with house(tmp_path, clock) as here:
-            ada = await here.person("ada")
-            made = done(await ada.ask("POST", "/v1/me/codes"), 201)
-            assert made["url"] == f"http://localhost:{here.port}/sign-in#{made['code']}"
-            browser = Browser(here.port)
-            # Looking at the link uses nothing up, and a code is neither token nor cookie.
-            await browser.ask("GET", "/sign-in")
-            refused(await Asker(here.port, made["code"]).ask("GET", ME), 401, "token_invalid")
-            code = {"code": made["code"]}
-            refused(
-                await here.stranger.ask("POST", f"{SESSION}/code", code), 403, "origin_not_allowed"
-            )
-            both = await asyncio.gather(
-                browser.ask("POST", f"{SESSION}/code", code),
-                Browser(here.port).ask("POST", f"{SESSION}/code", code),
-            )
-            assert sorted(answer.status for answer in both) == [200, 403]
-            again = await Browser(here.port).ask("POST", f"{SESSION}/code", code)
-            refused(again, 403, "one_time_code_invalid")
-            late = done(await ada.ask("POST", "/v1/me/codes"), 201)
-            clock.advance(ONE_TIME_CODE_SECONDS)
-            answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
-            refused(answer, 403, "one_time_code_invalid")
-            # A code is worth nothing once the token is gone that it was made with.
-            laptop = done(await ada.ask("POST", TOKENS, {"label": "laptop"}), 201)
-            stolen = done(await Asker(here.port, laptop["token"]).ask("POST", "/v1/me/codes"), 201)
-            await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
-            answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
-            refused(answer, 403, "one_time_code_invalid")
-
-    run(main())
+async def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
+    clock = SetClock()
+    async with house(tmp_path, clock) as here:
+        ada = await here.person("ada")
+        made = done(await ada.ask("POST", "/v1/me/codes"), 201)
+        assert made["url"] == f"http://localhost:{here.port}/sign-in#{made['code']}"
+        browser = Browser(here.port)
+        # Looking at the link uses nothing up, and a code is neither token nor cookie.
+        await browser.ask("GET", "/sign-in")
+        refused(await Asker(here.port, made["code"]).ask("GET", ME), 401, "token_invalid")
+        code = {"code": made["code"]}
+        refused(await here.stranger.ask("POST", f"{SESSION}/code", code), 403, "origin_not_allowed")
+        both = await asyncio.gather(
+            browser.ask("POST", f"{SESSION}/code", code),
+            Browser(here.port).ask("POST", f"{SESSION}/code", code),
+        )
+        assert sorted(answer.status for answer in both) == [200, 403]
+        again = await Browser(here.port).ask("POST", f"{SESSION}/code", code)
+        refused(again, 403, "one_time_code_invalid")
+        late = done(await ada.ask("POST", "/v1/me/codes"), 201)
+        clock.advance(ONE_TIME_CODE_SECONDS)
+        answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
+        refused(answer, 403, "one_time_code_invalid")
+        # A code is worth nothing once the token is gone that it was made with.
+        laptop = done(await ada.ask("POST", TOKENS, {"label": "laptop"}), 201)
+        stolen = done(await Asker(here.port, laptop["token"]).ask("POST", "/v1/me/codes"), 201)
+        await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
+        answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
+        refused(answer, 403, "one_time_code_invalid")
 
 
-@pytest.mark.requirement("console.operator", "console.page")
-def test_an_operators_code_opens_a_session_that_operates_and_only_then(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, socket = await here.person("ada"), tmp_path / "control.sock"
+async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada, socket = await here.person("ada"), tmp_path / "control.sock"
 
-            async def code_for(**arguments: Any) -> dict[str, str]:
-                given = {"handle": "ada", **arguments}
-                made = await asyncio.to_thread(
-                    ask_socket, socket, "folkmoot/create_code_for", given
-                )
-                where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
-                assert made["url"].endswith(f"{where}{made['code']}")
-                return {"code": made["code"]}
+        async def code_for(**arguments: Any) -> dict[str, str]:
+            given = {"handle": "ada", **arguments}
+            made = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
+            where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
+            assert made["url"].endswith(f"{where}{made['code']}")
+            return {"code": made["code"]}
 
-            plain, operator = Browser(here.port), Browser(here.port)
-            done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
-            code = await code_for(operate=True)
-            done(await operator.ask("POST", f"{SESSION}/code", code), 200)
-            assert (await plain.get(SESSION))["scope"] == "*"
-            assert (await operator.get(SESSION))["scope"] == "* operate"
-            refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
-            assert len((await operator.get("/v1/accounts"))["people"]) == 1
-            # It is ada's session beside, and nothing that is made with it operates.
-            assert (await operator.get(ME))["handle"] == "ada"
-            answer = await operator.ask(
-                "POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token
-            )
-            made = done(answer, 201)
-            assert made["scope"] == "*"
-            link = done(await operator.ask("POST", "/v1/me/codes"), 201)
-            other = Browser(here.port)
-            done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
-            assert (await other.get(SESSION))["scope"] == "* operate"
-            # What touches files or keys stays at the socket.
-            answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
-            refused(answer, 403, "capability_denied")
-            # The page at / is chosen by the cookie, also where another site leads to it.
-            for site in ("none", "same-origin"):
-                page = await plain.ask("GET", "/", sec_fetch_site=site)
-                assert '<div id="console">' in page.text
-            for cookie in ("", f"folkmoot_{here.port}=bs_{'0' * 64}", f"folkmoot_1={ada.token}"):
-                stranger = Browser(here.port)
-                stranger.cookie = cookie
-                assert "A place where everyone can speak" in (await stranger.ask("GET", "/")).text
-            done(await plain.ask("DELETE", SESSION), 204)
-            assert "A place where everyone can speak" in (await plain.ask("GET", "/")).text
-
-    run(main())
+        plain, operator = Browser(here.port), Browser(here.port)
+        done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
+        code = await code_for(operate=True)
+        done(await operator.ask("POST", f"{SESSION}/code", code), 200)
+        assert (await plain.get(SESSION))["scope"] == "*"
+        assert (await operator.get(SESSION))["scope"] == "* operate"
+        refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
+        assert len((await operator.get("/v1/accounts"))["people"]) == 1
+        # It is ada's session beside, and nothing that is made with it operates.
+        assert (await operator.get(ME))["handle"] == "ada"
+        answer = await operator.ask("POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token)
+        made = done(answer, 201)
+        assert made["scope"] == "*"
+        link = done(await operator.ask("POST", "/v1/me/codes"), 201)
+        other = Browser(here.port)
+        done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
+        assert (await other.get(SESSION))["scope"] == "* operate"
+        # What touches files or keys stays at the socket.
+        answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
+        refused(answer, 403, "capability_denied")
+        # The page at / is chosen by the cookie, also where another site leads to it.
+        for site in ("none", "same-origin"):
+            page = await plain.ask("GET", "/", sec_fetch_site=site)
+            assert '<div id="console">' in page.text
+        for cookie in ("", f"folkmoot_{here.port}=bs_{'0' * 64}", f"folkmoot_1={ada.token}"):
+            stranger = Browser(here.port)
+            stranger.cookie = cookie
+            assert "A place where everyone can speak" in (await stranger.ask("GET", "/")).text
+        done(await plain.ask("DELETE", SESSION), 204)
+        assert "A place where everyone can speak" in (await plain.ask("GET", "/")).text
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-def test_registering_and_recovering_on_a_page_signs_the_browser_in(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            browser = Browser(here.port)
-            made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
-            assert (await browser.get(ME))["handle"] == "ada"
-            other = await Browser(here.port).sign_in(made["token"])
-            before = other.cookie
-            code = {"handle": "ada", "recovery_code": made["recovery_code"]}
-            told = done(await other.ask("POST", "/v1/accounts/recover", code), 200)
-            assert other.cookie != before
-            assert (await other.get(ME))["handle"] == "ada"
-            refused(await browser.ask("GET", ME), 401, "token_invalid")
-            refused(await Asker(here.port, made["token"]).ask("GET", ME), 401, "token_invalid")
-            # Another account in the same browser takes the place of the first.
-            bob = await here.person("bob")
-            used = Browser(here.port)
-            used.cookie = other.cookie
-            await other.sign_in(bob.token)
-            assert (await other.get(ME))["handle"] == "bob"
-            refused(await used.ask("GET", ME), 401, "token_invalid")
-            owner = Asker(here.port, told["token"])
-            kinds = [it["kind"] for it in (await owner.get(TOKENS))["credentials"]]
-            assert kinds == ["token"]
-
-    run(main())
+async def test_registering_and_recovering_on_a_page_signs_the_browser_in(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        browser = Browser(here.port)
+        made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
+        assert (await browser.get(ME))["handle"] == "ada"
+        other = await Browser(here.port).sign_in(made["token"])
+        before = other.cookie
+        code = {"handle": "ada", "recovery_code": made["recovery_code"]}
+        told = done(await other.ask("POST", "/v1/accounts/recover", code), 200)
+        assert other.cookie != before
+        assert (await other.get(ME))["handle"] == "ada"
+        refused(await browser.ask("GET", ME), 401, "token_invalid")
+        refused(await Asker(here.port, made["token"]).ask("GET", ME), 401, "token_invalid")
+        # Another account in the same browser takes the place of the first.
+        bob = await here.person("bob")
+        used = Browser(here.port)
+        used.cookie = other.cookie
+        await other.sign_in(bob.token)
+        assert (await other.get(ME))["handle"] == "bob"
+        refused(await used.ask("GET", ME), 401, "token_invalid")
+        owner = Asker(here.port, told["token"])
+        kinds = [it["kind"] for it in (await owner.get(TOKENS))["credentials"]]
+        assert kinds == ["token"]
 
 
 @pytest.mark.requirement("browser.guesses")
-def test_wrong_tokens_and_codes_are_counted_by_address(tmp_path: Path) -> None:
-    async def main() -> None:
-        values: dict[str, Any] = {"rate_limits": "on", "rates": {"sign_in_per_hour": 3}}
-        async with house(tmp_path, **values) as here:
-            ada = await here.person("ada")
-            browser = Browser(here.port)
-            for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
-                refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
-            code = {"code": "oc_" + "0" * 64}
-            answer = await browser.ask("POST", f"{SESSION}/code", code)
-            refused(answer, 403, "one_time_code_invalid")
-            # A page of another origin cannot use up the guesses of this machine.
-            for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
-                answer = await browser.ask("POST", path, content)
-                error = refused(answer, 429, "rate_limited")
-                assert error["setting"] == "rates.sign_in_per_hour"
-
-    run(main())
+async def test_wrong_tokens_and_codes_are_counted_by_address(tmp_path: Path) -> None:
+    values: dict[str, Any] = {"rate_limits": "on", "rates": {"sign_in_per_hour": 3}}
+    async with house(tmp_path, **values) as here:
+        ada = await here.person("ada")
+        browser = Browser(here.port)
+        for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
+            refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
+        code = {"code": "oc_" + "0" * 64}
+        answer = await browser.ask("POST", f"{SESSION}/code", code)
+        refused(answer, 403, "one_time_code_invalid")
+        # A page of another origin cannot use up the guesses of this machine.
+        for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
+            answer = await browser.ask("POST", path, content)
+            error = refused(answer, 429, "rate_limited")
+            assert error["setting"] == "rates.sign_in_per_hour"
 
 
-def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(tmp_path: Path) -> None:
-    async def main() -> None:
-        clock = SetClock()
-        async with house(tmp_path, clock) as here:
-            ada = await here.person("ada")
-            browsers = []
-            for _ in range(MAX_BROWSER_SESSIONS + 1):
-                browsers.append(await Browser(here.port).sign_in(ada.token))
-                clock.advance(1)
-            refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
-            assert (await browsers[1].get(ME))["handle"] == "ada"
-            listed = (await ada.get(TOKENS))["credentials"]
-            assert len(listed) == MAX_BROWSER_SESSIONS + 1
-            # Tokens have their own quota, and may outlast the session they are made in.
-            laptop = {"label": "laptop"}
-            answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
-            assert done(answer, 201)["expires_at"] is None
-
-    run(main())
-
-
-@pytest.mark.requirement("browser.tokens-confirmed")
-def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, browser = await signed_in(here, "ada")
-            bob = await here.person("bob")
-            narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
-            brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
-
-            async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
-                return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
-
-            count = len((await ada.get(TOKENS))["credentials"])
-            for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
-                refused(await create(browser, wrong), 403, "confirmation_invalid")
-            assert len((await ada.get(TOKENS))["credentials"]) == count
-            # With the token it was opened with; what it makes then is younger, at once.
-            made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
-            grown = done(await Asker(here.port, made).ask("POST", TOKENS, {}), 201)["token"]
-            later = await opened_from(browser, here.port)
-            for token in (made, grown):
-                for where in (browser, later):
-                    answer = refused(await create(where, token), 403, "confirmation_invalid")
-                    assert "older" in answer["message"]
-            done(await create(later, ada.token), 201)
-            # Whoever signs in with it anew shows it.
-            again = await Browser(here.port).sign_in(made)
-            done(await create(again, made), 201)
-            # It has no more scope and no more life than what confirmed it.
-            fresh = await Browser(here.port).sign_in(made)
-            refused(await create(fresh, narrow), 400, "argument_invalid")
-            done(await create(fresh, narrow, scope="account"), 201)
-            refused(await create(fresh, brief), 400, "argument_invalid")
-            done(await create(fresh, brief, expires_in=10), 201)
-
-    run(main())
+async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
+    tmp_path: Path,
+) -> None:
+    clock = SetClock()
+    async with house(tmp_path, clock) as here:
+        ada = await here.person("ada")
+        browsers = []
+        for _ in range(MAX_BROWSER_SESSIONS + 1):
+            browsers.append(await Browser(here.port).sign_in(ada.token))
+            clock.advance(1)
+        refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
+        assert (await browsers[1].get(ME))["handle"] == "ada"
+        listed = (await ada.get(TOKENS))["credentials"]
+        assert len(listed) == MAX_BROWSER_SESSIONS + 1
+        # Tokens have their own quota, and may outlast the session they are made in.
+        laptop = {"label": "laptop"}
+        answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
+        assert done(answer, 201)["expires_at"] is None
 
 
-def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with house(tmp_path) as here:
-            ada, browser = await signed_in(here, "ada")
-            code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
-            account = await here.hub.accounts.named("ada")
-            await here.hub.accounts.suspend(account, suspended=True)
-            refused(await browser.ask("GET", ME), 401, "account_suspended")
-            assert (await browser.get(SESSION))["handle"] is None
-            for path, given in (
-                (SESSION, {"token": ada.token}),
-                (f"{SESSION}/code", {"code": code}),
-            ):
-                answer = await Browser(here.port).ask("POST", path, given)
-                refused(answer, 401, "account_suspended")
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada, browser = await signed_in(here, "ada")
+        bob = await here.person("bob")
+        narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
+        brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
 
-    run(main())
+        async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
+            return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
+
+        count = len((await ada.get(TOKENS))["credentials"])
+        for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
+            refused(await create(browser, wrong), 403, "confirmation_invalid")
+        assert len((await ada.get(TOKENS))["credentials"]) == count
+        # With the token it was opened with; what it makes then is younger, at once.
+        made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
+        grown = done(await Asker(here.port, made).ask("POST", TOKENS, {}), 201)["token"]
+        later = await opened_from(browser, here.port)
+        for token in (made, grown):
+            for where in (browser, later):
+                answer = refused(await create(where, token), 403, "confirmation_invalid")
+                assert "older" in answer["message"]
+        done(await create(later, ada.token), 201)
+        # Whoever signs in with it anew shows it.
+        again = await Browser(here.port).sign_in(made)
+        done(await create(again, made), 201)
+        # It has no more scope and no more life than what confirmed it.
+        fresh = await Browser(here.port).sign_in(made)
+        refused(await create(fresh, narrow), 400, "argument_invalid")
+        done(await create(fresh, narrow, scope="account"), 201)
+        refused(await create(fresh, brief), 400, "argument_invalid")
+        done(await create(fresh, brief, expires_in=10), 201)
 
 
-def test_the_secrets_of_sessions_are_in_no_log(
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as here:
+        ada, browser = await signed_in(here, "ada")
+        code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
+        account = await here.hub.accounts.named("ada")
+        await here.hub.accounts.suspend(account, suspended=True)
+        refused(await browser.ask("GET", ME), 401, "account_suspended")
+        assert (await browser.get(SESSION))["handle"] is None
+        for path, given in (
+            (SESSION, {"token": ada.token}),
+            (f"{SESSION}/code", {"code": code}),
+        ):
+            answer = await Browser(here.port).ask("POST", path, given)
+            refused(answer, 401, "account_suspended")
+
+
+async def test_the_secrets_of_sessions_are_in_no_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with house(tmp_path, log={"requests": "all"}) as here:
-            ada, browser = await signed_in(here, "ada")
-            code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
-            await browser.ask("POST", f"{SESSION}/code", {"code": code})
-            await browser.ask("DELETE", SESSION)
-            logged = json.dumps([str(vars(record)) for record in caplog.records])
-            assert "browser.signed_in" in logged
-            assert "browser.signed_out" in logged
-            assert not any(word in logged for word in ("sk_", "bs_", "oc_"))
-
     caplog.set_level("DEBUG")
-    run(main())
+    async with house(tmp_path, log={"requests": "all"}) as here:
+        ada, browser = await signed_in(here, "ada")
+        code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
+        await browser.ask("POST", f"{SESSION}/code", {"code": code})
+        await browser.ask("DELETE", SESSION)
+        logged = json.dumps([str(vars(record)) for record in caplog.records])
+        assert "browser.signed_in" in logged
+        assert "browser.signed_out" in logged
+        assert not any(word in logged for word in ("sk_", "bs_", "oc_"))

@@ -11,7 +11,6 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.operations import VISITOR
-from tests.harness import run
 from tests.transports.rooms.support import Town, settings
 
 
@@ -35,25 +34,22 @@ class Censor:
         return CONTINUE
 
 
-def test_an_interceptor_stops_a_message_and_cannot_rewrite_one(tmp_path: Path) -> None:
-    async def main() -> None:
-        censor = Censor()
-        async with Hub(settings(tmp_path), interceptors=[censor]).running() as hub:
-            town = Town(hub)
-            ann = await town.person("ann")
-            await town.room(ann)
-            async with town.joined(ann.token) as seat:
-                for text in ("rude", "blunt", "fine"):
-                    await seat.say(text)
-                told = [await seat.hear() for _ in range(4)]
-                kinds = [each["kind"] for each in told]
-                assert kinds[0] == "system.presence.join"
-                assert kinds[1:] == ["system.error", "system.error", "chat.message"]
-                assert [each["payload"].get("error") for each in told[1:3]] == [
-                    "blocked",
-                    "rewrite_refused",
-                ]
-                assert told[3]["payload"] == {"text": "fine"}
-                assert censor.speakers == ["ann"] * 3
-
-    run(main())
+async def test_an_interceptor_stops_a_message_and_cannot_rewrite_one(tmp_path: Path) -> None:
+    censor = Censor()
+    async with Hub(settings(tmp_path), interceptors=[censor]).running() as hub:
+        town = Town(hub)
+        ann = await town.person("ann")
+        await town.room(ann)
+        async with town.joined(ann.token) as seat:
+            for text in ("rude", "blunt", "fine"):
+                await seat.say(text)
+            told = [await seat.hear() for _ in range(4)]
+            kinds = [each["kind"] for each in told]
+            assert kinds[0] == "system.presence.join"
+            assert kinds[1:] == ["system.error", "system.error", "chat.message"]
+            assert [each["payload"].get("error") for each in told[1:3]] == [
+                "blocked",
+                "rewrite_refused",
+            ]
+            assert told[3]["payload"] == {"text": "fine"}
+            assert censor.speakers == ["ann"] * 3

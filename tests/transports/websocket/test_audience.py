@@ -3,77 +3,65 @@
 from __future__ import annotations
 
 from folkmoot.transports.websocket import Audience, text_frame
-from tests.harness import run
 from tests.transports.websocket.support import client, opened
 
 
-def test_a_frame_for_one_keeps_its_place_among_those_for_all() -> None:
-    async def main() -> None:
-        async with opened() as at, client(at) as ann, client(at) as bob:
-            await at.party.number(2)
-            link, audience = at.party.guests[0].link, at.party.audience
-            audience.send(text_frame(b"1"))
-            link.send(text_frame(b"2, for Ann"))
-            audience.send(text_frame(b"3"))
-            link.send(text_frame(b"4, for Ann"))
-            link.send(text_frame(b"5, for Ann"))
-            audience.send(text_frame(b"6"))
-            heard = [await ann.text() for _ in range(6)]
-            assert heard == [b"1", b"2, for Ann", b"3", b"4, for Ann", b"5, for Ann", b"6"]
-            assert [await bob.text() for _ in range(3)] == [b"1", b"3", b"6"]
-
-    run(main())
+async def test_a_frame_for_one_keeps_its_place_among_those_for_all() -> None:
+    async with opened() as at, client(at) as ann, client(at) as bob:
+        await at.party.number(2)
+        link, audience = at.party.guests[0].link, at.party.audience
+        audience.send(text_frame(b"1"))
+        link.send(text_frame(b"2, for Ann"))
+        audience.send(text_frame(b"3"))
+        link.send(text_frame(b"4, for Ann"))
+        link.send(text_frame(b"5, for Ann"))
+        audience.send(text_frame(b"6"))
+        heard = [await ann.text() for _ in range(6)]
+        assert heard == [b"1", b"2, for Ann", b"3", b"4, for Ann", b"5, for Ann", b"6"]
+        assert [await bob.text() for _ in range(3)] == [b"1", b"3", b"6"]
 
 
-def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before() -> None:
-    async def main() -> None:
-        async with opened() as at, client(at) as ann, client(at) as bob:
-            await at.party.number(2)
-            first, second = (guest.link for guest in at.party.guests)
-            audience = Audience()
-            audience.add(first)
-            audience.send(text_frame(b"1"))
-            second.send(text_frame(b"welcome"))
-            audience.add(second)
-            audience.send(text_frame(b"2"))
-            audience.remove(first)
-            audience.send(text_frame(b"3"))
-            assert first not in audience
-            assert len(audience) == 1
-            assert [await bob.text() for _ in range(3)] == [b"welcome", b"2", b"3"]
-            first.send(text_frame(b"bye"))
-            assert [await ann.text() for _ in range(3)] == [b"1", b"2", b"bye"]
-            assert len(at.party.audience) == 0
-
-    run(main())
+async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before() -> None:
+    async with opened() as at, client(at) as ann, client(at) as bob:
+        await at.party.number(2)
+        first, second = (guest.link for guest in at.party.guests)
+        audience = Audience()
+        audience.add(first)
+        audience.send(text_frame(b"1"))
+        second.send(text_frame(b"welcome"))
+        audience.add(second)
+        audience.send(text_frame(b"2"))
+        audience.remove(first)
+        audience.send(text_frame(b"3"))
+        assert first not in audience
+        assert len(audience) == 1
+        assert [await bob.text() for _ in range(3)] == [b"welcome", b"2", b"3"]
+        first.send(text_frame(b"bye"))
+        assert [await ann.text() for _ in range(3)] == [b"1", b"2", b"bye"]
+        assert len(at.party.audience) == 0
 
 
-def test_the_frames_of_a_tick_reach_a_link_in_one_write() -> None:
-    async def main() -> int:
-        async with opened() as at, client(at) as ann:
-            await at.party.number(1)
-            link, audience = at.party.guests[0].link, at.party.audience
-            for number in range(1000):
-                audience.send(text_frame(b"%d" % number))
-            assert link.unsent == 0
-            link.send(text_frame(b"own"))
-            # The socket takes all of it at once, so it comes in one piece.
-            return len(await ann.reader.read(1 << 20))
-
-    assert run(main()) == sum(2 + len(str(number)) for number in range(1000)) + len("..own")
+async def test_the_frames_of_a_tick_reach_a_link_in_one_write() -> None:
+    async with opened() as at, client(at) as ann:
+        await at.party.number(1)
+        link, audience = at.party.guests[0].link, at.party.audience
+        for number in range(1000):
+            audience.send(text_frame(b"%d" % number))
+        assert link.unsent == 0
+        link.send(text_frame(b"own"))
+        # The socket takes all of it at once, so it comes in one piece.
+        found = len(await ann.reader.read(1 << 20))
+    assert found == sum(2 + len(str(number)) for number in range(1000)) + len("..own")
 
 
-def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none() -> None:
-    async def main() -> None:
-        async with opened() as at, client(at) as ann:
-            await at.party.number(1)
-            link = at.party.guests[0].link
-            at.party.audience.send(text_frame(b"before"))
-            link.close(4403)
-            assert len(at.party.audience) == 0
-            at.party.audience.add(link)
-            assert len(at.party.audience) == 0
-            assert await ann.text() == b"before"
-            assert await ann.closed() == 4403
-
-    run(main())
+async def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none() -> None:
+    async with opened() as at, client(at) as ann:
+        await at.party.number(1)
+        link = at.party.guests[0].link
+        at.party.audience.send(text_frame(b"before"))
+        link.close(4403)
+        assert len(at.party.audience) == 0
+        at.party.audience.add(link)
+        assert len(at.party.audience) == 0
+        assert await ann.text() == b"before"
+        assert await ann.closed() == 4403

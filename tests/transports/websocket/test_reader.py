@@ -76,90 +76,73 @@ def test_any_cut_of_the_same_bytes_makes_the_same_messages(
     assert run(main()) == [one for each in sent for one in each.heard]
 
 
-def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
-    async def main() -> int:
-        reader = FrameReader(Heard(), 1 << 20)
-        flood = frame(b"x" * 100) * 10_000
-        most = 0
-        for start in range(0, len(flood), 50_001):
-            reader.feed(flood[start : start + 50_001])
-            most = max(most, reader.buffered)
-        return most
-
-    assert run(main()) <= 8192
+async def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
+    reader = FrameReader(Heard(), 1 << 20)
+    flood = frame(b"x" * 100) * 10_000
+    most = 0
+    for start in range(0, len(flood), 50_001):
+        reader.feed(flood[start : start + 50_001])
+        most = max(most, reader.buffered)
+    assert most <= 8192
 
 
-def test_the_buffer_of_a_large_frame_is_given_back() -> None:
-    async def main() -> tuple[int, int]:
-        reader = FrameReader(Heard(), 1 << 20)
-        large = frame(b"x" * (1 << 20))
-        reader.feed(large[:-1])
-        during = reader.buffered
-        reader.feed(large[-1:])
-        return during, reader.buffered
-
-    during, after = run(main())
+async def test_the_buffer_of_a_large_frame_is_given_back() -> None:
+    reader = FrameReader(Heard(), 1 << 20)
+    large = frame(b"x" * (1 << 20))
+    reader.feed(large[:-1])
+    during = reader.buffered
+    reader.feed(large[-1:])
+    after = reader.buffered
     assert 1 << 20 <= during <= 4 << 20
     assert after <= MAX_KEPT_BUFFER_BYTES
 
 
-def test_nothing_after_a_broken_frame_is_kept() -> None:
-    async def main() -> list[tuple[str, bytes | int]]:
-        heard = Heard()
-        reader = FrameReader(heard, 1000)
-        reader.feed(frame(b"x" * 2000))
-        for _ in range(100):
-            reader.feed(frame(b"y"))
-        assert reader.buffered == 0
-        return heard.all
-
-    assert run(main()) == [("broken", CloseCode.TOO_BIG)]
+async def test_nothing_after_a_broken_frame_is_kept() -> None:
+    heard = Heard()
+    reader = FrameReader(heard, 1000)
+    reader.feed(frame(b"x" * 2000))
+    for _ in range(100):
+        reader.feed(frame(b"y"))
+    assert reader.buffered == 0
+    assert heard.all == [("broken", CloseCode.TOO_BIG)]
 
 
-@pytest.mark.requirement("edge.unfinished-messages")
 @pytest.mark.parametrize("fragmented", [False, True])
-def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented: bool) -> None:
-    async def main() -> None:
-        unfinished = Unfinished(250_000)
-        heard = [Heard() for _ in range(4)]
-        readers = [FrameReader(each, 1 << 20, unfinished) for each in heard]
-        large = frame(b"x" * 200_000)
-        part = frame(b"x" * 80_000, fin=False) if fragmented else large[:80_000]
-        for reader in readers[:3]:
-            reader.feed(part)
-        assert not any(each.all for each in heard)
-        # Small messages need no room, and a finished one gives its room back.
-        readers[3].feed(frame(b"hello"))
-        readers[1].stop()
-        readers[3].feed(frame(b"x" * 80_000))
-        assert not heard[0].all
-        readers[3].feed(part)
-        readers[3].feed(
-            frame(b"x" * 20_000, CONTINUATION, fin=False) if fragmented else b"x" * 20_000
-        )
-        assert heard[0].all == [("broken", CloseCode.TOO_SLOW)]
-        assert not heard[2].all
-        for reader in readers:
-            reader.stop()
-        assert unfinished.total == 0
-
-    run(main())
+async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(
+    *, fragmented: bool
+) -> None:
+    unfinished = Unfinished(250_000)
+    heard = [Heard() for _ in range(4)]
+    readers = [FrameReader(each, 1 << 20, unfinished) for each in heard]
+    large = frame(b"x" * 200_000)
+    part = frame(b"x" * 80_000, fin=False) if fragmented else large[:80_000]
+    for reader in readers[:3]:
+        reader.feed(part)
+    assert not any(each.all for each in heard)
+    # Small messages need no room, and a finished one gives its room back.
+    readers[3].feed(frame(b"hello"))
+    readers[1].stop()
+    readers[3].feed(frame(b"x" * 80_000))
+    assert not heard[0].all
+    readers[3].feed(part)
+    readers[3].feed(frame(b"x" * 20_000, CONTINUATION, fin=False) if fragmented else b"x" * 20_000)
+    assert heard[0].all == [("broken", CloseCode.TOO_SLOW)]
+    assert not heard[2].all
+    for reader in readers:
+        reader.stop()
+    assert unfinished.total == 0
 
 
-@pytest.mark.requirement("edge.unfinished-messages")
-def test_who_begins_many_large_messages_gives_up_their_own() -> None:
-    async def main() -> None:
-        unfinished = Unfinished(250_000)
-        mine, theirs = Heard(), [Heard() for _ in range(5)]
-        large = frame(b"x" * 200_000)
-        part = large[:80_000]
-        first = FrameReader(mine, 1 << 20, unfinished, "ada")
-        first.feed(part)
-        for each in theirs:
-            FrameReader(each, 1 << 20, unfinished, "mallory").feed(part)
-        assert not mine.all
-        assert [len(each.all) for each in theirs] == [1, 1, 1, 0, 0]
-        first.feed(large[80_000:])
-        assert mine.all == [("text", b"x" * 200_000)]
-
-    run(main())
+async def test_who_begins_many_large_messages_gives_up_their_own() -> None:
+    unfinished = Unfinished(250_000)
+    mine, theirs = Heard(), [Heard() for _ in range(5)]
+    large = frame(b"x" * 200_000)
+    part = large[:80_000]
+    first = FrameReader(mine, 1 << 20, unfinished, "ada")
+    first.feed(part)
+    for each in theirs:
+        FrameReader(each, 1 << 20, unfinished, "mallory").feed(part)
+    assert not mine.all
+    assert [len(each.all) for each in theirs] == [1, 1, 1, 0, 0]
+    first.feed(large[80_000:])
+    assert mine.all == [("text", b"x" * 200_000)]

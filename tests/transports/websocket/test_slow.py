@@ -12,7 +12,7 @@ import pytest
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.websocket import LinkLimits, text_frame
 from folkmoot.transports.websocket.frames import LOST
-from tests.harness import read_answer, run
+from tests.harness import read_answer
 from tests.transports.websocket.support import (
     CLOSE,
     PING,
@@ -43,7 +43,7 @@ async def deaf(port: int) -> Client:
 
 @pytest.mark.long
 @pytest.mark.requirement("wire.slow-consumer")
-def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything() -> None:
+async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything() -> None:
     # However long it takes, nobody is pinged.
     limits = LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.5, ping_seconds=3600)
     rounds = 400
@@ -53,212 +53,175 @@ def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everythi
             assert await one.text() == CHUNK
         return rounds
 
-    async def main() -> None:
-        async with opened(limits) as at:
-            asleep = [await deaf(at.hub.port) for _ in range(10)]
-            await at.party.number(10)
-            slow = list(at.party.guests)
-            awake = [await Client.connect(at.hub.port) for _ in range(90)]
-            for one in awake:
-                assert (await one.ask()).status == 101
-            await at.party.number(100)
-            hearing = asyncio.gather(*(hear(one) for one in awake))
-            said = text_frame(CHUNK)
-            for _ in range(rounds):
-                at.party.audience.send(said)
-                await asyncio.gather(*(guest.link.drained() for guest in at.party.guests[10:]))
-                for guest in slow:
-                    assert guest.link.unsent <= BOUND + 4 * len(said) + 65_536
-            await hearing
+    async with opened(limits) as at:
+        asleep = [await deaf(at.hub.port) for _ in range(10)]
+        await at.party.number(10)
+        slow = list(at.party.guests)
+        awake = [await Client.connect(at.hub.port) for _ in range(90)]
+        for one in awake:
+            assert (await one.ask()).status == 101
+        await at.party.number(100)
+        hearing = asyncio.gather(*(hear(one) for one in awake))
+        said = text_frame(CHUNK)
+        for _ in range(rounds):
+            at.party.audience.send(said)
+            await asyncio.gather(*(guest.link.drained() for guest in at.party.guests[10:]))
             for guest in slow:
-                await guest.left.wait()
-                assert [end[0] for end in guest.ends] == [CloseCode.TOO_SLOW]
-            assert len(at.party.audience) == 90
-            for one in asleep:
-                one.writer.transport.resume_reading()  # type: ignore[attr-defined]
-                with suppress(ConnectionError):
-                    while await one.reader.read(65_536):
-                        pass
-            assert at.endpoint.closed == {CloseCode.TOO_SLOW: 10}
-            for one in asleep + awake:
-                one.leave()
-
-    run(main())
-
-
-def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed() -> None:
-    async def main() -> int:
-        async with opened(LinkLimits(max_unsent_bytes=BOUND)) as at:
-            one = await deaf(at.hub.port)
-            await at.party.number(1)
-            guest = at.party.guests[0]
-            while guest.link.is_open:
-                at.party.audience.send(text_frame(CHUNK))
-                await asyncio.sleep(0)
-                assert guest.link.unsent < 2 * BOUND
-            assert guest.link.unsent < BOUND
+                assert guest.link.unsent <= BOUND + 4 * len(said) + 65_536
+        await hearing
+        for guest in slow:
+            await guest.left.wait()
+            assert [end[0] for end in guest.ends] == [CloseCode.TOO_SLOW]
+        assert len(at.party.audience) == 90
+        for one in asleep:
             one.writer.transport.resume_reading()  # type: ignore[attr-defined]
-            while (received := await one.receive())[0] != CLOSE:
-                assert received[1] == CHUNK
-            one.send(frame(received[1], CLOSE))
-            assert await one.reader.read() == b""
+            with suppress(ConnectionError):
+                while await one.reader.read(65_536):
+                    pass
+        assert at.endpoint.closed == {CloseCode.TOO_SLOW: 10}
+        for one in asleep + awake:
             one.leave()
-            return int.from_bytes(received[1][:2], "big")
-
-    assert run(main()) == CloseCode.TOO_SLOW
 
 
-def test_too_many_frames_are_too_many_however_small() -> None:
+async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed() -> None:
+    async with opened(LinkLimits(max_unsent_bytes=BOUND)) as at:
+        one = await deaf(at.hub.port)
+        await at.party.number(1)
+        guest = at.party.guests[0]
+        while guest.link.is_open:
+            at.party.audience.send(text_frame(CHUNK))
+            await asyncio.sleep(0)
+            assert guest.link.unsent < 2 * BOUND
+        assert guest.link.unsent < BOUND
+        one.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        while (received := await one.receive())[0] != CLOSE:
+            assert received[1] == CHUNK
+        one.send(frame(received[1], CLOSE))
+        assert await one.reader.read() == b""
+        one.leave()
+        assert int.from_bytes(received[1][:2], "big") == CloseCode.TOO_SLOW
+
+
+async def test_too_many_frames_are_too_many_however_small() -> None:
     limits = LinkLimits(max_unsent_bytes=1 << 40, max_unsent_frames=100, close_seconds=0.1)
-
-    async def main() -> None:
-        async with opened(limits) as at:
-            one = await deaf(at.hub.port)
-            await at.party.number(1)
-            guest = at.party.guests[0]
-            while guest.link.is_open:
-                at.party.audience.send(text_frame(CHUNK))
-                await asyncio.sleep(0)
-            await guest.left.wait()
-            assert guest.ends[0][0] == CloseCode.TOO_SLOW
-            one.leave()
-
-    run(main())
+    async with opened(limits) as at:
+        one = await deaf(at.hub.port)
+        await at.party.number(1)
+        guest = at.party.guests[0]
+        while guest.link.is_open:
+            at.party.audience.send(text_frame(CHUNK))
+            await asyncio.sleep(0)
+        await guest.left.wait()
+        assert guest.ends[0][0] == CloseCode.TOO_SLOW
+        one.leave()
 
 
-def test_a_client_that_pings_without_end_and_never_reads_is_too_slow() -> None:
+async def test_a_client_that_pings_without_end_and_never_reads_is_too_slow() -> None:
     limits = LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.1)
-
-    async def main() -> None:
-        async with opened(limits) as at:
-            one = await deaf(at.hub.port)
-            await at.party.number(1)
-            guest = at.party.guests[0]
-            while guest.link.is_open:
-                one.send(frame(b"p" * 125, PING) * 100)
-                await asyncio.sleep(0)
-                assert guest.link.unsent <= 2 * BOUND
-            await guest.left.wait()
-            assert guest.ends[0][0] == CloseCode.TOO_SLOW
-            one.leave()
-
-    run(main())
+    async with opened(limits) as at:
+        one = await deaf(at.hub.port)
+        await at.party.number(1)
+        guest = at.party.guests[0]
+        while guest.link.is_open:
+            one.send(frame(b"p" * 125, PING) * 100)
+            await asyncio.sleep(0)
+            assert guest.link.unsent <= 2 * BOUND
+        await guest.left.wait()
+        assert guest.ends[0][0] == CloseCode.TOO_SLOW
+        one.leave()
 
 
-def test_a_slow_reader_that_goes_on_reading_loses_nothing() -> None:
-    async def main() -> None:
-        async with opened(LinkLimits(max_unsent_bytes=16 * BOUND)) as at:
-            one = await deaf(at.hub.port)
-            await at.party.number(1)
-            guest = at.party.guests[0]
-            number = 0
-            while guest.link.unsent < BOUND:
-                at.party.audience.send(text_frame(b"%d " % number + CHUNK))
-                number += 1
-                await asyncio.sleep(0)
-            waiting = asyncio.ensure_future(guest.link.drained())
-            one.writer.transport.resume_reading()  # type: ignore[attr-defined]
-            for expected in range(number):
-                assert await one.text() == b"%d " % expected + CHUNK
-            await waiting
-            assert guest.link.is_open
-            one.leave()
-
-    run(main())
+async def test_a_slow_reader_that_goes_on_reading_loses_nothing() -> None:
+    async with opened(LinkLimits(max_unsent_bytes=16 * BOUND)) as at:
+        one = await deaf(at.hub.port)
+        await at.party.number(1)
+        guest = at.party.guests[0]
+        number = 0
+        while guest.link.unsent < BOUND:
+            at.party.audience.send(text_frame(b"%d " % number + CHUNK))
+            number += 1
+            await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(guest.link.drained())
+        one.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        for expected in range(number):
+            assert await one.text() == b"%d " % expected + CHUNK
+        await waiting
+        assert guest.link.is_open
+        one.leave()
 
 
 @pytest.mark.requirement("room.close-pong-timeout")
-def test_a_client_that_answers_no_ping_is_closed() -> None:
+async def test_a_client_that_answers_no_ping_is_closed() -> None:
     limits = LinkLimits(ping_seconds=0.05, pong_seconds=0.1, close_seconds=0.1)
-
-    async def main() -> list[tuple[int, str]]:
-        async with opened(limits) as at, client(at) as one:
-            assert await one.receive() == (PING, b"")
-            opcode, payload = await one.receive()
-            assert (opcode, payload[:2]) == (CLOSE, CloseCode.PONG_TIMEOUT.to_bytes(2, "big"))
-            assert await one.reader.read() == b""
-            guest = at.party.guests[0]
-            await guest.left.wait()
-            assert at.endpoint.closed == {CloseCode.PONG_TIMEOUT: 1}
-            return guest.ends
-
-    assert run(main()) == [(CloseCode.PONG_TIMEOUT, "No pong arrived in time.")]
+    async with opened(limits) as at, client(at) as one:
+        assert await one.receive() == (PING, b"")
+        opcode, payload = await one.receive()
+        assert (opcode, payload[:2]) == (CLOSE, CloseCode.PONG_TIMEOUT.to_bytes(2, "big"))
+        assert await one.reader.read() == b""
+        guest = at.party.guests[0]
+        await guest.left.wait()
+        assert at.endpoint.closed == {CloseCode.PONG_TIMEOUT: 1}
+        found = guest.ends
+    assert found == [(CloseCode.PONG_TIMEOUT, "No pong arrived in time.")]
 
 
-def test_a_client_that_answers_pings_stays() -> None:
+async def test_a_client_that_answers_pings_stays() -> None:
     limits = LinkLimits(ping_seconds=0.05, pong_seconds=0.5)
-
-    async def main() -> None:
-        async with opened(limits) as at, client(at) as one:
-            for _ in range(4):
-                assert await one.receive() == (PING, b"")
-                one.send(frame(b"", PONG))
-            assert at.party.guests[0].link.is_open
-
-    run(main())
+    async with opened(limits) as at, client(at) as one:
+        for _ in range(4):
+            assert await one.receive() == (PING, b"")
+            one.send(frame(b"", PONG))
+        assert at.party.guests[0].link.is_open
 
 
-def test_a_client_whose_reading_is_paused_is_not_taken_for_gone() -> None:
+async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone() -> None:
     limits = LinkLimits(ping_seconds=0.05, pong_seconds=0.05)
-
-    async def main() -> None:
-        async with opened(limits) as at, client(at) as one:
-            await at.party.number(1)
-            link = at.party.guests[0].link
-            link.pause_reading()
-            one.send(frame(b"later"))
-            for _ in range(5):
-                assert await one.receive() == (PING, b"")
-            assert at.party.guests[0].heard == []
-            link.resume_reading()
-            while (received := await one.receive())[0] == PING:
-                one.send(frame(b"", PONG))
-            assert received[1] == b"later"
-
-    run(main())
+    async with opened(limits) as at, client(at) as one:
+        await at.party.number(1)
+        link = at.party.guests[0].link
+        link.pause_reading()
+        one.send(frame(b"later"))
+        for _ in range(5):
+            assert await one.receive() == (PING, b"")
+        assert at.party.guests[0].heard == []
+        link.resume_reading()
+        while (received := await one.receive())[0] == PING:
+            one.send(frame(b"", PONG))
+        assert received[1] == b"later"
 
 
 @pytest.mark.parametrize("abrupt", [False, True])
-def test_a_client_that_hangs_up_without_a_close_is_lost(abrupt: bool) -> None:
-    async def main() -> list[tuple[int, str]]:
-        async with opened() as at, client(at) as one:
-            if abrupt:
-                one.writer.transport.abort()
-            else:
-                one.writer.write_eof()
-            await at.party.number(1)
-            await at.party.guests[0].left.wait()
-            assert len(at.party.audience) == 0
-            return at.party.guests[0].ends
-
-    assert run(main()) == [(LOST, "")]
+async def test_a_client_that_hangs_up_without_a_close_is_lost(abrupt: bool) -> None:
+    async with opened() as at, client(at) as one:
+        if abrupt:
+            one.writer.transport.abort()
+        else:
+            one.writer.write_eof()
+        await at.party.number(1)
+        await at.party.guests[0].left.wait()
+        assert len(at.party.audience) == 0
+        found = at.party.guests[0].ends
+    assert found == [(LOST, "")]
 
 
-def test_a_client_that_does_not_answer_a_close_loses_its_connection() -> None:
-    async def main() -> None:
-        async with opened(LinkLimits(close_seconds=0.1)) as at, client(at) as one:
-            await at.party.number(1)
-            at.party.guests[0].link.close(4403, "go")
-            assert (await one.receive())[0] == CLOSE
-            with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
-                await one.reader.readexactly(1)
-            assert at.endpoint.open_links == 0
-
-    run(main())
+async def test_a_client_that_does_not_answer_a_close_loses_its_connection() -> None:
+    async with opened(LinkLimits(close_seconds=0.1)) as at, client(at) as one:
+        await at.party.number(1)
+        at.party.guests[0].link.close(4403, "go")
+        assert (await one.receive())[0] == CLOSE
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await one.reader.readexactly(1)
+        assert at.endpoint.open_links == 0
 
 
-def test_clients_that_do_not_read_do_not_hold_up_the_stop() -> None:
+async def test_clients_that_do_not_read_do_not_hold_up_the_stop() -> None:
     limits = LinkLimits(stop_seconds=0.2, close_seconds=60)
-
-    async def main() -> float:
-        async with opened(limits, shutdown_seconds=60) as at:
-            one = await deaf(at.hub.port)
-            await at.party.number(1)
-            while at.party.guests[0].link.unsent < BOUND:
-                at.party.audience.send(text_frame(CHUNK))
-                await asyncio.sleep(0)
-            started = time.monotonic()
-        one.leave()
-        return time.monotonic() - started
-
-    assert run(main()) < 20
+    async with opened(limits, shutdown_seconds=60) as at:
+        one = await deaf(at.hub.port)
+        await at.party.number(1)
+        while at.party.guests[0].link.unsent < BOUND:
+            at.party.audience.send(text_frame(CHUNK))
+            await asyncio.sleep(0)
+        started = time.monotonic()
+    one.leave()
+    assert time.monotonic() - started < 20

@@ -11,7 +11,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.guard import Hosts
 from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
 from folkmoot.transports.websocket.frames import LOST
-from tests.harness import ask, read_answer, run
+from tests.harness import ask, read_answer
 from tests.transports.websocket.support import (
     KEY,
     Client,
@@ -44,91 +44,72 @@ REFUSED: dict[str, tuple[dict[str, str | None], int]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_request_that_may_not_become_a_websocket_gets_a_status(name: str) -> None:
+async def test_a_request_that_may_not_become_a_websocket_gets_a_status(name: str) -> None:
     headers, status = REFUSED[name]
-
-    async def main() -> dict[str, str]:
-        async with opened() as at:
-            one = await Client.connect(at.hub.port)
-            one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
-            answer = await read_answer(one.reader)
-            one.leave()
-            assert answer.status == status
-            assert at.endpoint.opened == 0
-            assert (await ask(at.hub.port)).status == 200
-            return answer.headers
-
-    told = run(main())
+    async with opened() as at:
+        one = await Client.connect(at.hub.port)
+        one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
+        answer = await read_answer(one.reader)
+        one.leave()
+        assert answer.status == status
+        assert at.endpoint.opened == 0
+        assert (await ask(at.hub.port)).status == 200
+        told = answer.headers
     assert ("sec-websocket-version" in told) == (status == 426)
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://friend.example"])
-def test_a_page_of_an_allowed_origin_comes_in(origin: str) -> None:
-    async def main() -> int:
-        hosts = Hosts("127.0.0.1", origins=["https://friend.example"])
-        async with opened(hosts=hosts) as at:
-            one = await Client.connect(at.hub.port)
-            answer = await one.ask(Origin=origin)
-            one.leave()
-            return answer.status
-
-    assert run(main()) == 101
+async def test_a_page_of_an_allowed_origin_comes_in(origin: str) -> None:
+    hosts = Hosts("127.0.0.1", origins=["https://friend.example"])
+    async with opened(hosts=hosts) as at:
+        one = await Client.connect(at.hub.port)
+        answer = await one.ask(Origin=origin)
+        one.leave()
+        assert answer.status == 101
 
 
-def test_an_upgrade_at_another_address_is_an_ordinary_request() -> None:
-    async def main() -> tuple[int, int]:
-        async with opened() as at:
-            one, other = await Client.connect(at.hub.port), await Client.connect(at.hub.port)
-            absent = await one.ask("/nowhere", after=frame(b"hello"))
-            page = await other.ask("/", after=frame(b"hello"))
-            assert await other.reader.read() == b""
-            one.leave()
-            other.leave()
-            return absent.status, page.status
-
-    assert run(main()) == (404, 200)
+async def test_an_upgrade_at_another_address_is_an_ordinary_request() -> None:
+    async with opened() as at:
+        one, other = await Client.connect(at.hub.port), await Client.connect(at.hub.port)
+        absent = await one.ask("/nowhere", after=frame(b"hello"))
+        page = await other.ask("/", after=frame(b"hello"))
+        assert await other.reader.read() == b""
+        one.leave()
+        other.leave()
+        assert (absent.status, page.status) == (404, 200)
 
 
-def test_a_plain_request_is_told_that_the_address_is_for_websockets() -> None:
-    async def main() -> None:
-        async with opened() as at:
-            answer = await ask(at.hub.port, "/ws")
-            assert answer.status == 426
-            assert answer.headers["upgrade"] == "websocket"
-            assert answer.json()["error"]["code"] == "upgrade_required"
-
-    run(main())
+async def test_a_plain_request_is_told_that_the_address_is_for_websockets() -> None:
+    async with opened() as at:
+        answer = await ask(at.hub.port, "/ws")
+        assert answer.status == 426
+        assert answer.headers["upgrade"] == "websocket"
+        assert answer.json()["error"]["code"] == "upgrade_required"
 
 
-def test_requests_before_the_upgrade_are_answered_on_the_same_connection() -> None:
-    async def main() -> None:
-        async with opened() as at:
-            one = await Client.connect(at.hub.port)
-            for _ in range(3):
-                one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-                assert (await read_answer(one.reader)).status == 404
-            assert (await one.ask(after=frame(b"first"))).status == 101
-            assert await one.text() == b"first"
-            one.send(frame(b"second"))
-            assert await one.text() == b"second"
-            one.leave()
-
-    run(main())
+async def test_requests_before_the_upgrade_are_answered_on_the_same_connection() -> None:
+    async with opened() as at:
+        one = await Client.connect(at.hub.port)
+        for _ in range(3):
+            one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert (await read_answer(one.reader)).status == 404
+        assert (await one.ask(after=frame(b"first"))).status == 101
+        assert await one.text() == b"first"
+        one.send(frame(b"second"))
+        assert await one.text() == b"second"
+        one.leave()
 
 
-def test_an_upgrade_may_be_sent_right_behind_other_requests() -> None:
-    async def main() -> None:
-        async with opened() as at:
-            one = await Client.connect(at.hub.port)
-            page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-            one.writer.write(page * 5 + handshake() + frame(b"first"))
-            for _ in range(5):
-                assert (await read_answer(one.reader)).status == 200
-            assert (await read_answer(one.reader)).status == 101
-            assert await one.text() == b"first"
-            one.leave()
-
-    run(main())
+async def test_an_upgrade_may_be_sent_right_behind_other_requests() -> None:
+    async with opened() as at:
+        one = await Client.connect(at.hub.port)
+        page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        one.writer.write(page * 5 + handshake() + frame(b"first"))
+        for _ in range(5):
+            assert (await read_answer(one.reader)).status == 200
+        assert (await read_answer(one.reader)).status == 101
+        assert await one.text() == b"first"
+        one.leave()
 
 
 class Slow(Party):
@@ -147,109 +128,91 @@ class Slow(Party):
         return self.enter
 
 
-def test_what_is_sent_while_the_door_decides_is_heard_afterwards() -> None:
-    async def main() -> None:
-        party = Slow()
-        async with opened(party=party) as at:
-            one = await Client.connect(at.hub.port)
-            one.writer.write(handshake() + frame(b"with the head"))
-            await party.asked.wait()
-            one.send(frame(b"early"))
-            await one.writer.drain()
-            assert (await ask(at.hub.port)).status == 200
-            party.decided.set()
-            assert (await read_answer(one.reader)).status == 101
-            assert await one.text() == b"with the head"
-            assert await one.text() == b"early"
-            one.leave()
-
-    run(main())
+async def test_what_is_sent_while_the_door_decides_is_heard_afterwards() -> None:
+    party = Slow()
+    async with opened(party=party) as at:
+        one = await Client.connect(at.hub.port)
+        one.writer.write(handshake() + frame(b"with the head"))
+        await party.asked.wait()
+        one.send(frame(b"early"))
+        await one.writer.drain()
+        assert (await ask(at.hub.port)).status == 200
+        party.decided.set()
+        assert (await read_answer(one.reader)).status == 101
+        assert await one.text() == b"with the head"
+        assert await one.text() == b"early"
+        one.leave()
 
 
-def test_who_enters_may_put_off_what_the_client_sends() -> None:
+async def test_who_enters_may_put_off_what_the_client_sends() -> None:
     class Busy(Party):
         def enter(self, link: WebSocketConnection) -> Guest:
             link.pause_reading()
             return super().enter(link)
 
-    async def main() -> None:
-        party = Busy()
-        async with opened(party=party) as at, client(at) as one:
-            one.send(frame(b"hello"))
-            await one.writer.drain()
-            assert (await ask(at.hub.port)).status == 200
-            assert party.guests[0].heard == []
-            party.guests[0].link.resume_reading()
-            assert await one.text() == b"hello"
-
-    run(main())
+    party = Busy()
+    async with opened(party=party) as at, client(at) as one:
+        one.send(frame(b"hello"))
+        await one.writer.drain()
+        assert (await ask(at.hub.port)).status == 200
+        assert party.guests[0].heard == []
+        party.guests[0].link.resume_reading()
+        assert await one.text() == b"hello"
 
 
-def test_no_more_is_read_while_the_door_decides_than_fits_the_systems_buffers() -> None:
-    async def main() -> None:
-        party = Slow()
-        async with opened(party=party) as at:
-            one = await Client.connect(at.hub.port)
-            page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-            one.writer.write(page * 3 + handshake())
-            await party.asked.wait()
-            one.send(frame(b"x" * 1000) * 24_000)
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(one.writer.drain(), 1)
-            one.leave()
-            party.decided.set()
-
-    run(main())
+async def test_no_more_is_read_while_the_door_decides_than_fits_the_systems_buffers() -> None:
+    party = Slow()
+    async with opened(party=party) as at:
+        one = await Client.connect(at.hub.port)
+        page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        one.writer.write(page * 3 + handshake())
+        await party.asked.wait()
+        one.send(frame(b"x" * 1000) * 24_000)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(one.writer.drain(), 1)
+        one.leave()
+        party.decided.set()
 
 
-def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link() -> None:
-    async def main() -> int:
-        party = Slow()
-        one: Client
-        async with opened(party=party) as at:
-            one = await Client.connect(at.hub.port)
-            one.writer.write(handshake())
-            await party.asked.wait()
-            at.hub.server.stop()
-            while True:
-                try:
-                    await ask(at.hub.port)
-                except (OSError, asyncio.IncompleteReadError):
-                    break
-            party.decided.set()
-            assert (await read_answer(one.reader)).status == 101
-            code = await one.closed()
-            one.leave()
-        return code
-
-    assert run(main()) == CloseCode.RESTARTING
+async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link() -> None:
+    party = Slow()
+    one: Client
+    async with opened(party=party) as at:
+        one = await Client.connect(at.hub.port)
+        one.writer.write(handshake())
+        await party.asked.wait()
+        at.hub.server.stop()
+        while True:
+            try:
+                await ask(at.hub.port)
+            except (OSError, asyncio.IncompleteReadError):
+                break
+        party.decided.set()
+        assert (await read_answer(one.reader)).status == 101
+        code = await one.closed()
+        one.leave()
+    assert code == CloseCode.RESTARTING
 
 
-def test_websockets_count_among_the_connections() -> None:
-    async def main() -> None:
-        async with opened(max_connections=2) as at:
-            async with client(at) as one, client(at):
-                assert (await ask(at.hub.port)).status == 503
-                third = await Client.connect(at.hub.port)
-                assert (await third.ask()).status == 503
-                third.leave()
-                one.send(frame(b"still served"))
-                assert await one.text() == b"still served"
-            while (await ask(at.hub.port)).status == 503:
-                assert at.endpoint.open_links
-            assert at.endpoint.closed == {LOST: 2}
-
-    run(main())
+async def test_websockets_count_among_the_connections() -> None:
+    async with opened(max_connections=2) as at:
+        async with client(at) as one, client(at):
+            assert (await ask(at.hub.port)).status == 503
+            third = await Client.connect(at.hub.port)
+            assert (await third.ask()).status == 503
+            third.leave()
+            one.send(frame(b"still served"))
+            assert await one.text() == b"still served"
+        while (await ask(at.hub.port)).status == 503:
+            assert at.endpoint.open_links
+        assert at.endpoint.closed == {LOST: 2}
 
 
-def test_an_opened_websocket_is_counted_as_a_request_with_its_id() -> None:
-    async def main() -> None:
-        async with opened() as at:
-            one = await Client.connect(at.hub.port)
-            answer = await one.ask("/ws?token=secret")
-            assert len(answer.headers["x-request-id"]) == 16
-            counted = at.hub.metrics.exposition("")[0].decode()
-            assert 'route="/ws",status="101"' in counted.replace(" ", "")
-            one.leave()
-
-    run(main())
+async def test_an_opened_websocket_is_counted_as_a_request_with_its_id() -> None:
+    async with opened() as at:
+        one = await Client.connect(at.hub.port)
+        answer = await one.ask("/ws?token=secret")
+        assert len(answer.headers["x-request-id"]) == 16
+        counted = at.hub.metrics.exposition("")[0].decode()
+        assert 'route="/ws",status="101"' in counted.replace(" ", "")
+        one.leave()

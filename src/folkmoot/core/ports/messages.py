@@ -58,7 +58,7 @@ class TransportWithContext(Transport, Protocol):
         ...
 
 
-class Admitted(msgspec.Struct, frozen=True, gc=False):
+class Admitted(msgspec.Struct, frozen=True):
     """A message that passed the policy, with its sender and the sender's rights."""
 
     envelope: MessageEnvelope[Any]
@@ -116,7 +116,7 @@ class Service(Protocol):
         ...
 
 
-class Carried(msgspec.Struct, frozen=True, gc=False):
+class Carried(msgspec.Struct, frozen=True):
     """A message that passed or was stopped, for the tape: as its client saw it."""
 
     envelope: MessageEnvelope[Any]

@@ -5,8 +5,8 @@
   starts
 - `http`: Streamable HTTP of both eras; `exchange` has its streams, one for each request and one for
   what the server says by itself
-- `target`: an address that many links may share, with its `pool` of HTTP connections; `connection`
-  is one of them
+- `target`: a server that many links may share, with its `pool` of HTTP connections; `connection`
+  is one of them, `url` an address
 - `oldsse`: HTTP with Server-Sent Events as it was in the protocol's first version
 - `weblink`: what both have in common; `headers`: which HTTP headers pass, and which repeat what a
   message says

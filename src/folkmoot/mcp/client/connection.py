@@ -21,9 +21,8 @@ from folkmoot.mcp.framing import MAX_PIECES, PORTION, Portions, dense_parts
 from folkmoot.mcp.wire import EVENT_STREAM, JSON
 
 if TYPE_CHECKING:
-    from yarl import URL
-
     from folkmoot.mcp.client.pool import HttpConnections
+    from folkmoot.mcp.client.url import HttpUrl
 
 HEAD_BYTES: Final = 65_536
 """Of a head, and of whatever else is no body."""
@@ -379,9 +378,11 @@ class HttpConnection(asyncio.Protocol):
             self._silence = None
 
 
-def head_of(method: str, url: URL, headers: Sequence[tuple[str, str]], body: bytes | None) -> bytes:
+def head_of(
+    method: str, url: HttpUrl, headers: Sequence[tuple[str, str]], body: bytes | None
+) -> bytes:
     """The head of a request; raises where a header cannot be written."""
-    first = f"{method} {url.raw_path_qs} HTTP/1.1\r\nhost: {url.host_port_subcomponent}"
+    first = f"{method} {url.target} HTTP/1.1\r\nhost: {url.authority}"
     last = "\r\n" if body is None else f"content-length: {len(body)}\r\n\r\n"
     text = "\r\n".join((first, *map(": ".join, headers), last))
     ends = len(headers) + (3 if body is None else 4)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from yarl import URL
-
 from folkmoot.core import errors as e
 from folkmoot.core.message import (
     Notification,
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
     from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.url import HttpUrl
     from folkmoot.mcp.framing import SseEvent
 
 ENDPOINT: Final = "endpoint"
@@ -44,7 +43,7 @@ class OldSseLink(WebLink):
 
     def __init__(self, target: HttpTarget, clock: Clock, **options: Any) -> None:
         super().__init__(target, clock, **options)
-        self._endpoint: asyncio.Future[URL]
+        self._endpoint: asyncio.Future[HttpUrl]
         self._open_requests = OpenRequests()
         self._lost: e.CarryError | None = None
 
@@ -92,8 +91,8 @@ class OldSseLink(WebLink):
             return
         here = self.target.url
         try:
-            place = here.join(URL(named[:LONGEST_ENDPOINT].decode().strip())).with_user(None)
-            safe = len(named) <= LONGEST_ENDPOINT and place.origin() == here.origin()
+            place = here.join(named[:LONGEST_ENDPOINT].decode().strip())
+            safe = len(named) <= LONGEST_ENDPOINT and place.origin == here.origin
         except ValueError:
             place, safe = here, False
         if not safe:

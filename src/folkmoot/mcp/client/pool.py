@@ -14,9 +14,8 @@ import aiohappyeyeballs
 from folkmoot.mcp.client.connection import HttpAnswer, HttpConnection, HttpFailure
 
 if TYPE_CHECKING:
-    from yarl import URL
-
     from folkmoot.core.transport import ConnectionInfo
+    from folkmoot.mcp.client.url import HttpUrl
 
 KEEP_ALIVE_SECONDS: Final = 4.0
 """Shorter than the five seconds after which common servers hang up, perhaps on our next request."""
@@ -25,18 +24,22 @@ NEXT_ADDRESS_SECONDS: Final = 0.25
 
 
 class HttpConnections:
-    """The connections to one origin, the last one used first; as many as are needed at once."""
+    """The connections to one origin, the last one used first; as many as are needed at once.
+
+    Where it listens on a Unix socket, `unix` is that.
+    """
 
     def __init__(
         self,
-        url: URL,
+        url: HttpUrl,
         *,
+        unix: str = "",
         tls: ssl.SSLContext | None,
         seconds: float,
         describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None,
     ) -> None:
-        self._host = url.raw_host or ""
-        self._port = url.port or 0
+        self._url = url
+        self._unix = unix
         self._tls = tls
         self._seconds = seconds
         self._describe = describe
@@ -132,21 +135,25 @@ class HttpConnections:
         raise HttpFailure(words, unsent=True)
 
     async def _connect(self) -> HttpConnection:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
-        reached = await aiohappyeyeballs.start_connection(
-            found, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1
-        )
-        try:
-            transport, connection = await loop.create_connection(
-                lambda: HttpConnection(self),
-                sock=reached,
-                ssl=self._tls,
-                server_hostname=self._host if self._tls is not None else None,
+        loop, url = asyncio.get_running_loop(), self._url
+        connection = HttpConnection(self)
+        if self._unix:
+            transport, _ = await loop.create_unix_connection(lambda: connection, self._unix)
+        else:
+            found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+            reached = await aiohappyeyeballs.start_connection(
+                found, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS, interleave=1
             )
-        except BaseException:
-            reached.close()
-            raise
+            try:
+                transport, _ = await loop.create_connection(
+                    lambda: connection,
+                    sock=reached,
+                    ssl=self._tls,
+                    server_hostname=url.host if self._tls is not None else None,
+                )
+            except BaseException:
+                reached.close()
+                raise
         if self._describe is not None:
             connection.info = self._describe(transport)
         self._all.add(connection)

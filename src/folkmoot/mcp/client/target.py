@@ -12,13 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from msgspec import Struct
-from yarl import URL
 
 from folkmoot import __version__
 from folkmoot.core import errors as e
 from folkmoot.core.transport import ConnectionInfo, Headers, SocketAddress, TlsInfo
 from folkmoot.mcp.client.connection import HttpFailure, NotHttp, ServerSilent, head_of
 from folkmoot.mcp.client.pool import HttpConnections
+from folkmoot.mcp.client.url import HttpUrl
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,7 +44,7 @@ class HttpTarget:
 
     No cookie is kept, no proxy is taken from the environment, and nothing follows a redirect to
     another origin. `headers` go with every request that does not name them itself. Answers tell of
-    their connections if they are to be `described`.
+    their connections if they are to be `described`. A server on a Unix socket is reached by `unix`.
     """
 
     def __init__(
@@ -56,20 +56,22 @@ class HttpTarget:
         connect_seconds: float = CONNECT_SECONDS,
         answer_seconds: float | None = None,
         described: bool = True,
+        unix: str = "",
     ) -> None:
         parsed = _parsed(url)
         own = [*DEFAULTS, *headers]
-        if parsed.user is not None:
-            name = f"{parsed.user}:{parsed.password or ''}".encode()
-            own.append(("authorization", f"Basic {base64.b64encode(name).decode()}"))
+        if parsed.login is not None:
+            login = base64.b64encode(parsed.login.encode()).decode()
+            own.append(("authorization", f"Basic {login}"))
         self.defaults = {name: value for name, value in own if value}
-        self.url = parsed.with_user(None)
+        self.url = parsed._replace(login=None)
         """Where requests go. It may hold a secret in its query: `shown` is for eyes."""
         self.shown = shown(self.url)
         self.answer_seconds = answer_seconds
         self._tls = tls
         self._connect_seconds = connect_seconds
         self._describe = description if described else None
+        self._unix = unix
         self.connections: HttpConnections | None = None
 
     async def __aenter__(self) -> Self:
@@ -78,6 +80,7 @@ class HttpTarget:
             tls=(self._tls or usual_tls()) if self.url.scheme == "https" else None,
             seconds=self._connect_seconds,
             describe=self._describe,
+            unix=self._unix,
         )
         return self
 
@@ -92,7 +95,7 @@ class HttpTarget:
         headers: Said,
         body: bytes | None = None,
         *,
-        url: URL | None = None,
+        url: HttpUrl | None = None,
         patience: float | None = None,
     ) -> Asking:
         """One request to this origin, as a context that holds its answer.
@@ -102,17 +105,9 @@ class HttpTarget:
         """
         return Asking(self, method, headers, body, url or self.url, patience)
 
-    def with_query(self, query: str) -> URL:
+    def with_query(self, query: str) -> HttpUrl:
         """The address with what a client adds to its query."""
-        own = self.url.raw_query_string
-        joined = "&".join(filter(None, (own, query)))
-        return URL.build(
-            scheme=self.url.scheme,
-            authority=self.url.raw_authority,
-            path=self.url.raw_path,
-            query_string=joined,
-            encoded=True,
-        )
+        return self.url._replace(query="&".join(filter(None, (self.url.query, query))))
 
     def failure_of(self, error: HttpFailure) -> e.CarryError:
         """Why there is no answer, as an error of ours."""
@@ -127,11 +122,11 @@ class HttpTarget:
         failure.unsent = error.unsent
         return failure
 
-    def redirected(self, method: str, url: URL, status: int, place: str) -> URL:
+    def redirected(self, method: str, url: HttpUrl, status: int, place: str) -> HttpUrl:
         """Where a redirect leads, if it may be followed: within this origin."""
         try:
-            there = url.join(URL(place)).with_user(None)
-            followed = there.origin() == url.origin()
+            there = url.join(place)
+            followed = there.origin == url.origin
         except ValueError:
             there, followed = url, False
         if followed and (status in KEEP_METHOD or method == "GET"):
@@ -149,7 +144,7 @@ class Asking(Struct, eq=False):
     _method: str
     _headers: Said
     _body: bytes | None
-    _url: URL
+    _url: HttpUrl
     _patience: float | None
     _answer: HttpAnswer | None = None
 
@@ -192,22 +187,18 @@ class Asking(Struct, eq=False):
             raise self._target.failure_of(error) from None
 
 
-def shown(url: URL) -> str:
+def shown(url: HttpUrl) -> str:
     """An address without what may be secret in it."""
-    return str(url.with_user(None).with_query(None).with_fragment(None))
+    return str(url._replace(query=""))
 
 
-def _parsed(url: str) -> URL:
+def _parsed(url: str) -> HttpUrl:
     try:
-        parsed = URL(url.strip())
-        usable = parsed.scheme in ("http", "https") and bool(parsed.host) and bool(parsed.port)
+        return HttpUrl.parse(url.strip())
     except ValueError:
-        parsed, usable = URL(), False
-    if not usable:
         raise e.ServerUnreachable(
             "The server's address must be a URL such as https://example.org/mcp."
-        )
-    return parsed
+        ) from None
 
 
 @cache

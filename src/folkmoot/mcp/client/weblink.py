@@ -17,14 +17,13 @@ from folkmoot.mcp.wire import ACCEPT_BOTH, EVENT_STREAM, JSON, SESSION_HEADER
 from folkmoot.taskgroups import Aside
 
 if TYPE_CHECKING:
-    from yarl import URL
-
     from folkmoot.core.envelope import MessageEnvelope
     from folkmoot.core.message import ProtocolMessage
     from folkmoot.core.ports import Clock
     from folkmoot.core.strict import Limits
     from folkmoot.mcp.client.connection import HttpAnswer
     from folkmoot.mcp.client.target import HttpTarget
+    from folkmoot.mcp.client.url import HttpUrl
     from folkmoot.mcp.peer import Tag
 
 TELL_SECONDS: Final = 30.0
@@ -129,7 +128,7 @@ class WebLink(ServerLink):
         metadata = HttpMetadata(headers, method, self.target.shown, answer.status)
         return TransportContext(metadata, answer.came_over)
 
-    async def tell(self, headers: dict[str, str], body: bytes, url: URL | None = None) -> None:
+    async def tell(self, headers: dict[str, str], body: bytes, url: HttpUrl | None = None) -> None:
         """Send what wants no answer, and wait until the server has accepted it."""
         try:
             async with (

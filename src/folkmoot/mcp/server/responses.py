@@ -183,13 +183,12 @@ class HttpReply(Struct, eq=False):
             await self._written()
             return
         # Where nothing stands between, the server takes all of it at once.
-        cycle = getattr(self._send, "__self__", None)
-        write_whole = getattr(getattr(cycle, "transport", None), "write_whole", None)
+        write_whole = getattr(self._send, "write_whole", None)
         if write_whole is not None:
             lines = JSON_LINE
             for header in self._headers or ():
                 lines += b"%b: %b\r\n" % header
-            if write_whole(cycle, status, lines, body):
+            if write_whole(status, lines, body):
                 return
         headers = [JSON_TYPE, (b"content-length", b"%d" % len(body)), *(self._headers or ())]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})

@@ -11,9 +11,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from mcp_types.methods import serialize_server_result
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
 from folkmoot.core.message import (
@@ -134,7 +132,8 @@ class SessionServer:
             # The client has said so, and waits for the end of the stream; or it may not come back.
             await reply.end()
             return
-        result = shaped(request.method, session.version, answer.result)
+        # A page of a list is written already, for this era.
+        result = for_handshake(request.method, answer.result)
         await self._server.answer(asked, answer, result, receive)
 
     def take(self, session: HandshakeSession, message: Notification | Response) -> None:
@@ -264,12 +263,3 @@ def cancel(asked: McpRequest) -> None:
     asked.caller.leaving.set()
     if asked.stop is not None:
         asked.stop()
-
-
-def shaped(method: str, version: str, result: Any) -> Any:
-    """A result in the form of a version of the handshake era."""
-    if type(result) is not Raw:
-        return for_handshake(method, result)
-    if version == wire.HANDSHAKE_VERSION:
-        return result
-    return serialize_server_result(method, version, msgspec.json.decode(result))

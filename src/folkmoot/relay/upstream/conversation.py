@@ -141,7 +141,8 @@ class BackendConversation(LinkReader):
         if waiting.answer.done() and not waiting.answer.cancelled():
             # They may have been told something else already.
             waiting.answer.exception()
-        call = waiting.call
+        # The two hold each other, which would keep both for long.
+        call, waiting.call = waiting.call, None
         if call is not None and call.state is CallState.OPEN:
             # It could not be sent, and may have arrived all the same.
             self._cancel(call, self._loop.time())

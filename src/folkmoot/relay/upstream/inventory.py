@@ -78,12 +78,14 @@ async def take_inventory(
     *,
     headers: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
+    cwd: str = "",
     seconds: float = 30.0,
     clock: Clock | None = None,
 ) -> Inventory:
     """What the server at a URL, or the one that a command starts, lists.
 
-    `env` is added to what every server may know of our environment. Raises a `FolkmootError` if
+    `env` is added to what every server may know of our environment; `cwd` is where the command
+    runs. Raises a `FolkmootError` if
     the server cannot be reached or says nothing within `seconds`.
     """
     by_url = isinstance(target, str)
@@ -94,6 +96,7 @@ async def take_inventory(
         command=() if by_url else tuple(target),
         headers=dict(headers or {}),
         env=dict(env or {}),
+        cwd=cwd,
         connect_seconds=seconds,
     )
     connecting = Connecting(spec, clock or SystemClock(), os.environ)

@@ -231,7 +231,7 @@ CHANGES: Final[dict[tuple[str, str], Change]] = {
 }
 
 
-class Turn(Struct, gc=False):
+class Turn(Struct):
     """One message being processed: its sender, its content, and the time."""
 
     member: Member

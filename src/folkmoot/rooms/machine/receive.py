@@ -46,7 +46,7 @@ MARKS: Final = ("chat.acknowledge", "chat.cancel")
 _AGENT: Final = PrincipalType.AGENT
 
 
-class Sender(Struct, frozen=True, gc=False):
+class Sender(Struct, frozen=True):
     """Who sends messages, and how: on a connection, or None, and with a credential's scope."""
 
     member: Member

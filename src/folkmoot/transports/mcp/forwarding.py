@@ -16,13 +16,13 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from starlette.requests import ClientDisconnect
-from yarl import URL
 
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, decode, digest_of, encode
 from folkmoot.core import errors as e
 from folkmoot.mcp.client.connection import HttpFailure, head_of
 from folkmoot.mcp.client.pool import HttpConnections
 from folkmoot.mcp.client.target import usual_tls
+from folkmoot.mcp.client.url import HttpUrl
 from folkmoot.mcp.server.responses import leave_with, say
 from folkmoot.mcp.wire import EVENT_STREAM
 from folkmoot.taskgroups import Interruptible, aside
@@ -289,7 +289,7 @@ class Forwarding:
 
     async def _ask(self, home: NodeHome, written: bytes) -> HttpAnswer:
         """What a node answers; that it is not the process that was meant, it need not prove."""
-        url = URL(home.address).with_path(PATH)
+        url = HttpUrl.parse(home.address)._replace(path=PATH, query="")
         connections = self._nodes.get(home.address)
         if connections is None:
             if len(self._nodes) >= MAX_NODES_REACHED:

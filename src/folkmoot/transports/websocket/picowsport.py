@@ -1,14 +1,15 @@
 """picows as a parser: bytes in, frames out, and no connection of its own.
 
 picows offers no parser apart from its connections, and what is used here is not documented, so all
-of it is in this file. What picows believes to be its connection leads nowhere: who is answered,
-when the connection ends and how much waits for it is decided by the link.
+of it is in this file; `tests/test_dependencies.py` tells what another version does otherwise. What
+picows believes to be its connection leads nowhere: who is answered, when the connection ends and
+how much waits for it is decided by the link.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from picows import WSAutoPingStrategy, WSListener
 from picows import picows as implementation
@@ -26,19 +27,6 @@ _HANDSHAKE: Final = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 """The real handshake was made before; this one only brings picows to the frames."""
-
-
-class Parser(Protocol):
-    """The part of a picows connection used here."""
-
-    def connection_made(self, transport: object) -> None:
-        """Begin."""
-
-    def get_buffer(self, size_hint: int) -> memoryview:
-        """Where the next bytes go."""
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Parse them; the listener is called for each frame."""
 
 
 class _Socket:
@@ -108,25 +96,27 @@ _QUIET: Final = _Quiet()
 _NO_PING_SECONDS: Final = 0
 
 
-def make_parser(
-    listener: WSListener, on_broken: Callable[[bytes], None], max_frame_bytes: int
-) -> Parser:
-    """A parser of a client's frames, ready for the first one.
+class FrameParser:
+    """A parser of a client's frames, ready for the first one; the listener is called for each.
 
     `on_broken` gets the close frame that picows would send when it can read no further.
     """
-    opened = False
 
-    def factory(_: WSUpgradeRequest) -> WSListener:
-        return listener
+    __slots__ = ("_protocol",)
 
-    def written(data: bytes) -> None:
-        if opened:
-            on_broken(data)
+    def __init__(
+        self, listener: WSListener, on_broken: Callable[[bytes], None], max_frame_bytes: int
+    ) -> None:
+        opened = False
 
-    parser = cast(
-        "Parser",
-        implementation.WSProtocol(  # type: ignore[attr-defined]
+        def factory(_: WSUpgradeRequest) -> WSListener:
+            return listener
+
+        def written(data: bytes) -> None:
+            if opened:
+                on_broken(data)
+
+        self._protocol: Any = implementation.WSProtocol(  # type: ignore[attr-defined]
             None,  # host and port, which only clients have
             None,  # path, likewise
             False,  # noqa: FBT003 - the side of the server
@@ -142,10 +132,24 @@ def make_parser(
             max_frame_bytes,
             None,  # no further headers
             READ_BUFFER_BYTES,
-        ),
-    )
-    parser.connection_made(_Nowhere(written))
-    parser.get_buffer(-1)[: len(_HANDSHAKE)] = _HANDSHAKE
-    parser.buffer_updated(len(_HANDSHAKE))
-    opened = True
-    return parser
+        )
+        self._protocol.connection_made(_Nowhere(written))
+        self.feed(_HANDSHAKE)
+        opened = True
+
+    def room(self, pending: int) -> tuple[int, int]:
+        """How many bytes to feed next at most, and the size of the buffer, some of it `pending`.
+
+        picows doubles its buffer, and never shrinks it, when more than nine tenths are full: filled
+        up to there, it grows for frames that need it, not for clients that are fast.
+        """
+        free = len(self._protocol.get_buffer(-1))
+        size = pending + free
+        fit = size * 9 // 10 - pending
+        return (fit if fit > size // 4 else free), size
+
+    def feed(self, data: bytes) -> None:
+        """Parse bytes that there was room for."""
+        count = len(data)
+        self._protocol.get_buffer(-1)[:count] = data
+        self._protocol.buffer_updated(count)

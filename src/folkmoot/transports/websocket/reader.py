@@ -16,13 +16,12 @@ from folkmoot.transports.limits import (
     MAX_KEPT_BUFFER_BYTES,
 )
 from folkmoot.transports.websocket.frames import TEXT, read_close
-from folkmoot.transports.websocket.picowsport import make_parser
+from folkmoot.transports.websocket.picowsport import FrameParser
 
 if TYPE_CHECKING:
     from picows import WSFrame, WSTransport
 
     from folkmoot.transports.websocket.limits import ConnectionRate
-    from folkmoot.transports.websocket.picowsport import Parser
 
 
 class Receiver(Protocol):
@@ -112,12 +111,12 @@ class FrameReader(WSListener):
         self._whole: list[bytes] = []
         self._chunk = b""
         self._pending = 0
-        self._parser: Parser | None = make_parser(self, self._on_broken, max_message_bytes)
+        self._parser: FrameParser | None = FrameParser(self, self._on_broken, max_message_bytes)
 
     @property
     def buffered(self) -> int:
         """How many bytes the read buffer has room for."""
-        return 0 if self._parser is None else self._pending + len(self._parser.get_buffer(-1))
+        return 0 if self._parser is None else self._parser.room(self._pending)[1]
 
     def feed(self, data: bytes, start: int = 0) -> int:
         """Take what was received from `start` on; answer where to go on, in a later turn.
@@ -126,19 +125,14 @@ class FrameReader(WSListener):
         """
         self._frames, end = 0, len(data)
         while start < end and (parser := self._parser) is not None:
-            # picows doubles its buffer, and never shrinks it, when more than nine tenths are full:
-            # filled up to there, it grows for frames that need it, not for clients that are fast.
-            view = parser.get_buffer(-1)
-            size = self._pending + len(view)
-            fit = size * 9 // 10 - self._pending
-            count = min(fit if fit > size // 4 else len(view), end - start, MAX_FED_BYTES)
+            room, size = parser.room(self._pending)
+            count = min(room, end - start, MAX_FED_BYTES)
             self._chunk = chunk = data[start : start + count] if count < len(data) else data
-            view[:count] = chunk
             self._pending += count
-            parser.buffer_updated(count)
+            parser.feed(chunk)
             start += count
             if not self._pending and size > MAX_KEPT_BUFFER_BYTES and self._parser is not None:
-                self._parser = make_parser(self, self._on_broken, self._limit)
+                self._parser = FrameParser(self, self._on_broken, self._limit)
             if self._frames > MAX_PIECES:
                 break
         self._chunk = b""

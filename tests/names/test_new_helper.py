@@ -1,0 +1,144 @@
+"""The generated helper module stands alone, and agrees with the library."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from folkmoot.core import errors as e
+from folkmoot.names import canonical
+from folkmoot.names.new_server import check_server, server_files
+
+TOOLS = [
+    "myproject:create_task",
+    "workflow:execute",
+    "MyProject:CreateTask",
+    "my-project:create-task",
+    "mp:tool",
+    "create_task",
+    "myproject:create_task\n",
+    "my_project:tool_name",
+    f"{'a' * 21}:tool_name",
+    "myproject:",
+    "",
+]
+URIS = [
+    "myproject://templates/daily-report.md",
+    "datatools://docs/abc123/tables/grid-1?limit=100",
+    "myproject://docs/123?format=json&limit=10",
+    "myproject/templates/daily-report.md",
+    "MyProject://Templates/DailyReport.md",
+    "my-project://templates/daily report",
+    "templates/daily-report.md",
+    "myproject://templates/../secrets",
+    "myproject://templates/..",
+    "myproject://templates/.?a=b",
+    "myproject://templates/.hidden",
+    "myproject://templates/a\n",
+    "myproject://templates",
+    "myproject://templates/",
+    "myproject://templates/a?",
+    "myproject://templates/a?b",
+]
+
+
+HELPER = server_files(check_server("my-project", None, "mcp"))["src/my_project/names.py"]
+
+
+@pytest.fixture(scope="module")
+def helper() -> ModuleType:
+    made = ModuleType("helper")
+    exec(HELPER, made.__dict__)
+    return made
+
+
+@pytest.mark.requirement("names.generated-helpers")
+def test_the_helper_makes_names_as_the_conventions_show_them(helper: ModuleType) -> None:
+    assert helper.NAMESPACE == "myproject"
+    assert helper.make_tool_name("create_task") == "myproject:create_task"
+    assert helper.make_tool_name("create_task", style="safe") == "myproject_create_task"
+    uri = helper.make_resource_uri
+    assert uri("templates", "daily-report.md") == "myproject://templates/daily-report.md"
+    assert uri("docs", "123", {"format": "json", "limit": "10"}) == (
+        "myproject://docs/123?format=json&limit=10"
+    )
+    assert uri("docs", "1", {"q": "a b&c/é"}) == "myproject://docs/1?q=a%20b%26c%2F%C3%A9"
+    assert uri("docs", "{doc_id}") == "myproject://docs/{doc_id}"
+
+
+@pytest.mark.requirement("names.generated-helpers")
+@pytest.mark.parametrize(
+    ("validate", "name"),
+    [("validate_tool_name", name) for name in TOOLS]
+    + [("validate_resource_uri", uri) for uri in URIS],
+)
+def test_the_helper_accepts_and_refuses_what_the_library_does(
+    helper: ModuleType, validate: str, name: str
+) -> None:
+    assert refused(getattr(helper, validate), name) == refused(getattr(canonical, validate), name)
+
+
+def refused(validate: Any, name: str) -> str:
+    """How a refusal begins; empty where there is none."""
+    try:
+        validate(name)
+    except (ValueError, e.InvalidName) as error:
+        return str(error).partition(":")[0]
+    return ""
+
+
+@pytest.mark.requirement("names.generated-helpers")
+def test_the_helper_refuses_a_name_of_another_namespace(helper: ModuleType) -> None:
+    with pytest.raises(ValueError, match=r"Expected: myproject:\*, got: other:create_task"):
+        helper.validate_tool_name("other:create_task", "myproject")
+    with pytest.raises(ValueError, match=r"Expected: myproject://\*, got: other://docs/1"):
+        helper.validate_resource_uri("other://docs/1", "myproject")
+    with pytest.raises(ValueError, match="Invalid tool name: myproject:Create"):
+        helper.make_tool_name("Create")
+
+
+@pytest.mark.parametrize(
+    ("running", "level"),
+    [(None, "WARNING"), ("1.2.3", "WARNING"), ("1.3.0", "ERROR"), ("2.0.0", "ERROR")],
+)
+def test_the_mark_of_the_helper_logs_as_the_release_demands(
+    helper: ModuleType,
+    running: str | None,
+    level: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(helper, "running_version", lambda: running)
+    mark = helper.deprecated(since="1.2.0", removed_in="1.4.0", use="myproject:add_task")
+
+    @mark
+    async def create_task(title: str) -> str:
+        return title
+
+    @mark
+    def make_task(title: str, *, loud: bool = False) -> str:
+        return title.upper() if loud else title
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(create_task("a")) == "a"
+        assert make_task("a", loud=True) == "A"
+    assert [(it.levelname, it.message) for it in caplog.records] == [
+        (
+            level,
+            f"{name} is deprecated since 1.2.0 and is removed in 1.4.0. Use myproject:add_task.",
+        )
+        for name in ("create_task", "make_task")
+    ]
+
+
+def test_the_helper_needs_nothing_but_python(tmp_path: Path) -> None:
+    (tmp_path / "names.py").write_text(HELPER)
+    program = "import names, sys; names.make_tool_name('a_b'); assert 'folkmoot' not in sys.modules"
+    subprocess.run([sys.executable, "-S", "-c", program], cwd=tmp_path, check=True)
