@@ -72,7 +72,8 @@ SELECT n, {SCATTERED}, thread_id, from_id, to_id, NULL, 'normal', mode, cipherte
 sender_key, recipient_key, created_at FROM n CROSS JOIN messages WHERE seq = 1 + n % {PEERS}
 """
 COPIES = """
-INSERT INTO copies SELECT {}, seq, thread_id, {}, {}, 0 FROM messages WHERE seq BETWEEN ?1 AND ?2
+INSERT INTO copies SELECT {}, seq, created_at, thread_id, {}, {}, 0 FROM messages
+WHERE seq BETWEEN ?1 AND ?2
 """
 ROWS = (MESSAGES, COPIES.format("to_id", 1, 1), COPIES.format("from_id", 0, 0))
 MEMBERS = """

@@ -330,8 +330,8 @@ async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(tmp_path: Path
         await office.read(bob)
         own = await office.mail.send(alice, "mallory", body="for mallory")
         await office.change(
-            "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
-            "SELECT ?, seq, ?, 1, 1, 0 FROM messages WHERE id = ?",
+            "INSERT INTO copies (user_id, seq, created_at, thread_id, incoming, unread, urgent) "
+            "SELECT ?, seq, created_at, ?, 1, 1, 0 FROM messages WHERE id = ?",
             *(mallory.id, own.thread_id, sent.message_id),
         )
         assert await office.bodies(mallory) == ["for mallory", None]

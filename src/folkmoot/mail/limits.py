@@ -28,8 +28,6 @@ MAX_WAIT_SECONDS: Final = 55
 """The longest that a call waits for mail."""
 MAX_IDEMPOTENCY_KEY: Final = 255
 """Characters of an idempotency key."""
-MAX_CLOCK_DISORDER: Final = 60
-"""Seconds by which times may run against the order of messages, where several write at once."""
 MAX_KEYS_FORGOTTEN: Final = 16
 """Expired idempotency keys that sending one message removes."""
 MAX_DIGEST_SENDERS: Final = 50

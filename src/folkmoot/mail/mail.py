@@ -169,7 +169,6 @@ class Mail:
         if isinstance(posted, Sent):
             return posted
         stored, recipient = posted
-        self._sender.note_time(stored.message.created_at)
         limits = self._quotas.limits
         self._quotas.mail_used += stored.size
         near = warning(
@@ -182,9 +181,6 @@ class Mail:
 
         Who writes to a thread holds it, and the rest are single statements: any order is right.
         """
-        if self._sender.latest is None:
-            newest = await self._store.read(queries.newest_message)
-            self._sender.note_time(0 if newest is None else newest[1])
         try:
             return await self._store.write(post, any_order=True)
         except (SentMeanwhile, e.ConstraintViolated):
@@ -217,7 +213,8 @@ class Mail:
 
         With `wait` only the unread ones, as soon as there are any outside muted threads, and
         nothing if there are none in time. Nothing is marked read before `mark_delivered`. The cost
-        grows with what is returned, not with what is stored.
+        grows with what is returned, not with what is stored; that of `before` a little with the
+        reader's younger messages.
         """
         check_limit(limit)
         if not 0 <= wait <= MAX_WAIT_SECONDS:
@@ -231,8 +228,7 @@ class Mail:
             if thread_id is not None:
                 await queries.access_member(tx, reader.id, thread_id)
             if before is not None:
-                second = min(max(before, 0), LAST_SECOND)
-                start = Start(min(place, await queries.place_before(tx, second)), second)
+                start = Start(place, min(max(before, 0), LAST_SECOND))
             find = self._reader.news if wait else self._reader.messages
             return await find(tx, reader, thread_id, start, limit, now)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import SqlStatement, SqlValue, Tx
-from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_KEYS_FORGOTTEN
+from folkmoot.mail.limits import MAX_KEYS_FORGOTTEN
 from folkmoot.mail.model import Mode, Priority, State
 from folkmoot.quotas import ADD_MAIL
 
@@ -77,53 +77,6 @@ async def next_place(tx: Tx) -> int:
     return await tx.next_sequence(PLACES)
 
 
-async def newest_message(tx: Tx) -> tuple[int, int] | None:
-    """Place and time of the message that was stored last."""
-    row = await tx.fetch_one("SELECT seq, created_at FROM messages ORDER BY seq DESC LIMIT 1")
-    return None if row is None else (row[0], row[1])
-
-
-async def store_clock_step(tx: Tx, seq: int) -> None:
-    """Note that from a message on times are earlier than before: the clock was set back."""
-    await tx.execute("INSERT INTO clock_steps (seq) VALUES (?)", (seq,))
-
-
-async def place_before(tx: Tx, second: int) -> int:
-    """The place after which no message is older than a second.
-
-    From one step of the clock to the next times hardly run against the order of messages, so each
-    stretch, the newest first, is searched by halving: about twenty index reads among a million
-    messages. Younger ones may lie before the place too.
-    """
-    newest = await newest_message(tx)
-    if newest is None:
-        return 0
-    end = newest[0] + 1
-    steps = await tx.fetch("SELECT seq FROM clock_steps WHERE seq < ? ORDER BY seq DESC", (end,))
-    for (start,) in (*steps, (0,)):
-        place = await _place_within(tx, start, end, second + MAX_CLOCK_DISORDER)
-        if place > start:
-            return place
-        end = start
-    return 0
-
-
-async def _place_within(tx: Tx, start: int, end: int, second: int) -> int:
-    """The place at which a second begins in a stretch of messages, or another one near it."""
-    low, high = start, end
-    while low < high:
-        middle = (low + high) // 2
-        row = await tx.fetch_one(
-            "SELECT seq, created_at FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1",
-            (middle, end),
-        )
-        if row is None or row[1] >= second:
-            high = middle
-        else:
-            low = row[0] + 1
-    return low
-
-
 async def insert_thread(
     tx: Tx, thread_id: str, pair: str, subject: str, created_by: str, now: int
 ) -> bool:
@@ -152,8 +105,8 @@ INSERT_MESSAGE = (
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_COPIES = (
-    "INSERT INTO copies (user_id, seq, thread_id, incoming, unread, urgent) "
-    "VALUES (?, ?, ?, 0, 0, ?), (?, ?, ?, 1, 1, ?)"
+    "INSERT INTO copies (user_id, seq, created_at, thread_id, urgent, incoming, unread) "
+    "VALUES (?, ?, ?, ?, ?, 0, 0), (?, ?, ?, ?, ?, 1, 1)"
 )
 UPDATE_MEMBERS = (
     "UPDATE members SET last_seq = ?, last_at = ?, "
@@ -175,12 +128,12 @@ async def insert_message(tx: Tx, message: StoredMessage, size: int) -> StoredLet
 
     A new message returns an archived thread to active, and a deleted one to whoever deleted it.
     """
-    seq, thread_id, urgent = message.seq, message.thread_id, int(message.priority == "urgent")
-    copies = (message.from_id, seq, thread_id, urgent, message.to_id, seq, thread_id, urgent)
+    seq, thread_id, at = message.seq, message.thread_id, message.created_at
+    copy = (seq, at, thread_id, int(message.priority == "urgent"))
     _, _, members, shares = await tx.together(
         SqlStatement(INSERT_MESSAGE, message),
-        SqlStatement(INSERT_COPIES, copies),
-        SqlStatement(UPDATE_MEMBERS, (seq, message.created_at, message.to_id, thread_id)),
+        SqlStatement(INSERT_COPIES, (message.from_id, *copy, message.to_id, *copy)),
+        SqlStatement(UPDATE_MEMBERS, (seq, at, message.to_id, thread_id)),
         SqlStatement(ADD_MAIL, (message.from_id, size)),
     )
     return StoredLetter(dict(members), int(shares[0][0]))

@@ -86,7 +86,7 @@ COPIES = (
     "FROM copies c CROSS JOIN messages x CROSS JOIN members m "
     "LEFT JOIN users u ON u.id = m.other_id "
     "WHERE x.seq = c.seq AND m.thread_id = c.thread_id AND m.user_id = c.user_id "
-    "AND c.user_id = ? AND {} AND c.seq < ? AND x.created_at < ? ORDER BY c.seq DESC LIMIT ?"
+    "AND c.user_id = ? AND {} AND c.seq < ? AND c.created_at < ? ORDER BY c.seq DESC LIMIT ?"
 )
 INCOMING = COPIES.format("c.incoming = 1")
 OF_THREAD = COPIES.format("c.thread_id = ?")

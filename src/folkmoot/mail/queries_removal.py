@@ -193,11 +193,11 @@ async def sides_of(tx: Tx, user_id: str) -> list[Side]:
     return [Side(*row) for row in rows]
 
 
-async def oldest_messages(tx: Tx, place: int, before: int, limit: int) -> list[OldMessage]:
-    """The messages before a place that were sent before a second, those stored first."""
+async def oldest_messages(tx: Tx, before: int, limit: int) -> list[OldMessage]:
+    """The messages that were sent before a second, the oldest first."""
     rows = await tx.fetch(
-        "SELECT seq, thread_id FROM messages WHERE seq < ? AND created_at < ? ORDER BY seq LIMIT ?",
-        (place, before, limit),
+        "SELECT seq, thread_id FROM messages WHERE created_at < ? ORDER BY created_at LIMIT ?",
+        (before, limit),
     )
     return [OldMessage(*row) for row in rows]
 

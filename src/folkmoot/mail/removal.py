@@ -88,9 +88,7 @@ class Remover:
 
         The answer is how many they were, and in whose mailboxes.
         """
-        # Looked for by time: a clock that was far ahead may have left younger ones before them.
-        place = await queries.place_before(tx, before)
-        expired = await queries_removal.oldest_messages(tx, place, before, most)
+        expired = await queries_removal.oldest_messages(tx, before, most)
         owners: set[str] = set()
         for message in expired:
             for user_id in await queries_removal.owners_of(tx, message.seq):

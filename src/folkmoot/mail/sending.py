@@ -18,7 +18,7 @@ from folkmoot.core.events import SENT
 from folkmoot.core.ports import Tx
 from folkmoot.mail import queries
 from folkmoot.mail.encryption import SharedKeys, Subject, Subjects, close_box, subject_of
-from folkmoot.mail.limits import MAX_CLOCK_DISORDER, MAX_CLOCK_SKEW
+from folkmoot.mail.limits import MAX_CLOCK_SKEW
 from folkmoot.mail.model import (
     E2E,
     NONCE_BYTES,
@@ -102,13 +102,6 @@ class MailSender:
         self._keys = keys
         self._subjects = subjects
         self._quotas = quotas
-        self.latest: int | None = None
-        """The latest time of a message, as far as is known; nothing before one was looked for."""
-
-    def note_time(self, created_at: int) -> None:
-        """Note the time of a message that is stored; one that is far earlier is a clock's step."""
-        if self.latest is None or not 0 <= self.latest - created_at <= MAX_CLOCK_DISORDER:
-            self.latest = created_at
 
     async def store(
         self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
@@ -125,8 +118,6 @@ class MailSender:
     ) -> DeliveredMessage:
         """Store a letter with a copy for each side. The cost does not depend on what is stored."""
         seq, thread_id, now = await self._place(tx, sender, recipient, letter)
-        if self.latest is not None and now < self.latest - MAX_CLOCK_DISORDER:
-            await queries.store_clock_step(tx, seq)
         if letter.reply_to is not None:
             await check_reply_to(tx, sender, thread_id, letter.reply_to)
         message = StoredMessage(

@@ -163,10 +163,15 @@ CREATE TABLE messages (
 );
 
 CREATE INDEX messages_of_thread ON messages (thread_id, seq);
+CREATE INDEX messages_by_age ON messages (created_at);
 
+-- The clock can be set back, so the order of messages does not tell their times. A copy has that of
+-- its message, and so have the indexes by which pages of what is older than a second are read: they
+-- pass over what is younger without reading it.
 CREATE TABLE copies (
     user_id TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     seq BIGINT NOT NULL REFERENCES messages (seq) ON DELETE CASCADE,
+    created_at BIGINT NOT NULL,
     thread_id TEXT NOT NULL,
     incoming BIGINT NOT NULL,
     unread BIGINT NOT NULL,
@@ -174,18 +179,12 @@ CREATE TABLE copies (
     PRIMARY KEY (user_id, seq)
 );
 
-CREATE INDEX copies_incoming ON copies (user_id, incoming, seq);
-CREATE INDEX copies_of_thread ON copies (user_id, thread_id, seq);
+CREATE INDEX copies_incoming ON copies (user_id, incoming, seq, created_at);
+CREATE INDEX copies_of_thread ON copies (user_id, thread_id, seq, created_at);
 CREATE INDEX copies_of_message ON copies (seq);
 CREATE INDEX copies_unread ON copies (user_id, seq) WHERE unread = 1;
 CREATE INDEX copies_unread_of_thread ON copies (user_id, thread_id, seq) WHERE unread = 1;
 CREATE INDEX copies_urgent ON copies (user_id) WHERE unread = 1 AND urgent = 1;
-
--- The messages whose time is before that of the message stored before them, because the clock was
--- set back. Between two of them times never decrease.
-CREATE TABLE clock_steps (
-    seq BIGINT NOT NULL PRIMARY KEY
-);
 
 -- How much is stored and who pays for it, kept with every message, so that nobody has to count it.
 -- A message of mail counts for its sender until neither side has a copy.
