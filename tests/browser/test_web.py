@@ -218,7 +218,9 @@ def test_a_page_goes_on_when_the_hub_restarts(tmp_path: Path, desk: Desk) -> Non
 def stranger(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     """A page that someone else serves on another port of this machine, and the cookies it gets."""
     sent: list[str] = []
-    (tmp_path / "index.html").write_text("<!doctype html><title>Other</title><p>Other</p>")
+    # Without an icon of its own the browser would ask for one, and be answered 404.
+    page = '<!doctype html><link rel="icon" href="data:,"><title>Other</title><p>Other</p>'
+    (tmp_path / "index.html").write_text(page)
 
     class Other(Quiet):
         def __init__(self, *given: Any, **named: Any) -> None:
