@@ -11,8 +11,10 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,9 @@ from tests.interaction.manifest import ManifestError, load
 from tests.interaction.marks import COLLECTED, Collected, MarkError, check_marks, why_partial
 from tests.stores import NODES, ON_POSTGRES
 from tests.workers import Workers
+
+if TYPE_CHECKING:
+    from tests.mcp_harness import Meeting
 
 CORE = Path(__file__).parent / "core"
 SHARED_MEMORY = Path("/dev/shm")
@@ -66,6 +71,28 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Workers(config.option.workers, rehearse_hub))
 
 
+class Pending(NamedTuple):
+    """An async fixture, entered in the loop of the test that asks for it."""
+
+    enter: Callable[..., AbstractAsyncContextManager[Any]]
+    needs: dict[str, Any]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> object | None:
+    """Leave a fixture that is an async generator to the test, whose task enters and leaves it."""
+    if not inspect.isasyncgenfunction(fixturedef.func):
+        return None
+    if not inspect.iscoroutinefunction(request.node.obj):
+        pytest.fail(f"{fixturedef.argname} is for async tests", pytrace=False)
+    needs = {name: request.getfixturevalue(name) for name in fixturedef.argnames}
+    pending = Pending(asynccontextmanager(fixturedef.func), needs)
+    fixturedef.cached_result = (pending, fixturedef.cache_key(request), None)
+    return pending
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run an async test in a loop of its own; tasks that are left when it returns are cancelled."""
@@ -75,8 +102,40 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
     fixtures = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     limit = pyfuncitem.get_closest_marker("timeout")
-    run(pyfuncitem.obj(**fixtures), *(limit.args if limit else ()))
+    run(with_fixtures(pyfuncitem.obj, fixtures), *(limit.args if limit else ()))
     return True
+
+
+async def with_fixtures(test: Callable[..., Awaitable[None]], fixtures: dict[str, Any]) -> None:
+    """Run a test between the beginnings and the ends of its async fixtures."""
+    entered: dict[int, Any] = {}
+
+    async def enter(value: Any) -> Any:
+        if not isinstance(value, Pending):
+            return value
+        if id(value) not in entered:
+            needs = {name: await enter(need) for name, need in value.needs.items()}
+            entered[id(value)] = await stack.enter_async_context(value.enter(**needs))
+        return entered[id(value)]
+
+    async with AsyncExitStack() as stack:
+        await test(**{name: await enter(value) for name, value in fixtures.items()})
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Meeting]:
+    """A running hub, and people who use it through MCP; `settings` marks change its settings."""
+    from tests.mcp_harness import meeting
+
+    era = request.getfixturevalue("era") if "era" in request.fixturenames else "handshake"
+    async with meeting(tmp_path, era, **settings_of(request)) as there:
+        yield there
+
+
+def settings_of(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What `@pytest.mark.settings(...)` says at a test and its module."""
+    marks = reversed(list(request.node.iter_markers("settings")))
+    return {name: value for mark in marks for name, value in mark.kwargs.items()}
 
 
 @pytest.hookimpl(wrapper=True)

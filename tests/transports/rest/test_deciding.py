@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +12,7 @@ import pytest
 from folkmoot.client import Room, ToolFailed
 from folkmoot.rooms.model import Outcome
 from folkmoot.rooms.proposals import answer_to
-from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
+from tests.transports.rest.support import ROOMS, Asker, House, done, refused
 
 ROOM = "planning"
 
@@ -47,133 +46,123 @@ def agent(here: House, rob: Asker) -> Room:
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, rob = await here.people("ada", "bob", "rob")
-        await ada.create(ROOM)
-        async with agent(here, rob):
-            id_ = await proposed(bob)
-            shown = await ada.get(place(id_))
-            assert (shown["id"], shown["state"]) == (id_, "open")
-            outcome = done(await ada.ask("POST", place(id_, "approve")), 200)
-            assert outcome["result"]["content"] == [{"type": "text", "text": "It is on."}]
-            known = {name: outcome[name] for name in ("id", "state", "by", "to")}
-            assert known == {"id": id_, "state": "fulfilled", "by": "ada", "to": "rob"}
-            page = await ada.read(ROOM, f"?after={outcome['seq'] - 1}&limit=1")
-            assert page["messages"][0]["id"] == outcome["decision"]
-            assert page["messages"][0]["correlation_id"] == [id_]
-            assert (await bob.get(place(id_)))["closed_by"] == "ada"
-            failing = await proposed(bob, tool="broken")
-            outcome = done(await ada.ask("POST", place(failing, "approve")), 200)
-            assert outcome["result"]["isError"]
+async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(hub: House) -> None:
+    ada, bob, rob = await hub.people("ada", "bob", "rob")
+    await ada.create(ROOM)
+    async with agent(hub, rob):
+        id_ = await proposed(bob)
+        shown = await ada.get(place(id_))
+        assert (shown["id"], shown["state"]) == (id_, "open")
+        outcome = done(await ada.ask("POST", place(id_, "approve")), 200)
+        assert outcome["result"]["content"] == [{"type": "text", "text": "It is on."}]
+        known = {name: outcome[name] for name in ("id", "state", "by", "to")}
+        assert known == {"id": id_, "state": "fulfilled", "by": "ada", "to": "rob"}
+        page = await ada.read(ROOM, f"?after={outcome['seq'] - 1}&limit=1")
+        assert page["messages"][0]["id"] == outcome["decision"]
+        assert page["messages"][0]["correlation_id"] == [id_]
+        assert (await bob.get(place(id_)))["closed_by"] == "ada"
+        failing = await proposed(bob, tool="broken")
+        outcome = done(await ada.ask("POST", place(failing, "approve")), 200)
+        assert outcome["result"]["isError"]
 
 
 @pytest.mark.requirement("proposal.decided-by-id", "proposal.first-wins")
-async def test_one_of_many_approvals_at_once_is_carried_out(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, rob = await here.people("ada", "bob", "rob")
-        await ada.create(ROOM)
-        async with agent(here, rob):
-            id_ = await proposed(bob)
-            answers = await asyncio.gather(
-                *(ada.ask("POST", place(id_, "approve")) for _ in range(4))
-            )
-            assert sorted(one.status for one in answers) == [200, 409, 409, 409]
-            for answer in answers:
-                if answer.status == 409:
-                    assert refused(answer, 409, "proposal_closed")["state"] == "fulfilled"
-
-
-@pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_says_so_when_no_answer_came_in_time(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, rob = await here.people("ada", "bob", "rob")
-        await ada.create(ROOM)
-        async with Room(here.hub.base_url, room=ROOM, token=rob.token):
-            id_ = await proposed(bob)
-            # An id that the hub made is found in capitals too.
-            capitals = place(id_.upper(), "approve?wait=0")
-            outcome = done(await ada.ask("POST", capitals), 200)
-            assert outcome["state"] == "fulfilled"
-            assert not {"result", "error"} & outcome.keys()
-            rooms = here.hub.rooms
-            asked = msgspec.convert(outcome, Outcome)
-            visitor = await rooms.authenticate(ada.token)
-            assert await answer_to(rooms, visitor, ROOM, asked, 0.02) == asked
-
-
-@pytest.mark.requirement("proposal.decided-by-id")
-async def test_a_rejection_is_answered_with_where_the_proposal_stands(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, cyd = await here.people("ada", "bob", "cyd")
-        grants = {"cyd": ["mcpx.reject.proposal"]}
-        await ada.create(ROOM, policy={"quorum": 2}, grants=grants)
-        id_ = await proposed(bob, id="a/b c")
-        assert id_ == "a/b c"
-        for who, state, count in ((ada, "open", 1), (cyd, "rejected", 2)):
-            answer = await who.ask("POST", place(id_, "reject"), {"reason": "No lamp."})
-            outcome = done(answer, 200)
-            assert (outcome["state"], outcome["rejections"]) == (state, count)
-            assert (outcome["by"], outcome["reason"]) == (who.handle, "No lamp.")
-
-
-@pytest.mark.requirement("proposal.decided-by-id")
-async def test_what_cannot_be_decided_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, rob = await here.people("ada", "bob", "rob")
-        await ada.create(ROOM)
+async def test_one_of_many_approvals_at_once_is_carried_out(hub: House) -> None:
+    ada, bob, rob = await hub.people("ada", "bob", "rob")
+    await ada.create(ROOM)
+    async with agent(hub, rob):
         id_ = await proposed(bob)
-        anyone = await proposed(bob, to=())
-        approve, reject = place(id_, "approve"), place(id_, "reject")
-        refused(await ada.ask("POST", place("none", "approve")), 404, "proposal_unknown")
-        refused(await ada.ask("GET", place("none")), 404, "proposal_unknown")
-        refused(await bob.ask("POST", approve), 403, "proposal_required")
-        refused(await rob.ask("POST", approve), 403, "proposal_required")
-        refused(await ada.ask("POST", approve), 404, "recipient_unknown")
-        answer = await ada.ask("POST", place(anyone, "approve"))
-        assert refused(answer, 400, "argument_invalid")["field"] == "to"
-        refused(await ada.ask("POST", f"{approve}?wait=56"), 400, "query_invalid")
-        for body in ({}, {"reason": ""}, {"reason": "x", "more": 1}, {"reason": 1}):
-            refused(await ada.ask("POST", reject, body), 400, "argument_invalid")
-        refused(await ada.ask("POST", reject, {"reason": "  "}), 400, "argument_invalid")
-        refused(await ada.ask("POST", reject), 415, "media_type_unsupported")
-        refused(await here.stranger.ask("POST", approve), 401, "authentication_required")
-        assert (await ada.get(place(id_)))["state"] == "open"
-        done(await ada.ask("POST", reject, {"reason": "No lamp."}), 200)
-        told = refused(await ada.ask("POST", approve), 409, "proposal_closed")
-        assert told["state"] == "rejected"
+        answers = await asyncio.gather(*(ada.ask("POST", place(id_, "approve")) for _ in range(4)))
+        assert sorted(one.status for one in answers) == [200, 409, 409, 409]
+        for answer in answers:
+            if answer.status == 409:
+                assert refused(answer, 409, "proposal_closed")["state"] == "fulfilled"
+
+
+@pytest.mark.requirement("proposal.decided-by-id")
+async def test_an_approval_says_so_when_no_answer_came_in_time(hub: House) -> None:
+    ada, bob, rob = await hub.people("ada", "bob", "rob")
+    await ada.create(ROOM)
+    async with Room(hub.hub.base_url, room=ROOM, token=rob.token):
+        id_ = await proposed(bob)
+        # An id that the hub made is found in capitals too.
+        capitals = place(id_.upper(), "approve?wait=0")
+        outcome = done(await ada.ask("POST", capitals), 200)
+        assert outcome["state"] == "fulfilled"
+        assert not {"result", "error"} & outcome.keys()
+        rooms = hub.hub.rooms
+        asked = msgspec.convert(outcome, Outcome)
+        visitor = await rooms.authenticate(ada.token)
+        assert await answer_to(rooms, visitor, ROOM, asked, 0.02) == asked
+
+
+@pytest.mark.requirement("proposal.decided-by-id")
+async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub: House) -> None:
+    ada, bob, cyd = await hub.people("ada", "bob", "cyd")
+    grants = {"cyd": ["mcpx.reject.proposal"]}
+    await ada.create(ROOM, policy={"quorum": 2}, grants=grants)
+    id_ = await proposed(bob, id="a/b c")
+    assert id_ == "a/b c"
+    for who, state, count in ((ada, "open", 1), (cyd, "rejected", 2)):
+        answer = await who.ask("POST", place(id_, "reject"), {"reason": "No lamp."})
+        outcome = done(answer, 200)
+        assert (outcome["state"], outcome["rejections"]) == (state, count)
+        assert (outcome["by"], outcome["reason"]) == (who.handle, "No lamp.")
+
+
+@pytest.mark.requirement("proposal.decided-by-id")
+async def test_what_cannot_be_decided_is_refused_with_the_reason(hub: House) -> None:
+    ada, bob, rob = await hub.people("ada", "bob", "rob")
+    await ada.create(ROOM)
+    id_ = await proposed(bob)
+    anyone = await proposed(bob, to=())
+    approve, reject = place(id_, "approve"), place(id_, "reject")
+    refused(await ada.ask("POST", place("none", "approve")), 404, "proposal_unknown")
+    refused(await ada.ask("GET", place("none")), 404, "proposal_unknown")
+    refused(await bob.ask("POST", approve), 403, "proposal_required")
+    refused(await rob.ask("POST", approve), 403, "proposal_required")
+    refused(await ada.ask("POST", approve), 404, "recipient_unknown")
+    answer = await ada.ask("POST", place(anyone, "approve"))
+    assert refused(answer, 400, "argument_invalid")["field"] == "to"
+    refused(await ada.ask("POST", f"{approve}?wait=56"), 400, "query_invalid")
+    for body in ({}, {"reason": ""}, {"reason": "x", "more": 1}, {"reason": 1}):
+        refused(await ada.ask("POST", reject, body), 400, "argument_invalid")
+    refused(await ada.ask("POST", reject, {"reason": "  "}), 400, "argument_invalid")
+    refused(await ada.ask("POST", reject), 415, "media_type_unsupported")
+    refused(await hub.stranger.ask("POST", approve), 401, "authentication_required")
+    assert (await ada.get(place(id_)))["state"] == "open"
+    done(await ada.ask("POST", reject, {"reason": "No lamp."}), 200)
+    told = refused(await ada.ask("POST", approve), 409, "proposal_closed")
+    assert told["state"] == "rejected"
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-async def test_what_waits_for_someone_is_listed_with_the_messages(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, bob, rob = await here.people("ada", "bob", "rob")
-        await ada.create(ROOM)
-        path = f"{ROOMS}/{ROOM}/waiting"
-        nothing = {"requests": [], "proposals": [], "more": False}
-        assert await ada.get(path) == nothing
-        ids = [await proposed(bob) for _ in range(3)]
-        async with Room(here.hub.base_url, room=ROOM, token=rob.token) as room:
-            waiting = await ada.get(path)
-            assert [one["id"] for one in waiting["proposals"]] == ids
-            assert waiting["proposals"][0]["message"]["id"] == ids[0]
-            assert await bob.get(path) == nothing
-            first = waiting["proposals"][0]["seq"]
-            page = await ada.get(f"{path}?after={first}&limit=1")
-            assert [one["id"] for one in page["proposals"]] == [ids[1]]
-            assert page["more"]
-            done(await ada.ask("POST", place(ids[0], "approve?wait=0")), 200)
-            (request,) = (await rob.get(path))["requests"]
-            known = {name: request[name] for name in ("requester", "state", "proposer", "kind")}
-            assert known == {
-                "requester": "ada",
-                "state": "waiting",
-                "proposer": "bob",
-                "kind": "mcp.request.tools/call:lamp",
-            }
-            asked = request["message"]["payload"]
-            assert asked["params"] == {"name": "lamp", "arguments": {"on": True}}
-            assert [one.id for one in await room.list_waiting()] == [request["id"]]
-            refused(await rob.ask("GET", f"{path}?after=-1"), 400, "query_invalid")
+async def test_what_waits_for_someone_is_listed_with_the_messages(hub: House) -> None:
+    ada, bob, rob = await hub.people("ada", "bob", "rob")
+    await ada.create(ROOM)
+    path = f"{ROOMS}/{ROOM}/waiting"
+    nothing = {"requests": [], "proposals": [], "more": False}
+    assert await ada.get(path) == nothing
+    ids = [await proposed(bob) for _ in range(3)]
+    async with Room(hub.hub.base_url, room=ROOM, token=rob.token) as room:
+        waiting = await ada.get(path)
+        assert [one["id"] for one in waiting["proposals"]] == ids
+        assert waiting["proposals"][0]["message"]["id"] == ids[0]
+        assert await bob.get(path) == nothing
+        first = waiting["proposals"][0]["seq"]
+        page = await ada.get(f"{path}?after={first}&limit=1")
+        assert [one["id"] for one in page["proposals"]] == [ids[1]]
+        assert page["more"]
+        done(await ada.ask("POST", place(ids[0], "approve?wait=0")), 200)
+        (request,) = (await rob.get(path))["requests"]
+        known = {name: request[name] for name in ("requester", "state", "proposer", "kind")}
+        assert known == {
+            "requester": "ada",
+            "state": "waiting",
+            "proposer": "bob",
+            "kind": "mcp.request.tools/call:lamp",
+        }
+        asked = request["message"]["payload"]
+        assert asked["params"] == {"name": "lamp", "arguments": {"on": True}}
+        assert [one.id for one in await room.list_waiting()] == [request["id"]]
+        refused(await rob.ask("GET", f"{path}?after=-1"), 400, "query_invalid")

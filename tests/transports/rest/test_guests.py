@@ -30,78 +30,72 @@ async def exchange(here: House, token: object, room: str = "planning") -> Answer
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning", access="private")
-        await ada.create("other")
-        token = await invited(ada)
-        told = done(await exchange(here, token), 201)
-        assert (told["guest"], told["room"]) == ("grace", "planning")
-        refused(await exchange(here, token), 401, "invitation_invalid")
-        guest = Asker(here.port, told["credential"])
-        said = await guest.say("planning", "Thank you!")
-        assert said["from"] == "grace"
-        assert [room["name"] for room in (await guest.get(ROOMS))["rooms"]] == ["planning"]
-        # Outside of its room there is nothing for it, not even a room that is open to all.
-        for method, path, content in (
-            ("GET", f"{ROOMS}/other", None),
-            ("GET", f"{ROOMS}/other/messages", None),
-            (
-                "POST",
-                f"{ROOMS}/other/messages",
-                {"protocol": "mcpx/v1", "kind": "chat.message"},
-            ),
-        ):
-            refused(await guest.ask(method, path, content), 404, "room_not_found")
-        refused(await guest.ask("POST", ROOMS, {"name": "mine"}), 403, "room_forbidden")
-        for method in ("PATCH", "DELETE"):
-            content = {"access": "open"} if method == "PATCH" else None
-            answer = await guest.ask(method, f"{ROOMS}/planning", content)
-            refused(answer, 403, "room_forbidden")
-        invite = await guest.ask("POST", f"{ROOMS}/planning/invites", {"guest": "friend"})
-        refused(invite, 403, "capability_denied")
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning", access="private")
+    await ada.create("other")
+    token = await invited(ada)
+    told = done(await exchange(hub, token), 201)
+    assert (told["guest"], told["room"]) == ("grace", "planning")
+    refused(await exchange(hub, token), 401, "invitation_invalid")
+    guest = Asker(hub.port, told["credential"])
+    said = await guest.say("planning", "Thank you!")
+    assert said["from"] == "grace"
+    assert [room["name"] for room in (await guest.get(ROOMS))["rooms"]] == ["planning"]
+    # Outside of its room there is nothing for it, not even a room that is open to all.
+    for method, path, content in (
+        ("GET", f"{ROOMS}/other", None),
+        ("GET", f"{ROOMS}/other/messages", None),
+        (
+            "POST",
+            f"{ROOMS}/other/messages",
+            {"protocol": "mcpx/v1", "kind": "chat.message"},
+        ),
+    ):
+        refused(await guest.ask(method, path, content), 404, "room_not_found")
+    refused(await guest.ask("POST", ROOMS, {"name": "mine"}), 403, "room_forbidden")
+    for method in ("PATCH", "DELETE"):
+        content = {"access": "open"} if method == "PATCH" else None
+        answer = await guest.ask(method, f"{ROOMS}/planning", content)
+        refused(answer, 403, "room_forbidden")
+    invite = await guest.ask("POST", f"{ROOMS}/planning/invites", {"guest": "friend"})
+    refused(invite, 403, "capability_denied")
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_of_two_who_exchange_at_once_one_gets_in(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        token = await invited(ada)
-        answers = await asyncio.gather(*(exchange(here, token) for _ in range(5)))
-        assert sorted(answer.status for answer in answers) == [201, 401, 401, 401, 401]
+async def test_of_two_who_exchange_at_once_one_gets_in(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    token = await invited(ada)
+    answers = await asyncio.gather(*(exchange(hub, token) for _ in range(5)))
+    assert sorted(answer.status for answer in answers) == [201, 401, 401, 401, 401]
 
 
-async def test_a_wrong_invitation_says_nothing_of_the_room(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning", access="private")
-        await ada.create("other")
-        elsewhere = await invited(ada, "other")
-        answers = [
-            await exchange(here, WRONG),
-            await exchange(here, elsewhere),
-            await exchange(here, ada.token),
-            await exchange(here, "anything"),
-            await exchange(here, WRONG, "there-is-none"),
-        ]
-        assert len({(answer.status, answer.body) for answer in answers}) == 1
-        refused(answers[0], 401, "invitation_invalid")
-        assert answers[0].headers["www-authenticate"] == "Bearer"
-        # An attempt at the wrong door used nothing up.
-        done(await exchange(here, elsewhere, "other"), 201)
+async def test_a_wrong_invitation_says_nothing_of_the_room(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning", access="private")
+    await ada.create("other")
+    elsewhere = await invited(ada, "other")
+    answers = [
+        await exchange(hub, WRONG),
+        await exchange(hub, elsewhere),
+        await exchange(hub, ada.token),
+        await exchange(hub, "anything"),
+        await exchange(hub, WRONG, "there-is-none"),
+    ]
+    assert len({(answer.status, answer.body) for answer in answers}) == 1
+    refused(answers[0], 401, "invitation_invalid")
+    assert answers[0].headers["www-authenticate"] == "Bearer"
+    # An attempt at the wrong door used nothing up.
+    done(await exchange(hub, elsewhere, "other"), 201)
 
 
-async def test_an_invitation_is_no_credential(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        guest = Asker(here.port, await invited(ada))
-        answer = await guest.ask("GET", f"{ROOMS}/planning/messages")
-        refused(answer, 401, "token_invalid")
+async def test_an_invitation_is_no_credential(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    guest = Asker(hub.port, await invited(ada))
+    answer = await guest.ask("GET", f"{ROOMS}/planning/messages")
+    refused(answer, 401, "token_invalid")
 
 
 async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(
@@ -132,14 +126,11 @@ async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(
         {"token": WRONG, "name": "root"},
     ],
 )
-async def test_an_exchange_takes_one_token_and_nothing_else(
-    tmp_path: Path, content: object
-) -> None:
-    async with house(tmp_path) as here:
-        path = f"{ROOMS}/planning/guests"
-        answer = await here.stranger.ask("POST", path, content)
-        refused(answer, 400, "argument_invalid")
-        assert WRONG not in answer.text
+async def test_an_exchange_takes_one_token_and_nothing_else(hub: House, content: object) -> None:
+    path = f"{ROOMS}/planning/guests"
+    answer = await hub.stranger.ask("POST", path, content)
+    refused(answer, 400, "argument_invalid")
+    assert WRONG not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -156,12 +147,11 @@ async def test_an_exchange_takes_one_token_and_nothing_else(
     ],
 )
 async def test_an_invitation_is_for_one_person_whose_name_is_free(
-    tmp_path: Path, content: object, status: int, code: str
+    hub: House, content: object, status: int, code: str
 ) -> None:
-    async with house(tmp_path) as here:
-        ada, _ = await here.people("ada", "bob")
-        await ada.create("planning")
-        refused(await ada.ask("POST", f"{ROOMS}/planning/invites", content), status, code)
+    ada, _ = await hub.people("ada", "bob")
+    await ada.create("planning")
+    refused(await ada.ask("POST", f"{ROOMS}/planning/invites", content), status, code)
 
 
 @pytest.mark.requirement("room.guest-secret", "log.tokens-redacted")
@@ -197,58 +187,57 @@ async def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path:
         assert secret[3:].encode() not in files
 
 
-async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning", access="private")
-        await ada.create("other")
-        token = await invited(ada)
-        enter = f"{ROOMS}/planning/guests"
-        browser, other = Browser(here.port), Browser(here.port)
-        # A page of another origin uses nothing up.
-        evil = {"origin": "http://evil.example", "sec_fetch_site": "cross-site"}
-        assert (await browser.ask("POST", enter, {"token": token}, **evil)).status == 403
-        # Nor does someone who is signed in, and would lose that.
-        await other.sign_in(ada.token)
-        refused(await other.ask("POST", enter, {"token": token}), 403, "room_forbidden")
-        answer = await browser.ask("POST", enter, {"token": token})
-        told = done(answer, 201)
-        assert told == {"credential": None, "guest": "grace", "room": "planning"}
-        assert "HttpOnly" in answer.headers["set-cookie"]
-        assert "SameSite=Strict" in answer.headers["set-cookie"]
-        refused(await exchange(here, token), 401, "invitation_invalid")
-        session = await browser.get(SESSION)
-        assert (session["handle"], session["guest"], session["room"]) == (
-            None,
-            "grace",
-            "planning",
-        )
-        assert session["scope"] == "rooms:planning rooms.manage:planning decide:planning"
-        said = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hi"}}
-        said["payload"] |= {"format": "plain"}  # type: ignore[operator]
-        post = f"{ROOMS}/planning/messages"
-        assert done(await browser.ask("POST", post, said), 201)["from"] == "grace"
-        assert (await browser.ask("POST", post, said, **evil)).status == 403
-        for path, status in (
-            (f"{ROOMS}/other", 404),
-            (f"{ROOMS}/other/messages", 404),
-            (f"{ROOMS}/planning/invites", 403),
-            ("/v1/me", 403),
-            ("/v1/me/invites", 403),
-            ("/v1/threads", 403),
-            ("/v1/asks", 403),
-            ("/v1/audit", 403),
-            ("/v1/servers", 403),
-        ):
-            assert (await browser.ask("GET", path)).status == status, path
-        # Another invitation does not take the place of the first.
-        more = await invited(ada, "other", "gus")
-        again = await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more})
-        refused(again, 403, "room_forbidden")
-        done(await ada.ask("DELETE", f"{ROOMS}/planning/participants/grace"), 200)
-        refused(await browser.ask("GET", f"{ROOMS}/planning"), 401, "token_invalid")
-        assert (await browser.get(SESSION))["guest"] is None
-        # Whose visit is over can be a guest elsewhere.
-        done(await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more}), 201)
-        done(await browser.ask("DELETE", SESSION), 204)
-        assert browser.cookie == ""
+async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning", access="private")
+    await ada.create("other")
+    token = await invited(ada)
+    enter = f"{ROOMS}/planning/guests"
+    browser, other = Browser(hub.port), Browser(hub.port)
+    # A page of another origin uses nothing up.
+    evil = {"origin": "http://evil.example", "sec_fetch_site": "cross-site"}
+    assert (await browser.ask("POST", enter, {"token": token}, **evil)).status == 403
+    # Nor does someone who is signed in, and would lose that.
+    await other.sign_in(ada.token)
+    refused(await other.ask("POST", enter, {"token": token}), 403, "room_forbidden")
+    answer = await browser.ask("POST", enter, {"token": token})
+    told = done(answer, 201)
+    assert told == {"credential": None, "guest": "grace", "room": "planning"}
+    assert "HttpOnly" in answer.headers["set-cookie"]
+    assert "SameSite=Strict" in answer.headers["set-cookie"]
+    refused(await exchange(hub, token), 401, "invitation_invalid")
+    session = await browser.get(SESSION)
+    assert (session["handle"], session["guest"], session["room"]) == (
+        None,
+        "grace",
+        "planning",
+    )
+    assert session["scope"] == "rooms:planning rooms.manage:planning decide:planning"
+    said = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": {"text": "Hi"}}
+    said["payload"] |= {"format": "plain"}  # type: ignore[operator]
+    post = f"{ROOMS}/planning/messages"
+    assert done(await browser.ask("POST", post, said), 201)["from"] == "grace"
+    assert (await browser.ask("POST", post, said, **evil)).status == 403
+    for path, status in (
+        (f"{ROOMS}/other", 404),
+        (f"{ROOMS}/other/messages", 404),
+        (f"{ROOMS}/planning/invites", 403),
+        ("/v1/me", 403),
+        ("/v1/me/invites", 403),
+        ("/v1/threads", 403),
+        ("/v1/asks", 403),
+        ("/v1/audit", 403),
+        ("/v1/servers", 403),
+    ):
+        assert (await browser.ask("GET", path)).status == status, path
+    # Another invitation does not take the place of the first.
+    more = await invited(ada, "other", "gus")
+    again = await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more})
+    refused(again, 403, "room_forbidden")
+    done(await ada.ask("DELETE", f"{ROOMS}/planning/participants/grace"), 200)
+    refused(await browser.ask("GET", f"{ROOMS}/planning"), 401, "token_invalid")
+    assert (await browser.get(SESSION))["guest"] is None
+    # Whose visit is over can be a guest elsewhere.
+    done(await browser.ask("POST", f"{ROOMS}/other/guests", {"token": more}), 201)
+    done(await browser.ask("DELETE", SESSION), 204)
+    assert browser.cookie == ""

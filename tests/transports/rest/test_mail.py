@@ -29,98 +29,95 @@ async def did(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json()
 
 
-async def test_mail_is_sent_read_answered_and_deleted(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-        assert sent.status == 201
-        message = sent.json()["message_id"]
-        for _ in range(2):
-            # A look marks nothing as read.
-            (got,) = (await bob.get("/v1/messages"))["messages"]
-            assert (got["body"], got["unread"]) == ("Tea?", True)
-        assert "notice" not in await bob.get("/v1/messages")
-        thread = f"/v1/threads/{got['thread_id']}"
-        await did(bob, "POST", f"/v1/messages/{message}/replies", {"body": "At four."})
-        assert len((await ann.get(thread))["messages"]) == 2
-        assert (await ann.get("/v1/digest"))["total_unread"] == 1
-        await did(ann, "PUT", f"{thread}/read", {})
-        assert (await ann.get("/v1/digest"))["total_unread"] == 0
-        for state, word in (("archived", "archive"), ("starred", "star"), ("muted", "mute")):
-            assert (await did(ann, "PUT", f"{thread}/{word}"))["state"] == state
-            (listed,) = (await ann.get(f"/v1/threads?state={state}"))["threads"]
-            assert listed["id"] == got["thread_id"]
-            assert (await did(ann, "DELETE", f"{thread}/{word}"))["state"] == "active"
-        await did(bob, "DELETE", f"/v1/messages/{message}")
-        assert code(await bob.ask("DELETE", f"/v1/messages/{message}"))[0] == 404
-        await did(ann, "DELETE", thread)
-        assert (await ann.get("/v1/threads"))["threads"] == []
-        assert code(await ann.ask("GET", thread))[0] in (403, 404)
+async def test_mail_is_sent_read_answered_and_deleted(hub: House) -> None:
+    ann, bob = await hub.people("ann", "bob")
+    sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+    assert sent.status == 201
+    message = sent.json()["message_id"]
+    for _ in range(2):
+        # A look marks nothing as read.
+        (got,) = (await bob.get("/v1/messages"))["messages"]
+        assert (got["body"], got["unread"]) == ("Tea?", True)
+    assert "notice" not in await bob.get("/v1/messages")
+    thread = f"/v1/threads/{got['thread_id']}"
+    await did(bob, "POST", f"/v1/messages/{message}/replies", {"body": "At four."})
+    assert len((await ann.get(thread))["messages"]) == 2
+    assert (await ann.get("/v1/digest"))["total_unread"] == 1
+    await did(ann, "PUT", f"{thread}/read", {})
+    assert (await ann.get("/v1/digest"))["total_unread"] == 0
+    for state, word in (("archived", "archive"), ("starred", "star"), ("muted", "mute")):
+        assert (await did(ann, "PUT", f"{thread}/{word}"))["state"] == state
+        (listed,) = (await ann.get(f"/v1/threads?state={state}"))["threads"]
+        assert listed["id"] == got["thread_id"]
+        assert (await did(ann, "DELETE", f"{thread}/{word}"))["state"] == "active"
+    await did(bob, "DELETE", f"/v1/messages/{message}")
+    assert code(await bob.ask("DELETE", f"/v1/messages/{message}"))[0] == 404
+    await did(ann, "DELETE", thread)
+    assert (await ann.get("/v1/threads"))["threads"] == []
+    assert code(await ann.ask("GET", thread))[0] in (403, 404)
 
 
-async def test_accounts_and_people_are_made_found_and_changed(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        made = await here.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-        assert made.status == 201
-        assert f":{here.port}/mcp?token=" in made.json()["server_url"]
-        again = await here.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-        assert code(again) == (409, "handle_taken")
-        recovery = {"handle": "ann", "recovery_code": made.json()["recovery_code"]}
-        token = (await did(here.stranger, "POST", "/v1/accounts/recover", recovery))["token"]
-        ann, bob = Asker(here.port, token, "ann"), await here.person("bob")
-        assert code(await Asker(here.port, made.json()["token"]).ask("GET", "/v1/me")) == (
-            401,
-            "token_invalid",
-        )
-        await did(ann, "PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
-        assert (await ann.get("/v1/me"))["bio"] == "Sails."
-        assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
-        assert (await bob.get("/v1/people?query=an"))["results"][0]["handle"] == "ann"
-        await did(bob, "PUT", "/v1/contacts/ann", {"nickname": "Annie"})
-        assert (await bob.get("/v1/contacts"))["contacts"][0]["nickname"] == "Annie"
-        await did(bob, "DELETE", "/v1/contacts/ann")
-        await did(bob, "PUT", "/v1/blocks/ann")
-        assert (await bob.get("/v1/blocks"))["blocked"] == ["ann"]
-        refused = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-        assert code(refused) == (403, "cannot_send")
-        await did(bob, "DELETE", "/v1/blocks/ann")
-        invited = await did(bob, "POST", "/v1/invites", {})
-        assert invited["invite_url"].endswith(invited["invite_code"])
-        await did(ann, "PUT", "/v1/me/handle", {"new_handle": "anna"})
-        assert code(await ann.ask("DELETE", "/v1/me")) == (400, "argument_invalid")
-        await did(ann, "DELETE", "/v1/me?confirm=anna")
-        assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
+async def test_accounts_and_people_are_made_found_and_changed(hub: House) -> None:
+    made = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
+    assert made.status == 201
+    assert f":{hub.port}/mcp?token=" in made.json()["server_url"]
+    again = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
+    assert code(again) == (409, "handle_taken")
+    recovery = {"handle": "ann", "recovery_code": made.json()["recovery_code"]}
+    token = (await did(hub.stranger, "POST", "/v1/accounts/recover", recovery))["token"]
+    ann, bob = Asker(hub.port, token, "ann"), await hub.person("bob")
+    assert code(await Asker(hub.port, made.json()["token"]).ask("GET", "/v1/me")) == (
+        401,
+        "token_invalid",
+    )
+    await did(ann, "PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
+    assert (await ann.get("/v1/me"))["bio"] == "Sails."
+    assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
+    assert (await bob.get("/v1/people?query=an"))["results"][0]["handle"] == "ann"
+    await did(bob, "PUT", "/v1/contacts/ann", {"nickname": "Annie"})
+    assert (await bob.get("/v1/contacts"))["contacts"][0]["nickname"] == "Annie"
+    await did(bob, "DELETE", "/v1/contacts/ann")
+    await did(bob, "PUT", "/v1/blocks/ann")
+    assert (await bob.get("/v1/blocks"))["blocked"] == ["ann"]
+    refused = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+    assert code(refused) == (403, "cannot_send")
+    await did(bob, "DELETE", "/v1/blocks/ann")
+    invited = await did(bob, "POST", "/v1/invites", {})
+    assert invited["invite_url"].endswith(invited["invite_code"])
+    await did(ann, "PUT", "/v1/me/handle", {"new_handle": "anna"})
+    assert code(await ann.ask("DELETE", "/v1/me")) == (400, "argument_invalid")
+    await did(ann, "DELETE", "/v1/me?confirm=anna")
+    assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
 
 
-async def test_arguments_are_refused_in_the_words_of_the_tool(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann = await here.person("ann")
-        for method, path, body, sentence in (
-            ("POST", "/v1/messages", {"body": "x"}, "Missing argument: to."),
-            ("POST", "/v1/messages", {"to": 7}, "to must be a string."),
-            ("POST", "/v1/messages", {"to": "x", "cc": "y"}, "Unknown argument: cc."),
-            # What the path and the route itself say cannot be said otherwise.
-            ("PUT", "/v1/contacts/bob", {"handle": "cyd"}, "Unknown argument: handle."),
-            ("GET", "/v1/people", None, "Missing argument: query."),
-        ):
-            answer = await ann.ask(method, path, body)
-            assert answer.status == 400
-            assert answer.json()["error"]["message"] == sentence
-        assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
-        assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
-        assert code(await here.stranger.ask("GET", "/v1/me")) == (
-            401,
-            "authentication_required",
-        )
+async def test_arguments_are_refused_in_the_words_of_the_tool(hub: House) -> None:
+    ann = await hub.person("ann")
+    for method, path, body, sentence in (
+        ("POST", "/v1/messages", {"body": "x"}, "Missing argument: to."),
+        ("POST", "/v1/messages", {"to": 7}, "to must be a string."),
+        ("POST", "/v1/messages", {"to": "x", "cc": "y"}, "Unknown argument: cc."),
+        # What the path and the route itself say cannot be said otherwise.
+        ("PUT", "/v1/contacts/bob", {"handle": "cyd"}, "Unknown argument: handle."),
+        ("GET", "/v1/people", None, "Missing argument: query."),
+    ):
+        answer = await ann.ask(method, path, body)
+        assert answer.status == 400
+        assert answer.json()["error"]["message"] == sentence
+    assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
+    assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
+    assert code(await hub.stranger.ask("GET", "/v1/me")) == (
+        401,
+        "authentication_required",
+    )
 
 
-async def test_limits_count_what_comes_this_way_too(tmp_path: Path) -> None:
-    async with house(tmp_path, rate_limits="on", rates={"search_per_minute": 1}) as here:
-        ann = await here.person("ann")
-        await ann.get("/v1/people?query=bob")
-        limited = await ann.ask("GET", "/v1/people?query=bob")
-        assert code(limited) == (429, "rate_limited")
-        assert int(limited.headers["retry-after"]) > 0
+@pytest.mark.settings(rate_limits="on", rates={"search_per_minute": 1})
+async def test_limits_count_what_comes_this_way_too(hub: House) -> None:
+    ann = await hub.person("ann")
+    await ann.get("/v1/people?query=bob")
+    limited = await ann.ask("GET", "/v1/people?query=bob")
+    assert code(limited) == (429, "rate_limited")
+    assert int(limited.headers["retry-after"]) > 0
 
 
 @pytest.mark.parametrize("behind", [OPEN, {"http": {"trusted_proxies": ["10.0.0.1"]}}])
@@ -134,40 +131,38 @@ async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
         assert code(second) == (429, "rate_limited")
 
 
-async def test_someone_takes_away_all_that_is_theirs_and_nothing_of_others(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann, bob, cyd = await here.people("ann", "bob", "cyd")
-        await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea at five?"})
-        await did(cyd, "POST", "/v1/messages", {"to": "bob", "body": "Between us."})
-        answer = await ann.ask("GET", "/v1/me/export")
-        assert answer.status == 200
-        assert answer.headers["content-disposition"] == 'attachment; filename="ann.json"'
-        assert answer.headers["cache-control"] == "no-store"
-        taken = answer.json()
-        assert taken["account"]["handle"] == "ann"
-        assert "Tea at five?" in answer.text
-        for secret in ("Between us.", ann.token, "token_hash", "recovery_hash"):
-            assert secret not in answer.text
-        # Nothing of it is read by that.
-        (unread, _) = (await bob.get("/v1/messages"))["messages"]
-        await bob.ask("GET", "/v1/me/export")
-        assert (await bob.get("/v1/messages"))["messages"][0]["unread"] is unread["unread"]
-        assert code(await here.stranger.ask("GET", "/v1/me/export"))[0] == 401
-        narrow = await did(ann, "POST", "/v1/me/credentials", {"scope": "mail.read"})
-        reader = Asker(here.port, narrow["token"])
-        assert code(await reader.ask("GET", "/v1/me/export")) == (403, "scope_missing")
+async def test_someone_takes_away_all_that_is_theirs_and_nothing_of_others(hub: House) -> None:
+    ann, bob, cyd = await hub.people("ann", "bob", "cyd")
+    await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea at five?"})
+    await did(cyd, "POST", "/v1/messages", {"to": "bob", "body": "Between us."})
+    answer = await ann.ask("GET", "/v1/me/export")
+    assert answer.status == 200
+    assert answer.headers["content-disposition"] == 'attachment; filename="ann.json"'
+    assert answer.headers["cache-control"] == "no-store"
+    taken = answer.json()
+    assert taken["account"]["handle"] == "ann"
+    assert "Tea at five?" in answer.text
+    for secret in ("Between us.", ann.token, "token_hash", "recovery_hash"):
+        assert secret not in answer.text
+    # Nothing of it is read by that.
+    (unread, _) = (await bob.get("/v1/messages"))["messages"]
+    await bob.ask("GET", "/v1/me/export")
+    assert (await bob.get("/v1/messages"))["messages"][0]["unread"] is unread["unread"]
+    assert code(await hub.stranger.ask("GET", "/v1/me/export"))[0] == 401
+    narrow = await did(ann, "POST", "/v1/me/credentials", {"scope": "mail.read"})
+    reader = Asker(hub.port, narrow["token"])
+    assert code(await reader.ask("GET", "/v1/me/export")) == (403, "scope_missing")
 
 
-async def test_a_guest_of_a_room_has_no_mail(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann = await here.person("ann")
-        await ann.create("tea")
-        token = (await did(ann, "POST", "/v1/rooms/tea/invites", {"guest": "zoe"}))["token"]
-        let_in = await did(here.stranger, "POST", "/v1/rooms/tea/guests", {"token": token})
-        guest = Asker(here.port, let_in["credential"])
-        assert (await guest.get("/v1/rooms/tea"))["name"] == "tea"
-        for path in ("/v1/me", "/v1/messages", "/v1/people/ann"):
-            assert code(await guest.ask("GET", path)) == (403, "capability_denied")
+async def test_a_guest_of_a_room_has_no_mail(hub: House) -> None:
+    ann = await hub.person("ann")
+    await ann.create("tea")
+    token = (await did(ann, "POST", "/v1/rooms/tea/invites", {"guest": "zoe"}))["token"]
+    let_in = await did(hub.stranger, "POST", "/v1/rooms/tea/guests", {"token": token})
+    guest = Asker(hub.port, let_in["credential"])
+    assert (await guest.get("/v1/rooms/tea"))["name"] == "tea"
+    for path in ("/v1/me", "/v1/messages", "/v1/people/ann"):
+        assert code(await guest.ask("GET", path)) == (403, "capability_denied")
 
 
 async def deny(here: House, handle: str, pattern: str) -> None:
@@ -175,27 +170,26 @@ async def deny(here: House, handle: str, pattern: str) -> None:
     await here.hub.behind.granting.grant(handle, [pattern])
 
 
-async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
+async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub: House) -> None:
+    ann, bob = await hub.people("ann", "bob")
 
-        async def waits() -> bool:
-            return here.hub.bus.subscriptions > 0
+    async def waits() -> bool:
+        return hub.hub.bus.subscriptions > 0
 
-        async def waiting() -> asyncio.Task[Answer]:
-            asked = asyncio.create_task(bob.ask("GET", "/v1/messages?wait=50"))
-            await until(waits)
-            return asked
+    async def waiting() -> asyncio.Task[Answer]:
+        asked = asyncio.create_task(bob.ask("GET", "/v1/messages?wait=50"))
+        await until(waits)
+        return asked
 
-        asked = await waiting()
-        await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-        (got,) = (await asked).json()["messages"]
-        assert got["body"] == "Tea?"
-        await did(bob, "PUT", f"/v1/threads/{got['thread_id']}/read", {})
-        asked = await waiting()
-        await deny(here, "bob", "!msg/inbox")
-        await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Still?"})
-        assert code(await asked) == (403, "capability_denied")
+    asked = await waiting()
+    await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+    (got,) = (await asked).json()["messages"]
+    assert got["body"] == "Tea?"
+    await did(bob, "PUT", f"/v1/threads/{got['thread_id']}/read", {})
+    asked = await waiting()
+    await deny(hub, "bob", "!msg/inbox")
+    await did(ann, "POST", "/v1/messages", {"to": "bob", "body": "Still?"})
+    assert code(await asked) == (403, "capability_denied")
 
 
 class NoMail:
@@ -220,33 +214,30 @@ async def test_interceptors_see_what_comes_this_way(tmp_path: Path) -> None:
         assert (await ann.get("/v1/me"))["handle"] == "ann"
 
 
-async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        body = {"label": "bot", "scope": "mail.read account.read"}
-        made = await did(ann, "POST", "/v1/me/credentials", body)
-        bot = Asker(here.port, made["token"])
-        sent = await bot.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-        assert code(sent) == (403, "scope_missing")
-        await here.hub._audit.drain()
-        refusal, created = (await ann.get("/v1/me/activity"))["lines"]
-        assert (created["action"], created["about"]) == ("token.created", made["id"])
-        assert (refusal["action"], refusal["outcome"]) == ("policy.refused", "scope_missing")
-        assert refusal["credential_id"] == made["id"] != created["credential_id"]
-        only = await ann.get(f"/v1/me/activity?credential={made['id']}")
-        assert [it["id"] for it in only["lines"]] == [refusal["id"]]
-        older = await ann.get(f"/v1/me/activity?before={refusal['id']}&limit=1")
-        assert [it["id"] for it in older["lines"]] == [created["id"]]
-        assert (await bob.get("/v1/me/activity"))["lines"] == []
+async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub: House) -> None:
+    ann, bob = await hub.people("ann", "bob")
+    body = {"label": "bot", "scope": "mail.read account.read"}
+    made = await did(ann, "POST", "/v1/me/credentials", body)
+    bot = Asker(hub.port, made["token"])
+    sent = await bot.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
+    assert code(sent) == (403, "scope_missing")
+    await hub.hub._audit.drain()
+    refusal, created = (await ann.get("/v1/me/activity"))["lines"]
+    assert (created["action"], created["about"]) == ("token.created", made["id"])
+    assert (refusal["action"], refusal["outcome"]) == ("policy.refused", "scope_missing")
+    assert refusal["credential_id"] == made["id"] != created["credential_id"]
+    only = await ann.get(f"/v1/me/activity?credential={made['id']}")
+    assert [it["id"] for it in only["lines"]] == [refusal["id"]]
+    older = await ann.get(f"/v1/me/activity?before={refusal['id']}&limit=1")
+    assert [it["id"] for it in older["lines"]] == [created["id"]]
+    assert (await bob.get("/v1/me/activity"))["lines"] == []
 
 
+@pytest.mark.settings(rate_limits="on", rates={"export_per_hour": 2})
 async def test_everything_of_an_account_is_downloaded_a_few_times_an_hour_and_no_more(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path, rate_limits="on", rates={"export_per_hour": 2}) as here:
-        ann, bob = await here.people("ann", "bob")
-        statuses = [(await ann.ask("GET", "/v1/me/export")).status for _ in range(3)]
-        assert statuses == [200, 200, 429]
-        assert (await bob.ask("GET", "/v1/me/export")).status == 200
+    ann, bob = await hub.people("ann", "bob")
+    statuses = [(await ann.ask("GET", "/v1/me/export")).status for _ in range(3)]
+    assert statuses == [200, 200, 429]
+    assert (await bob.ask("GET", "/v1/me/export")).status == 200

@@ -12,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.operations.openapi import document
 from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
-from tests.transports.rest.support import house, path_of
+from tests.transports.rest.support import House, house, path_of
 
 
 def nodes(value: Any) -> Iterator[Any]:
@@ -48,20 +48,19 @@ def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-async def test_every_path_of_the_document_is_served(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        for operation in ENDPOINTS:
-            path = path_of(operation.path)
-            answer = await here.stranger.ask(operation.method, path, b"{}")
-            if operation.id in {"describe", "getSession"}:
-                assert answer.status == 200
-            elif operation.id == "signOut":
-                assert answer.status == 204
-            else:
-                assert answer.json()["error"]["code"] in {
-                    "authentication_required",
-                    "argument_invalid",
-                }
+async def test_every_path_of_the_document_is_served(hub: House) -> None:
+    for operation in ENDPOINTS:
+        path = path_of(operation.path)
+        answer = await hub.stranger.ask(operation.method, path, b"{}")
+        if operation.id in {"describe", "getSession"}:
+            assert answer.status == 200
+        elif operation.id == "signOut":
+            assert answer.status == 204
+        else:
+            assert answer.json()["error"]["code"] in {
+                "authentication_required",
+                "argument_invalid",
+            }
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:

@@ -8,49 +8,42 @@ import pytest
 from folkmoot.operations.routes import ENDPOINTS
 from tests.amounts import few
 from tests.harness import ask, read_answer
-from tests.transports.rest.support import ROOMS, Asker, chat, done, house, path_of, refused
+from tests.transports.rest.support import ROOMS, Asker, House, chat, done, house, path_of, refused
 
 TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
 
 
 @pytest.mark.parametrize("token", few(TOKENS, 2))
-async def test_without_a_valid_token_nothing_is_told_of_any_room(
-    tmp_path: Path, token: str
-) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        stranger = Asker(here.port, token)
-        for operation in ENDPOINTS:
-            if operation.public:
-                continue
-            content = operation.route.example if operation.body else None
-            answer = await stranger.ask(operation.method, path_of(operation.path), content)
-            refused(answer, 401, "token_invalid" if token else "authentication_required")
-            assert answer.headers["www-authenticate"].startswith("Bearer")
-        assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
+async def test_without_a_valid_token_nothing_is_told_of_any_room(hub: House, token: str) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    stranger = Asker(hub.port, token)
+    for operation in ENDPOINTS:
+        if operation.public:
+            continue
+        content = operation.route.example if operation.body else None
+        answer = await stranger.ask(operation.method, path_of(operation.path), content)
+        refused(answer, 401, "token_invalid" if token else "authentication_required")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
 
 
-async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ada, bob = await here.people("ada", "bob")
-        done(await here.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
-        done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
-        answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
-        refused(answer, 400, "tokens_differ")
+async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(hub: House) -> None:
+    ada, bob = await hub.people("ada", "bob")
+    done(await hub.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+    done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
+    answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
+    refused(answer, 400, "tokens_differ")
 
 
-async def test_a_recovered_accounts_old_token_opens_nothing(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        made = await here.hub.accounts.register("ada")
-        ada = Asker(here.port, made.token)
-        await ada.create("planning")
-        fresh = await here.hub.accounts.recover("ada", made.recovery_code)
-        refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
-        ada.token = fresh.token
-        assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
+async def test_a_recovered_accounts_old_token_opens_nothing(hub: House) -> None:
+    made = await hub.hub.accounts.register("ada")
+    ada = Asker(hub.port, made.token)
+    await ada.create("planning")
+    fresh = await hub.hub.accounts.recover("ada", made.recovery_code)
+    refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
+    ada.token = fresh.token
+    assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
 
 
 METHODS = {
@@ -65,15 +58,14 @@ METHODS = {
 }
 
 
-async def test_another_method_is_refused_and_the_right_ones_are_named(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for path, allowed in METHODS.items():
-            for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
-                answer = await ada.ask(method, path)
-                told = refused(answer, 405, "method_not_allowed")
-                assert answer.headers["allow"] == allowed
-                assert allowed in told["message"]
+async def test_another_method_is_refused_and_the_right_ones_are_named(hub: House) -> None:
+    ada = await hub.person("ada")
+    for path, allowed in METHODS.items():
+        for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
+            answer = await ada.ask(method, path)
+            told = refused(answer, 405, "method_not_allowed")
+            assert answer.headers["allow"] == allowed
+            assert allowed in told["message"]
 
 
 BAD_QUERIES = [
@@ -98,13 +90,12 @@ BAD_QUERIES = [
 ]
 
 
-async def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        for query in BAD_QUERIES:
-            answer = await ada.ask("GET", f"{ROOMS}/planning/messages?{query}")
-            refused(answer, 400, "query_invalid")
+async def test_a_query_that_is_not_understood_is_refused(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    for query in BAD_QUERIES:
+        answer = await ada.ask("GET", f"{ROOMS}/planning/messages?{query}")
+        refused(answer, 400, "query_invalid")
 
 
 @pytest.mark.parametrize(
@@ -118,33 +109,29 @@ async def test_a_query_that_is_not_understood_is_refused(tmp_path: Path) -> None
         "multipart/form-data",
     ],
 )
-async def test_a_body_that_is_not_json_by_its_type_is_refused(
-    tmp_path: Path, media_type: str
-) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
+async def test_a_body_that_is_not_json_by_its_type_is_refused(hub: House, media_type: str) -> None:
+    ada = await hub.person("ada")
+    headers = {"content-type": media_type}
+    answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+    refused(answer, 415, "media_type_unsupported")
+    headers = {"content-encoding": "gzip"}
+    answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+    refused(answer, 415, "media_type_unsupported")
+    assert (await ada.get(ROOMS))["rooms"] == []
+
+
+async def test_the_usual_spellings_of_the_type_are_accepted(hub: House) -> None:
+    ada = await hub.person("ada")
+    for number, media_type in enumerate(
+        (
+            "Application/JSON",
+            "application/json;charset=UTF-8",
+            'application/json; charset="utf-8"',
+        )
+    ):
         headers = {"content-type": media_type}
-        answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-        refused(answer, 415, "media_type_unsupported")
-        headers = {"content-encoding": "gzip"}
-        answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-        refused(answer, 415, "media_type_unsupported")
-        assert (await ada.get(ROOMS))["rooms"] == []
-
-
-async def test_the_usual_spellings_of_the_type_are_accepted(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for number, media_type in enumerate(
-            (
-                "Application/JSON",
-                "application/json;charset=UTF-8",
-                'application/json; charset="utf-8"',
-            )
-        ):
-            headers = {"content-type": media_type}
-            body = {"name": f"room-{number}"}
-            done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
+        body = {"name": f"room-{number}"}
+        done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
 
 
 BAD_JSON = [
@@ -167,15 +154,14 @@ BAD_JSON = [
 @pytest.mark.parametrize(
     "path", ["", "/planning/messages", "/planning/invites", "/planning/guests"]
 )
-async def test_a_body_that_is_not_strict_json_is_refused(tmp_path: Path, path: str) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        for body, code in BAD_JSON:
-            headers = {"content-length": str(len(body))}
-            answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
-            refused(answer, 400, code)
-        assert (await ada.read("planning"))["messages"] == []
+async def test_a_body_that_is_not_strict_json_is_refused(hub: House, path: str) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    for body, code in BAD_JSON:
+        headers = {"content-length": str(len(body))}
+        answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
+        refused(answer, 400, code)
+    assert (await ada.read("planning"))["messages"] == []
 
 
 BAD_ROOMS: list[dict[str, object]] = [
@@ -195,13 +181,12 @@ BAD_ROOMS: list[dict[str, object]] = [
 ]
 
 
-async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for content in BAD_ROOMS:
-            told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
-            assert told["field"]
-        assert (await ada.get(ROOMS))["rooms"] == []
+async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(hub: House) -> None:
+    ada = await hub.person("ada")
+    for content in BAD_ROOMS:
+        told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
+        assert told["field"]
+    assert (await ada.get(ROOMS))["rooms"] == []
 
 
 @pytest.mark.parametrize(
@@ -214,44 +199,42 @@ async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(tmp_path: P
     ],
 )
 async def test_capabilities_that_nobody_can_hold_are_refused(
-    tmp_path: Path, pattern: object, status: int, code: str
+    hub: House, pattern: object, status: int, code: str
 ) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        spec = {"name": "planning", "capabilities": [pattern]}
-        refused(await ada.ask("POST", ROOMS, spec), status, code)
+    ada = await hub.person("ada")
+    spec = {"name": "planning", "capabilities": [pattern]}
+    refused(await ada.ask("POST", ROOMS, spec), status, code)
 
 
-async def test_a_body_that_is_too_large_is_refused_however_it_comes(tmp_path: Path) -> None:
-    async with house(tmp_path, http={"max_body_bytes": 8 * 1024 * 1024}) as here:
-        ada = await here.person("ada")
-        await ada.create("planning")
-        large = {"name": "x", "grants": {"a" * 300_000: []}}
-        refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
-        said = chat("x" * 1_048_576)
-        refused(await ada.post("planning", said), 413, "message_too_large")
-        announced = {"content-length": str(9 * 1024 * 1024)}
-        answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
-        refused(answer, 413, "body_too_large")
-        reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-        head = (
-            f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-            f"authorization: Bearer {ada.token}\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
-        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
-        writer.write(head.encode() + chunk * 9)
-        refused(await read_answer(reader), 413, "body_too_large")
-        writer.close()
+@pytest.mark.settings(http={"max_body_bytes": 8 * 1024 * 1024})
+async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub: House) -> None:
+    ada = await hub.person("ada")
+    await ada.create("planning")
+    large = {"name": "x", "grants": {"a" * 300_000: []}}
+    refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
+    said = chat("x" * 1_048_576)
+    refused(await ada.post("planning", said), 413, "message_too_large")
+    announced = {"content-length": str(9 * 1024 * 1024)}
+    answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
+    refused(answer, 413, "body_too_large")
+    reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+    head = (
+        f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        f"authorization: Bearer {ada.token}\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+    writer.write(head.encode() + chunk * 9)
+    refused(await read_answer(reader), 413, "body_too_large")
+    writer.close()
 
 
-async def test_a_page_of_another_origin_reads_nothing(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for method, content in (("GET", None), ("POST", {"name": "planning"})):
-            headers = {"origin": "https://evil.example"}
-            answer = await ada.ask(method, ROOMS, content, headers=headers)
-            refused(answer, 403, "origin_not_allowed")
-            assert "access-control-allow-origin" not in answer.headers
+async def test_a_page_of_another_origin_reads_nothing(hub: House) -> None:
+    ada = await hub.person("ada")
+    for method, content in (("GET", None), ("POST", {"name": "planning"})):
+        headers = {"origin": "https://evil.example"}
+        answer = await ada.ask(method, ROOMS, content, headers=headers)
+        refused(answer, 403, "origin_not_allowed")
+        assert "access-control-allow-origin" not in answer.headers
 
 
 async def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
@@ -275,7 +258,6 @@ async def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
         refused(answer, 403, "origin_not_allowed")
 
 
-async def test_a_browser_gets_json_too(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        answer = await here.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
-        refused(answer, 401, "authentication_required")
+async def test_a_browser_gets_json_too(hub: House) -> None:
+    answer = await hub.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
+    refused(answer, 401, "authentication_required")

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from folkmoot.core import errors as e
 from folkmoot.transports.answers import refused
 from tests.harness import ask
-from tests.transports.rest.support import ROOMS, house
+from tests.transports.rest.support import ROOMS, House
 
 
 def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
@@ -23,12 +22,11 @@ def test_a_time_to_wait_is_in_the_head_too() -> None:
 
 
 async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("planning", access="private")
-        await ada.get(f"{ROOMS}/planning/messages")
-        metrics = (await ask(here.port, "/metrics")).text
-        assert "/v1/rooms/{room}/messages" in metrics
-        assert "planning" not in metrics
+    ada = await hub.person("ada")
+    await ada.create("planning", access="private")
+    await ada.get(f"{ROOMS}/planning/messages")
+    metrics = (await ask(hub.port, "/metrics")).text
+    assert "/v1/rooms/{room}/messages" in metrics
+    assert "planning" not in metrics

@@ -72,144 +72,137 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
 
 
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-async def test_a_token_opens_a_session_whose_cookie_no_page_reads(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        browser = Browser(here.port)
-        nobody = await browser.get(SESSION)
-        assert nobody == {
-            "handle": None,
-            "display_name": None,
-            "expires_at": None,
-            "scope": None,
-            "guest": None,
-            "room": None,
-            "registration": "open",
-        }
-        answer = await browser.ask("POST", SESSION, {"token": ada.token})
-        assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}
-        name, *attributes = answer.headers["set-cookie"].split("; ")
-        assert name.startswith(f"folkmoot_{here.port}=bs_")
-        assert attributes == [
-            "Path=/",
-            f"Max-Age={30 * DAY}",
-            "HttpOnly",
-            "SameSite=Strict",
-        ]
-        assert ada.token not in answer.text
-        here_now = await browser.get(SESSION)
-        assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
-        assert (await browser.get(ME))["handle"] == "ada"
-        sent = await browser.ask("PATCH", ME, {"bio": "Sails."})
-        assert done(sent, 200)["bio"] == "Sails."
-        # The secret of a cookie is no token, and a token is no cookie.
-        secret = browser.cookie.partition("=")[2]
-        refused(await Asker(here.port, secret).ask("GET", ME), 401, "token_invalid")
-        stranger = Browser(here.port)
-        stranger.cookie = f"folkmoot_{here.port}={ada.token}"
-        refused(await stranger.ask("GET", ME), 401, "token_invalid")
-        rows = await here.hub.store.read(lambda tx: tx.fetch("SELECT * FROM credentials"))
-        assert secret not in repr(rows)
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House) -> None:
+    ada = await hub.person("ada")
+    browser = Browser(hub.port)
+    nobody = await browser.get(SESSION)
+    assert nobody == {
+        "handle": None,
+        "display_name": None,
+        "expires_at": None,
+        "scope": None,
+        "guest": None,
+        "room": None,
+        "registration": "open",
+    }
+    answer = await browser.ask("POST", SESSION, {"token": ada.token})
+    assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}
+    name, *attributes = answer.headers["set-cookie"].split("; ")
+    assert name.startswith(f"folkmoot_{hub.port}=bs_")
+    assert attributes == [
+        "Path=/",
+        f"Max-Age={30 * DAY}",
+        "HttpOnly",
+        "SameSite=Strict",
+    ]
+    assert ada.token not in answer.text
+    here_now = await browser.get(SESSION)
+    assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
+    assert (await browser.get(ME))["handle"] == "ada"
+    sent = await browser.ask("PATCH", ME, {"bio": "Sails."})
+    assert done(sent, 200)["bio"] == "Sails."
+    # The secret of a cookie is no token, and a token is no cookie.
+    secret = browser.cookie.partition("=")[2]
+    refused(await Asker(hub.port, secret).ask("GET", ME), 401, "token_invalid")
+    stranger = Browser(hub.port)
+    stranger.cookie = f"folkmoot_{hub.port}={ada.token}"
+    refused(await stranger.ask("GET", ME), 401, "token_invalid")
+    rows = await hub.hub.store.read(lambda tx: tx.fetch("SELECT * FROM credentials"))
+    assert secret not in repr(rows)
 
 
 @pytest.mark.requirement("browser.origin")
 async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path) as here:
-        _, browser = await signed_in(here, "ada")
-        attacks: tuple[dict[str, str | None], ...] = (
-            {"origin": "http://localhost:1"},
-            {"origin": f"http://127.0.0.1:{here.port}"},
-            {"origin": f"https://localhost:{here.port}"},
-            {"origin": "null"},
-            {"origin": None},
-            {"folkmoot_page": None},
-            {"sec_fetch_site": "same-site"},
-            {"sec_fetch_site": "cross-site"},
-            {"sec_fetch_site": "none"},
-        )
-        for attack in attacks:
-            for method, path, content in (
-                ("PATCH", ME, {"bio": "taken over"}),
-                ("POST", "/v1/me/codes", None),
-                ("DELETE", SESSION, None),
-                ("POST", "/v1/accounts", {"handle": "mallory"}),
-            ):
-                answer = await browser.ask(method, path, content, **attack)
-                refused(answer, 403, "origin_not_allowed")
-                assert "set-cookie" not in answer.headers
-        assert (await browser.get(ME))["bio"] == ""
+    _, browser = await signed_in(hub, "ada")
+    attacks: tuple[dict[str, str | None], ...] = (
+        {"origin": "http://localhost:1"},
+        {"origin": f"http://127.0.0.1:{hub.port}"},
+        {"origin": f"https://localhost:{hub.port}"},
+        {"origin": "null"},
+        {"origin": None},
+        {"folkmoot_page": None},
+        {"sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "none"},
+    )
+    for attack in attacks:
+        for method, path, content in (
+            ("PATCH", ME, {"bio": "taken over"}),
+            ("POST", "/v1/me/codes", None),
+            ("DELETE", SESSION, None),
+            ("POST", "/v1/accounts", {"handle": "mallory"}),
+        ):
+            answer = await browser.ask(method, path, content, **attack)
+            refused(answer, 403, "origin_not_allowed")
+            assert "set-cookie" not in answer.headers
+    assert (await browser.get(ME))["bio"] == ""
 
 
 @pytest.mark.requirement("browser.origin")
-async def test_a_page_of_another_port_reads_nothing_with_the_cookie(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        _, browser = await signed_in(here, "ada")
-        for path in (ME, "/v1/events", "/v1/threads"):
-            for told in (
-                {"origin": "http://localhost:1"},
-                {"origin": None, "sec_fetch_site": "same-site"},
-                {"origin": None, "sec_fetch_site": "none"},
-            ):
-                answer = await browser.ask("GET", path, **told)
-                refused(answer, 403, "origin_not_allowed")
-                assert "access-control-allow-origin" not in answer.headers
-        # Whoever opens a public address by hand is answered as a stranger.
-        seen = await browser.get(SESSION, sec_fetch_site="none")
-        assert seen["handle"] is None
-        await browser.get("/v1/openapi.json", sec_fetch_site="none")
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House) -> None:
+    _, browser = await signed_in(hub, "ada")
+    for path in (ME, "/v1/events", "/v1/threads"):
+        for told in (
+            {"origin": "http://localhost:1"},
+            {"origin": None, "sec_fetch_site": "same-site"},
+            {"origin": None, "sec_fetch_site": "none"},
+        ):
+            answer = await browser.ask("GET", path, **told)
+            refused(answer, 403, "origin_not_allowed")
+            assert "access-control-allow-origin" not in answer.headers
+    # Whoever opens a public address by hand is answered as a stranger.
+    seen = await browser.get(SESSION, sec_fetch_site="none")
+    assert seen["handle"] is None
+    await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
 @pytest.mark.requirement("browser.sign-in")
-async def test_only_a_page_of_the_hub_signs_a_browser_in(tmp_path: Path) -> None:
+async def test_only_a_page_of_the_hub_signs_a_browser_in(hub: House) -> None:
     """Else a page of another port could sign someone in to an account of its own."""
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for told in (
-            {"origin": f"http://localhost:{here.port + 1}"},
-            {"folkmoot_page": None},
-            {"sec_fetch_site": "same-site"},
-            {"origin": None},
-        ):
-            browser = Browser(here.port)
-            answer = await browser.ask("POST", SESSION, {"token": ada.token}, **told)
-            refused(answer, 403, "origin_not_allowed")
-            assert not browser.cookie
-        # A program registers and recovers as before, and gets no cookie.
-        answer = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
-        assert answer.status == 201
-        assert "set-cookie" not in answer.headers
+    ada = await hub.person("ada")
+    for told in (
+        {"origin": f"http://localhost:{hub.port + 1}"},
+        {"folkmoot_page": None},
+        {"sec_fetch_site": "same-site"},
+        {"origin": None},
+    ):
+        browser = Browser(hub.port)
+        answer = await browser.ask("POST", SESSION, {"token": ada.token}, **told)
+        refused(answer, 403, "origin_not_allowed")
+        assert not browser.cookie
+    # A program registers and recovers as before, and gets no cookie.
+    answer = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
+    assert answer.status == 201
+    assert "set-cookie" not in answer.headers
 
 
-async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, browser = await signed_in(here, "ada")
-        bearer = f"Bearer {ada.token}"
-        answer = await browser.ask("GET", ME, authorization=bearer)
-        refused(answer, 400, "tokens_differ")
-        answer = await browser.ask("GET", f"{ME}?token={ada.token}")
-        refused(answer, 400, "tokens_differ")
-        other = Browser(here.port)
-        other.cookie = f"{browser.cookie}; folkmoot_{here.port}=bs_{'0' * 64}"
-        refused(await other.ask("GET", ME), 401, "authentication_required")
-        other.cookie = f"theme=dark; {browser.cookie}; x"
-        assert (await other.get(ME))["handle"] == "ada"
-        other.cookie = f"folkmoot_1={browser.cookie.partition('=')[2]}"
-        refused(await other.ask("GET", ME), 401, "authentication_required")
-        other.cookie = "x" * 9_000 + f"; {browser.cookie}"
-        refused(await other.ask("GET", ME), 401, "authentication_required")
-        # MCP knows no cookies: a page of the hub has REST.
-        call = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "tools/call",
-            "params": {"name": "msg_whoami", "arguments": {}},
-        }
-        answer = await browser.ask(
-            "POST", "/mcp", call, accept="application/json, text/event-stream"
-        )
-        assert "ada" not in answer.text
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: House) -> None:
+    ada, browser = await signed_in(hub, "ada")
+    bearer = f"Bearer {ada.token}"
+    answer = await browser.ask("GET", ME, authorization=bearer)
+    refused(answer, 400, "tokens_differ")
+    answer = await browser.ask("GET", f"{ME}?token={ada.token}")
+    refused(answer, 400, "tokens_differ")
+    other = Browser(hub.port)
+    other.cookie = f"{browser.cookie}; folkmoot_{hub.port}=bs_{'0' * 64}"
+    refused(await other.ask("GET", ME), 401, "authentication_required")
+    other.cookie = f"theme=dark; {browser.cookie}; x"
+    assert (await other.get(ME))["handle"] == "ada"
+    other.cookie = f"folkmoot_1={browser.cookie.partition('=')[2]}"
+    refused(await other.ask("GET", ME), 401, "authentication_required")
+    other.cookie = "x" * 9_000 + f"; {browser.cookie}"
+    refused(await other.ask("GET", ME), 401, "authentication_required")
+    # MCP knows no cookies: a page of the hub has REST.
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "msg_whoami", "arguments": {}},
+    }
+    answer = await browser.ask("POST", "/mcp", call, accept="application/json, text/event-stream")
+    assert "ada" not in answer.text
 
 
 @pytest.mark.requirement("browser.cookie")
@@ -232,80 +225,77 @@ async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
-async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada, first = await signed_in(here, "ada")
-        second = await Browser(here.port).sign_in(ada.token)
-        listed = (await second.get(TOKENS))["credentials"]
-        assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
-            ("browser", "Firefox on Linux", False),
-            ("browser", "Firefox on Linux", True),
-            ("token", "first token", False),
-        ]
-        assert (await first.ask("DELETE", SESSION)).status == 204
-        assert not first.cookie
-        refused(await first.ask("GET", ME), 401, "authentication_required")
-        assert (await second.get(ME))["handle"] == "ada"
-        own = next(it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"])
-        assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
-        ended = refused(await second.ask("GET", ME), 401, "token_invalid")
-        assert "signed out in this browser" in ended["message"]
-        assert (await second.get(SESSION))["handle"] is None
-        # Signing out once more forgets the cookie that is of no use.
-        answer = await second.ask("DELETE", SESSION)
-        assert answer.status == 204
-        assert "Max-Age=0" in answer.headers["set-cookie"]
+async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: House) -> None:
+    ada, first = await signed_in(hub, "ada")
+    second = await Browser(hub.port).sign_in(ada.token)
+    listed = (await second.get(TOKENS))["credentials"]
+    assert sorted((it["kind"], it["label"], it["current"]) for it in listed) == [
+        ("browser", "Firefox on Linux", False),
+        ("browser", "Firefox on Linux", True),
+        ("token", "first token", False),
+    ]
+    assert (await first.ask("DELETE", SESSION)).status == 204
+    assert not first.cookie
+    refused(await first.ask("GET", ME), 401, "authentication_required")
+    assert (await second.get(ME))["handle"] == "ada"
+    own = next(it["id"] for it in (await second.get(TOKENS))["credentials"] if it["current"])
+    assert (await ada.ask("DELETE", f"{TOKENS}/{own}")).status == 204
+    ended = refused(await second.ask("GET", ME), 401, "token_invalid")
+    assert "signed out in this browser" in ended["message"]
+    assert (await second.get(SESSION))["handle"] is None
+    # Signing out once more forgets the cookie that is of no use.
+    answer = await second.ask("DELETE", SESSION)
+    assert answer.status == 204
+    assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
 @pytest.mark.requirement("browser.ends-with-token")
 async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        wanted = {"scope": "mail.read account.read", "expires_in": 3600}
-        narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
-        browser = await Browser(here.port).sign_in(narrow["token"])
-        assert (await browser.get(SESSION))["expires_at"] == narrow["expires_at"]
-        assert (await browser.get(ME))["handle"] == "ada"
-        refused(await browser.ask("PATCH", ME, {"bio": "x"}), 403, "scope_missing")
-        refused(await browser.ask("POST", "/v1/me/codes"), 403, "scope_missing")
-        assert (await ada.ask("DELETE", f"{TOKENS}/{narrow['id']}")).status == 204
-        refused(await browser.ask("GET", ME), 401, "token_invalid")
+    ada = await hub.person("ada")
+    wanted = {"scope": "mail.read account.read", "expires_in": 3600}
+    narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
+    browser = await Browser(hub.port).sign_in(narrow["token"])
+    assert (await browser.get(SESSION))["expires_at"] == narrow["expires_at"]
+    assert (await browser.get(ME))["handle"] == "ada"
+    refused(await browser.ask("PATCH", ME, {"bio": "x"}), 403, "scope_missing")
+    refused(await browser.ask("POST", "/v1/me/codes"), 403, "scope_missing")
+    assert (await ada.ask("DELETE", f"{TOKENS}/{narrow['id']}")).status == 204
+    refused(await browser.ask("GET", ME), 401, "token_invalid")
 
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-async def test_what_a_browser_has_open_ends_with_its_session(tmp_path: Path, ends: str) -> None:
-    async with house(tmp_path) as here:
-        ada, browser = await signed_in(here, "ada")
-        await ada.create("square")
-        reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-        head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
-        writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
-        assert b"200" in await reader.readline()
-        address = f"ws://{browser.host}/ws?room=square"
-        cookie = {"Cookie": browser.cookie}
-        for origin in (Origin("http://localhost:1"), None):
-            stranger = await connect(address, origin=origin, additional_headers=cookie)
-            with pytest.raises(ConnectionClosed) as closed:
-                await stranger.recv()
-            assert closed.value.rcvd is not None
-            assert closed.value.rcvd.code == NOT_ALLOWED
-        own = Origin(browser.origin)
-        socket = await connect(address, origin=own, additional_headers=cookie)
-        assert "ada" in str(await socket.recv())
-        if ends == "account":
-            assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
-        else:
-            kind = "browser" if ends == "session" else "token"
-            listed = (await ada.get(TOKENS))["credentials"]
-            which = next(it["id"] for it in listed if it["kind"] == kind)
-            assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
-        # The answer ends; the connection could be used again.
-        await reader.readuntil(b"\r\n0\r\n\r\n")
-        await socket.wait_closed()
-        writer.close()
+async def test_what_a_browser_has_open_ends_with_its_session(hub: House, ends: str) -> None:
+    ada, browser = await signed_in(hub, "ada")
+    await ada.create("square")
+    reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+    head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
+    writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
+    assert b"200" in await reader.readline()
+    address = f"ws://{browser.host}/ws?room=square"
+    cookie = {"Cookie": browser.cookie}
+    for origin in (Origin("http://localhost:1"), None):
+        stranger = await connect(address, origin=origin, additional_headers=cookie)
+        with pytest.raises(ConnectionClosed) as closed:
+            await stranger.recv()
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == NOT_ALLOWED
+    own = Origin(browser.origin)
+    socket = await connect(address, origin=own, additional_headers=cookie)
+    assert "ada" in str(await socket.recv())
+    if ends == "account":
+        assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
+    else:
+        kind = "browser" if ends == "session" else "token"
+        listed = (await ada.get(TOKENS))["credentials"]
+        which = next(it["id"] for it in listed if it["kind"] == kind)
+        assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
+    # The answer ends; the connection could be used again.
+    await reader.readuntil(b"\r\n0\r\n\r\n")
+    await socket.wait_closed()
+    writer.close()
 
 
 async def opened_from(browser: Browser | Asker, port: int) -> Browser:
@@ -364,15 +354,14 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
         assert kinds.count("browser") == 0
 
 
-async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        _, first = await signed_in(here, "ada")
-        second = await opened_from(first, here.port)
-        for maker in (first, second):
-            code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
-            done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
-            assert (await first.get(ME))["handle"] == "ada"
-        assert (await second.get(ME))["handle"] == "ada"
+async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub: House) -> None:
+    _, first = await signed_in(hub, "ada")
+    second = await opened_from(first, hub.port)
+    for maker in (first, second):
+        code = done(await maker.ask("POST", "/v1/me/codes"), 201)["code"]
+        done(await first.ask("POST", f"{SESSION}/code", {"code": code}), 200)
+        assert (await first.get(ME))["handle"] == "ada"
+    assert (await second.get(ME))["handle"] == "ada"
 
 
 @pytest.mark.requirement("browser.expires")
@@ -435,74 +424,72 @@ async def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
 
 
 async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
-    tmp_path: Path,
+    hub: House, tmp_path: Path
 ) -> None:
-    async with house(tmp_path) as here:
-        ada, socket = await here.person("ada"), tmp_path / "control.sock"
+    ada, socket = await hub.person("ada"), tmp_path / "control.sock"
 
-        async def code_for(**arguments: Any) -> dict[str, str]:
-            given = {"handle": "ada", **arguments}
-            made = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
-            where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
-            assert made["url"].endswith(f"{where}{made['code']}")
-            return {"code": made["code"]}
+    async def code_for(**arguments: Any) -> dict[str, str]:
+        given = {"handle": "ada", **arguments}
+        made = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
+        where = "/sign-in?next=/#" if arguments.get("operate") else "/sign-in#"
+        assert made["url"].endswith(f"{where}{made['code']}")
+        return {"code": made["code"]}
 
-        plain, operator = Browser(here.port), Browser(here.port)
-        done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
-        code = await code_for(operate=True)
-        done(await operator.ask("POST", f"{SESSION}/code", code), 200)
-        assert (await plain.get(SESSION))["scope"] == "*"
-        assert (await operator.get(SESSION))["scope"] == "* operate"
-        refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
-        assert len((await operator.get("/v1/accounts"))["people"]) == 1
-        # It is ada's session beside, and nothing that is made with it operates.
-        assert (await operator.get(ME))["handle"] == "ada"
-        answer = await operator.ask("POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token)
-        made = done(answer, 201)
-        assert made["scope"] == "*"
-        link = done(await operator.ask("POST", "/v1/me/codes"), 201)
-        other = Browser(here.port)
-        done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
-        assert (await other.get(SESSION))["scope"] == "* operate"
-        # What touches files or keys stays at the socket.
-        answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
-        refused(answer, 403, "capability_denied")
-        # The page at / is chosen by the cookie, also where another site leads to it.
-        for site in ("none", "same-origin"):
-            page = await plain.ask("GET", "/", sec_fetch_site=site)
-            assert '<div id="console">' in page.text
-        for cookie in ("", f"folkmoot_{here.port}=bs_{'0' * 64}", f"folkmoot_1={ada.token}"):
-            stranger = Browser(here.port)
-            stranger.cookie = cookie
-            assert "A place where everyone can speak" in (await stranger.ask("GET", "/")).text
-        done(await plain.ask("DELETE", SESSION), 204)
-        assert "A place where everyone can speak" in (await plain.ask("GET", "/")).text
+    plain, operator = Browser(hub.port), Browser(hub.port)
+    done(await plain.ask("POST", f"{SESSION}/code", await code_for()), 200)
+    code = await code_for(operate=True)
+    done(await operator.ask("POST", f"{SESSION}/code", code), 200)
+    assert (await plain.get(SESSION))["scope"] == "*"
+    assert (await operator.get(SESSION))["scope"] == "* operate"
+    refused(await plain.ask("GET", "/v1/accounts"), 403, "scope_missing")
+    assert len((await operator.get("/v1/accounts"))["people"]) == 1
+    # It is ada's session beside, and nothing that is made with it operates.
+    assert (await operator.get(ME))["handle"] == "ada"
+    answer = await operator.ask("POST", TOKENS, {"label": "more"}, folkmoot_confirm=ada.token)
+    made = done(answer, 201)
+    assert made["scope"] == "*"
+    link = done(await operator.ask("POST", "/v1/me/codes"), 201)
+    other = Browser(hub.port)
+    done(await other.ask("POST", f"{SESSION}/code", {"code": link["code"]}), 200)
+    assert (await other.get(SESSION))["scope"] == "* operate"
+    # What touches files or keys stays at the socket.
+    answer = await operator.ask("POST", "/v1/people/ada/codes", {"operate": True})
+    refused(answer, 403, "capability_denied")
+    # The page at / is chosen by the cookie, also where another site leads to it.
+    for site in ("none", "same-origin"):
+        page = await plain.ask("GET", "/", sec_fetch_site=site)
+        assert '<div id="console">' in page.text
+    for cookie in ("", f"folkmoot_{hub.port}=bs_{'0' * 64}", f"folkmoot_1={ada.token}"):
+        stranger = Browser(hub.port)
+        stranger.cookie = cookie
+        assert "A place where everyone can speak" in (await stranger.ask("GET", "/")).text
+    done(await plain.ask("DELETE", SESSION), 204)
+    assert "A place where everyone can speak" in (await plain.ask("GET", "/")).text
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_registering_and_recovering_on_a_page_signs_the_browser_in(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        browser = Browser(here.port)
-        made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
-        assert (await browser.get(ME))["handle"] == "ada"
-        other = await Browser(here.port).sign_in(made["token"])
-        before = other.cookie
-        code = {"handle": "ada", "recovery_code": made["recovery_code"]}
-        told = done(await other.ask("POST", "/v1/accounts/recover", code), 200)
-        assert other.cookie != before
-        assert (await other.get(ME))["handle"] == "ada"
-        refused(await browser.ask("GET", ME), 401, "token_invalid")
-        refused(await Asker(here.port, made["token"]).ask("GET", ME), 401, "token_invalid")
-        # Another account in the same browser takes the place of the first.
-        bob = await here.person("bob")
-        used = Browser(here.port)
-        used.cookie = other.cookie
-        await other.sign_in(bob.token)
-        assert (await other.get(ME))["handle"] == "bob"
-        refused(await used.ask("GET", ME), 401, "token_invalid")
-        owner = Asker(here.port, told["token"])
-        kinds = [it["kind"] for it in (await owner.get(TOKENS))["credentials"]]
-        assert kinds == ["token"]
+async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: House) -> None:
+    browser = Browser(hub.port)
+    made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
+    assert (await browser.get(ME))["handle"] == "ada"
+    other = await Browser(hub.port).sign_in(made["token"])
+    before = other.cookie
+    code = {"handle": "ada", "recovery_code": made["recovery_code"]}
+    told = done(await other.ask("POST", "/v1/accounts/recover", code), 200)
+    assert other.cookie != before
+    assert (await other.get(ME))["handle"] == "ada"
+    refused(await browser.ask("GET", ME), 401, "token_invalid")
+    refused(await Asker(hub.port, made["token"]).ask("GET", ME), 401, "token_invalid")
+    # Another account in the same browser takes the place of the first.
+    bob = await hub.person("bob")
+    used = Browser(hub.port)
+    used.cookie = other.cookie
+    await other.sign_in(bob.token)
+    assert (await other.get(ME))["handle"] == "bob"
+    refused(await used.ask("GET", ME), 401, "token_invalid")
+    owner = Asker(hub.port, told["token"])
+    kinds = [it["kind"] for it in (await owner.get(TOKENS))["credentials"]]
+    assert kinds == ["token"]
 
 
 @pytest.mark.requirement("browser.guesses")
@@ -543,58 +530,52 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
         assert done(answer, 201)["expires_at"] is None
 
 
-async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ada, browser = await signed_in(here, "ada")
-        bob = await here.person("bob")
-        narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
-        brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub: House) -> None:
+    ada, browser = await signed_in(hub, "ada")
+    bob = await hub.person("bob")
+    narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
+    brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
 
-        async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
-            return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
+    async def create(where: Browser, token: str | None, **wanted: Any) -> Answer:
+        return await where.ask("POST", TOKENS, wanted, folkmoot_confirm=token)
 
-        count = len((await ada.get(TOKENS))["credentials"])
-        for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
-            refused(await create(browser, wrong), 403, "confirmation_invalid")
-        assert len((await ada.get(TOKENS))["credentials"]) == count
-        # With the token it was opened with; what it makes then is younger, at once.
-        made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
-        grown = done(await Asker(here.port, made).ask("POST", TOKENS, {}), 201)["token"]
-        later = await opened_from(browser, here.port)
-        for token in (made, grown):
-            for where in (browser, later):
-                answer = refused(await create(where, token), 403, "confirmation_invalid")
-                assert "older" in answer["message"]
-        done(await create(later, ada.token), 201)
-        # Whoever signs in with it anew shows it.
-        again = await Browser(here.port).sign_in(made)
-        done(await create(again, made), 201)
-        # It has no more scope and no more life than what confirmed it.
-        fresh = await Browser(here.port).sign_in(made)
-        refused(await create(fresh, narrow), 400, "argument_invalid")
-        done(await create(fresh, narrow, scope="account"), 201)
-        refused(await create(fresh, brief), 400, "argument_invalid")
-        done(await create(fresh, brief, expires_in=10), 201)
+    count = len((await ada.get(TOKENS))["credentials"])
+    for wrong in (None, "sk_" + "0" * 64, "nonsense", bob.token):
+        refused(await create(browser, wrong), 403, "confirmation_invalid")
+    assert len((await ada.get(TOKENS))["credentials"]) == count
+    # With the token it was opened with; what it makes then is younger, at once.
+    made = done(await create(browser, ada.token, label="laptop"), 201)["token"]
+    grown = done(await Asker(hub.port, made).ask("POST", TOKENS, {}), 201)["token"]
+    later = await opened_from(browser, hub.port)
+    for token in (made, grown):
+        for where in (browser, later):
+            answer = refused(await create(where, token), 403, "confirmation_invalid")
+            assert "older" in answer["message"]
+    done(await create(later, ada.token), 201)
+    # Whoever signs in with it anew shows it.
+    again = await Browser(hub.port).sign_in(made)
+    done(await create(again, made), 201)
+    # It has no more scope and no more life than what confirmed it.
+    fresh = await Browser(hub.port).sign_in(made)
+    refused(await create(fresh, narrow), 400, "argument_invalid")
+    done(await create(fresh, narrow, scope="account"), 201)
+    refused(await create(fresh, brief), 400, "argument_invalid")
+    done(await create(fresh, brief, expires_in=10), 201)
 
 
-async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(
-    tmp_path: Path,
-) -> None:
-    async with house(tmp_path) as here:
-        ada, browser = await signed_in(here, "ada")
-        code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
-        account = await here.hub.accounts.named("ada")
-        await here.hub.accounts.suspend(account, suspended=True)
-        refused(await browser.ask("GET", ME), 401, "account_suspended")
-        assert (await browser.get(SESSION))["handle"] is None
-        for path, given in (
-            (SESSION, {"token": ada.token}),
-            (f"{SESSION}/code", {"code": code}),
-        ):
-            answer = await Browser(here.port).ask("POST", path, given)
-            refused(answer, 401, "account_suspended")
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub: House) -> None:
+    ada, browser = await signed_in(hub, "ada")
+    code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
+    account = await hub.hub.accounts.named("ada")
+    await hub.hub.accounts.suspend(account, suspended=True)
+    refused(await browser.ask("GET", ME), 401, "account_suspended")
+    assert (await browser.get(SESSION))["handle"] is None
+    for path, given in (
+        (SESSION, {"token": ada.token}),
+        (f"{SESSION}/code", {"code": code}),
+    ):
+        answer = await Browser(hub.port).ask("POST", path, given)
+        refused(answer, 401, "account_suspended")
 
 
 async def test_the_secrets_of_sessions_are_in_no_log(
