@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 from pathlib import Path
@@ -162,10 +163,13 @@ async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(tmp_path: 
             eve = (await there.hub.accounts.register(f"eve_{number}")).account
             await there.hub.mail.send(eve, "bob", encrypted_payload=junk())
         await bob.call("msg/inbox", wait=1, limit=100)
-        # Those who could not be asked about yet have another chance.
-        assert await unread(bob) == 3
+        # Those who could not be asked about yet have another chance; others are marked in turn.
+        while (left := await unread(bob)) > 3:  # noqa: ASYNC110 - the hub tells nobody
+            await asyncio.sleep(0.01)
+        assert left == 3
         await bob.call("msg/inbox", wait=1, limit=100)
-        assert await unread(bob) == 0
+        while await unread(bob):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
 
 async def test_a_second_device_does_not_take_the_place_of_the_first(tmp_path: Path) -> None:

@@ -242,8 +242,9 @@ def test_equal_messages_are_not_different() -> None:
 def test_unknown_members_cannot_take_the_place_of_known_ones() -> None:
     forged = Request(id=1, method="x", extra={"method": "evil", "result": 1, "trace": "t"})
     assert members(forged) == {"jsonrpc": "2.0", "id": 1, "method": "x", "trace": "t"}
-    error = ErrorObject(1, "m", extra={"code": 2, "more": 3})
-    assert members(Response(id=1, error=error))["error"] == {"code": 1, "message": "m", "more": 3}
+    error = ErrorObject(1, "m", data=4, extra={"code": 2, "more": 3})
+    told = members(Response(id=1, error=error))["error"]
+    assert told == {"code": 1, "message": "m", "data": 4, "more": 3}
 
 
 @pytest.mark.requirement("message.result-xor-error")

@@ -17,6 +17,7 @@ from folkmoot.core.redaction import (
     is_secret_parameter,
     kind_of,
     may_hold_secret,
+    prepare,
     sounds_secret,
 )
 from tests.core.secrets import EXAMPLES, SECRET
@@ -138,6 +139,11 @@ def test_a_token_is_suspicious_unless_it_is_that_of_progress() -> None:
         assert may_hold_secret(f"{end}token")
         assert may_hold_secret(f" x{end}Token")
     assert may_hold_secret(f"{word}token and a token")
+
+
+def test_a_program_can_compile_every_pattern_before_it_is_needed() -> None:
+    prepare()
+    assert all("pattern" in vars(form) for form in (*FORMS, *NAMED_FORMS))
 
 
 def test_what_is_no_text_is_suspicious() -> None:

@@ -45,7 +45,7 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "clone"
-        for name in ("src", "docs", "tests", "app"):
+        for name in ("src", "docs", "tests", "app", "benchmarks"):
             shutil.copytree(ROOT / name, self.folder / name, ignore=NOT_COPIED)
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, self.folder / name)

@@ -16,6 +16,8 @@ import asyncpg
 import pytest
 
 from folkmoot import clock as clock_module
+from folkmoot.bus.nats import NatsBus
+from folkmoot.bus.nats_client import parse_servers
 from folkmoot.clock import ServerClock
 from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, Tx
@@ -402,10 +404,6 @@ async def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of
 
 async def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
     url = await postgres.schema_of(tmp_path)
-    pytest.importorskip("nats")
-    from folkmoot.bus.nats import NatsBus
-    from folkmoot.bus.nats_client import parse_servers
-
     # A bus is checked before the first lease, and started after it.
     buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
     stores = [

@@ -11,7 +11,7 @@ from folkmoot.transports.mcp.stored_sessions import SessionRecord, SessionRows
 from folkmoot.vault import Vault
 from tests.store.support import opened
 
-STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", "ab" * 32, ("mmp://mailboxes/inbox",))
+STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", ("mmp://mailboxes/inbox",))
 
 
 async def stored(store: Any) -> list[tuple[Any, ...]]:
@@ -71,6 +71,6 @@ async def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         rows = SessionRows(store, Vault(b"k" * 32, "mk"))
         many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
-        await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", "", many), 0, 100)
+        await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", many), 0, 100)
         state, _ = await rows.read("id")
         assert state == SessionRecord("2025-11-25", {}, "debug")
