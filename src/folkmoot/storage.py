@@ -17,7 +17,7 @@ from folkmoot import __version__
 from folkmoot.clock import ServerClock, SystemClock
 from folkmoot.core import errors as e
 from folkmoot.keys import KEY_VARIABLE, MasterKey, find_key, load_master_key
-from folkmoot.store import inspect_database, look_up, open_database
+from folkmoot.store import SqliteStore, inspect_database, look_up
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Bus, Clock, Database, ListedNode, NodeBus, RoomOwners, Unit
@@ -68,7 +68,7 @@ async def open_store(
     """
     store = settings.store
     if not is_networked(settings):
-        return await open_database(
+        return await SqliteStore.open(
             paths.database,
             synchronous=store.synchronous,
             readers=store.readers,

@@ -4,9 +4,8 @@ An *account* has one live *handle*; handles it gave up *redirect* to it for a wh
 by a *token* and, when that is lost, by a *recovery code*; only their hashes are stored. Its
 *privacy* says who sees its *profile* and may write to it: everyone, or those in its *contacts*. A
 *block* keeps one sender out, in one direction. An *invite* lets someone register and may carry a
-message. `accounts.py` is what others use: each action there is one unit of the store, made of the
-`check_*`, `access_*` and `do_*` functions of its subject (`registration`, `profiles`, `people`,
-`search`); the SQL is in `queries*.py`.
+message. `accounts.py` is what others use: each action there is one unit of the store. Its `check_*`
+and `access_*` functions are in `registration`, `profiles` and `people`, the SQL in `queries*.py`.
 """
 
 from __future__ import annotations

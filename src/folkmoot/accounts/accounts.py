@@ -14,6 +14,7 @@ from folkmoot.accounts import (
     registration,
 )
 from folkmoot.accounts import queries_credentials as credentials
+from folkmoot.accounts import queries_invites as invites
 from folkmoot.accounts.authentication import RECOVERED, Authentication, token_of
 from folkmoot.accounts.browsers import BrowserSessions
 from folkmoot.accounts.credentials import (
@@ -23,13 +24,12 @@ from folkmoot.accounts.credentials import (
     new_invite_code,
     new_token,
 )
-from folkmoot.accounts.invites import (
-    access_invitation,
-    check_pending,
-    do_invite,
-    do_invite_for,
+from folkmoot.accounts.limits import (
+    INVITE_SECONDS,
+    MAX_PEOPLE_PAGE,
+    MAX_REDIRECTS,
+    REDIRECT_SECONDS,
 )
-from folkmoot.accounts.limits import INVITE_SECONDS, MAX_PEOPLE_PAGE
 from folkmoot.accounts.model import (
     Account,
     AccountType,
@@ -50,13 +50,15 @@ from folkmoot.accounts.model import (
     Registered,
     SessionTimes,
     Welcome,
+    publish_change,
 )
 from folkmoot.accounts.profiles import check_text
-from folkmoot.accounts.queries_invites import INVITE_ID, open_invites, remove_open
 from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.registration import ReservedNames
+from folkmoot.accounts.queries_invites import Claim, claim_invite
+from folkmoot.accounts.registration import ReservedNames, access_own
 from folkmoot.accounts.search import search
 from folkmoot.core import errors as e
+from folkmoot.core.events import CONTACTS, subject
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Clock, RoomOwners, Sealer, Store, Tx
 from folkmoot.names.grammar import parse_handle
@@ -113,7 +115,10 @@ class Accounts:
         account_type: AccountType = "person",
         also: Welcome | None = None,
     ) -> Registered:
-        """Make an account; `also` joins the transaction with inviter and pending message."""
+        """Make an account; `also` joins the transaction with inviter and pending message.
+
+        It claims the invite, which a name that is kept for someone needs.
+        """
         self._quotas.check_disk()
         if self._policy == "closed":
             await self._store.read(lambda tx: registration.check_invited(tx, invite_code))
@@ -126,11 +131,29 @@ class Accounts:
             invite_code=invite_code,
             account_type=account_type,
         )
-        await self._store.write(
-            lambda tx: registration.do_register(
-                tx, application, reserved=self.reserved, sealer=self._sealer, also=also
-            )
-        )
+        account, code_hash = application.account, application.invite_hash
+        now = account.created_at
+
+        async def unit(tx: Tx) -> None:
+            claim = Claim(None, None)
+            # The invite comes first, so that without one nobody learns which names are taken.
+            if code_hash is not None:
+                claim = await claim_invite(tx, code_hash, account.id, account.handle, now)
+            if self.reserved.belongs_elsewhere(account.handle):
+                raise e.HandleTaken
+            if self.reserved.awaits(account.handle) and claim.handle is None:
+                raise e.InviteRequired("This handle needs an invite that was made for it.")
+            await registration.insert_account(tx, application)
+            if claim.inviter_id is not None:
+                # So that whoever is invited may answer, though the inviter hears contacts alone.
+                await queries_people.put_contact(tx, claim.inviter_id, account.id, "", now)
+            if also is not None:
+                message = None
+                if claim.pending is not None:
+                    message = self._sealer.open(PENDING, code_hash or "", claim.pending).decode()
+                await also(tx, account, claim.inviter_id, message)
+
+        await self._store.write(unit)
         return application.registered()
 
     async def add(
@@ -149,7 +172,9 @@ class Accounts:
         )
 
         async def unit(tx: Tx) -> None:
-            await registration.do_add(tx, application, self.reserved)
+            if self.reserved.belongs_elsewhere(application.account.handle):
+                raise e.HandleTaken
+            await registration.insert_account(tx, application)
             if also is not None:
                 await also(tx, application.account)
 
@@ -163,7 +188,11 @@ class Accounts:
         now = self._now()
 
         async def unit(tx: Tx) -> Account:
-            changed = await registration.do_suspend(tx, account.id, now if suspended else None, now)
+            changed = await self.fetch(tx, account.id)
+            if (changed.suspended_at is None) == suspended:
+                since = now if suspended else None
+                changed = await queries.update_user(tx, account.id, {"suspended_at": since}, now)
+                publish_change(tx, changed, "suspended" if suspended else "restored")
             if also is not None:
                 await also(tx, changed)
             return changed
@@ -194,10 +223,19 @@ class Accounts:
             lambda tx: registration.check_recovery(tx, handle, code, now)
         )
         made = token_of(found.id, RECOVERED, now)
-        account = await self._store.write(
-            lambda tx: registration.do_recover(tx, found.id, code, made, hash_secret(token), now)
-        )
-        return Recovered(account, token, made.id)
+
+        async def unit(tx: Tx) -> Account:
+            await registration.check_code(tx, found.id, code)
+            if (await access_own(tx, found.id)).suspended_at is not None:
+                raise e.AccountSuspended
+            # Others who recover it at the same moment wait here; the last one's token is left.
+            account = await queries.update_user(tx, found.id, {}, now)
+            await credentials.remove_all(tx, found.id)
+            await credentials.insert(tx, made, hash_secret(token))
+            publish_change(tx, account, "recovered")
+            return account
+
+        return Recovered(await self._store.write(unit), token, made.id)
 
     async def authenticate(self, token: str) -> Account | None:
         """The account whose token this is."""
@@ -299,42 +337,77 @@ class Accounts:
     ) -> ContactPage:
         """The viewer's contacts by handle, a page at a time."""
         after = people.check_page(limit, cursor)
-        return await self._store.read(
-            lambda tx: people.contact_page(tx, viewer.id, after, limit, self._nicknames)
+        found = await self._store.read(
+            lambda tx: queries_people.contacts_of(tx, viewer.id, after=after, limit=limit + 1)
         )
+        shown = [self._nicknames.open(viewer.id, *each) for each in found[:limit]]
+        last = shown[-1].handle if len(found) > limit else None
+        return ContactPage(shown, people.cursor_after(last))
 
     async def add_contact(self, viewer: Account, handle: str, nickname: str = "") -> Account:
         """Add a user to the viewer's contacts, or give one who is there another nickname."""
         check_text("nickname", nickname)
         self._quotas.check_disk()
-        now = self._now()
-        return await self._store.write(
-            lambda tx: people.do_add_contact(tx, viewer.id, handle, nickname, now, self._nicknames)
-        )
+
+        async def unit(tx: Tx) -> Account:
+            await access_own(tx, viewer.id)
+            target = await self.resolve(tx, handle)
+            if target.id == viewer.id:
+                raise e.CannotAddSelf
+            sealed = self._nicknames.seal(viewer.id, target.id, nickname)
+            await queries_people.put_contact(tx, viewer.id, target.id, sealed, self._now())
+            publish_people(tx, viewer.id, target, "added")
+            return target
+
+        return await self._store.write(unit)
 
     async def remove_contact(self, viewer: Account, handle: str) -> Account:
         """Remove a user from the viewer's contacts, or raise `ContactNotFound`."""
-        now = self._now()
-        return await self._store.write(
-            lambda tx: people.do_remove_contact(tx, viewer.id, handle, now)
-        )
+
+        async def unit(tx: Tx) -> Account:
+            target = await self.resolve(tx, handle)
+            if not await queries_people.delete_contact(tx, viewer.id, target.id):
+                raise e.ContactNotFound
+            publish_people(tx, viewer.id, target, "removed")
+            return target
+
+        return await self._store.write(unit)
 
     async def block(self, viewer: Account, handle: str) -> Account:
         """Keep a user from writing to the viewer, who may still write to them."""
-        now = self._now()
-        return await self._store.write(lambda tx: people.do_block(tx, viewer.id, handle, now))
+
+        async def unit(tx: Tx) -> Account:
+            await access_own(tx, viewer.id)
+            target = await self.resolve(tx, handle)
+            if target.id == viewer.id:
+                raise e.CannotBlockSelf
+            await queries_people.put_block(tx, viewer.id, target.id)
+            publish_people(tx, viewer.id, target, "blocked")
+            return target
+
+        return await self._store.write(unit)
 
     async def unblock(self, viewer: Account, handle: str) -> Account:
         """Let a user write to the viewer again."""
-        now = self._now()
-        return await self._store.write(lambda tx: people.do_unblock(tx, viewer.id, handle, now))
+
+        async def unit(tx: Tx) -> Account:
+            target = await self.resolve(tx, handle)
+            await queries_people.delete_block(tx, viewer.id, target.id)
+            publish_people(tx, viewer.id, target, "unblocked")
+            return target
+
+        return await self._store.write(unit)
 
     async def blocked(
         self, viewer: Account, limit: int = MAX_PEOPLE_PAGE, cursor: str | None = None
     ) -> BlockedPage:
         """The handles of those whom the viewer blocks, a page at a time."""
         after = people.check_page(limit, cursor)
-        return await self._store.read(lambda tx: people.blocked_page(tx, viewer.id, after, limit))
+        found = await self._store.read(
+            lambda tx: queries_people.blocked_by(tx, viewer.id, after=after, limit=limit + 1)
+        )
+        last = found[limit - 1] if len(found) > limit else None
+        return BlockedPage(found[:limit], people.cursor_after(last))
 
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""
@@ -351,9 +424,17 @@ class Accounts:
             plaintext = check_pending(message, self._max_message_characters)
             pending = self._sealer.seal(PENDING, code_hash, plaintext)
         inviter = viewer.id if viewer else None
-        await self._store.write(
-            lambda tx: do_invite(tx, code_hash, inviter, pending, now, self._quotas)
-        )
+        most = self._quotas.limits.invites_per_account
+
+        async def unit(tx: Tx) -> None:
+            if inviter is not None:
+                await access_own(tx, inviter)
+                if most:
+                    open_ = await invites.count_open(tx, inviter, most)
+                    self._quotas.check("invites_per_account", open_ + 1, most)
+            await invites.insert_invite(tx, code_hash, inviter, pending, now)
+
+        await self._store.write(unit)
         return code
 
     async def invite_for(self, handle: str, seconds: int = INVITE_SECONDS) -> HandleInvite:
@@ -363,9 +444,16 @@ class Accounts:
             raise e.HandleInvalid
         now, code = self._now(), new_invite_code()
         code_hash, until = hash_secret(code), now + seconds
-        await self._store.write(
-            lambda tx: do_invite_for(tx, code_hash, name, until, now, self.reserved)
-        )
+        if self.reserved.belongs_elsewhere(name):
+            raise e.HandleTaken(f"@{name} cannot be anyone's handle: the name belongs to the hub.")
+
+        async def unit(tx: Tx) -> None:
+            kept = await registration.standing(tx, name, now)
+            if kept is not None:
+                raise e.HandleTaken(f"@{name} cannot be invited: {registration.why_taken(kept)}.")
+            await invites.replace_invite_for(tx, code_hash, name, until, now)
+
+        await self._store.write(unit)
         return HandleInvite(code, name, until)
 
     async def open_invites(
@@ -373,25 +461,41 @@ class Accounts:
     ) -> list[OpenInvite]:
         """Invites that nobody has used yet, made by one account or anyone, the newest first."""
         now = self._now()
-        return await self._store.read(lambda tx: open_invites(tx, by, before, now, limit))
+        return await self._store.read(lambda tx: invites.open_invites(tx, by, before, now, limit))
 
     async def withdraw_invite(self, invite_id: str, by: str | None = None) -> None:
         """Have an open invite open nothing any more; one of `by` alone, where that is given."""
         now = self._now()
-        if INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
-            lambda tx: remove_open(tx, invite_id, by, now)
+        if invites.INVITE_ID.fullmatch(invite_id) is None or not await self._store.write(
+            lambda tx: invites.remove_open(tx, invite_id, by, now)
         ):
             raise e.InviteNotOpen
 
     async def invitation(self, code: str) -> HubInvitation:
         """What whoever has the code of an invite may know: who invites, and with which words."""
-        code_hash = hash_invite_code(code.strip())
+        code_hash, now = hash_invite_code(code.strip()), self._now()
         if code_hash is None:
             return HubInvitation("unknown")
-        now = self._now()
-        return await self._store.read(
-            lambda tx: access_invitation(tx, code_hash, now, self._sealer, self._policy)
-        )
+
+        async def query(tx: Tx) -> HubInvitation:
+            state = await invites.state_of_invite(tx, code_hash, now)
+            claim = await invites.waiting_invite(tx, code_hash) if state == "valid" else None
+            if claim is None:
+                return HubInvitation(state)
+            inviter = await queries.by_id(tx, claim.inviter_id) if claim.inviter_id else None
+            message = None
+            if claim.pending is not None:
+                message = self._sealer.open(PENDING, code_hash, claim.pending).decode()
+            return HubInvitation(
+                state,
+                handle=claim.handle,
+                inviter=None if inviter is None else inviter.handle,
+                inviter_name=None if inviter is None else inviter.display_name,
+                message=message,
+                opens=self._policy != "closed" or claim.handle is not None,
+            )
+
+        return await self._store.read(query)
 
     async def set_profile(
         self,
@@ -416,30 +520,86 @@ class Accounts:
             },
             payload_formats,
         )
-        now = self._now()
-        return await self._store.write(
-            lambda tx: profiles.do_set_profile(tx, viewer.id, changes, now)
-        )
+
+        async def unit(tx: Tx) -> Account:
+            before, changed = await access_own(tx, viewer.id), changes
+            if changes.get(profiles.KEY, before.client_public_key) != before.client_public_key:
+                # Another key says nothing of formats until it is told.
+                changed = {profiles.FORMATS: "", **changes}
+            account = await queries.update_user(tx, viewer.id, changed, self._now())
+            if profiles.SEARCHED & changes.keys():
+                await queries.index_names(tx, account)
+            publish_change(tx, account, "profile")
+            return account
+
+        return await self._store.write(unit)
 
     async def change_handle(self, viewer: Account, new_handle: str) -> HandleChange:
-        """Give the viewer another handle; the old one leads to it for 30 days."""
-        handle = profiles.check_new_handle(new_handle)
-        now = self._now()
-        return await self._store.write(
-            lambda tx: profiles.do_change_handle(tx, viewer.id, handle, now, self.reserved)
-        )
+        """Give the viewer another handle; the old one leads to it for 30 days.
+
+        They may take back one that still does.
+        """
+        handle, now = parse_handle(new_handle), self._now()
+        if handle is None:
+            raise e.HandleInvalid("Invalid handle format.")
+        until = now + REDIRECT_SECONDS
+
+        async def unit(tx: Tx) -> HandleChange:
+            await access_own(tx, viewer.id)
+            redirects = await queries.redirects_of(tx, viewer.id, now)
+            if self.reserved.belongs_elsewhere(handle):
+                raise e.HandleTaken
+            if self.reserved.awaits(handle) and handle not in redirects:
+                raise e.HandleTaken
+            # An account has one live handle at a time: the old one is given up before.
+            before = await queries.give_up_handle(tx, viewer.id, handle, until)
+            if before is None or not await queries.claim_handle(tx, handle, viewer.id, now):
+                raise e.HandleTaken
+            if len(redirects.keys() - {handle}) >= MAX_REDIRECTS:
+                raise e.TooManyHandleChanges(retry_at=min(redirects.values()))
+            if not await queries.rename(tx, viewer.id, before, handle, now):
+                raise e.HandleTaken("Your handle was changed at the same moment. Try again.")
+            account = await access_own(tx, viewer.id)
+            await queries.index_names(tx, account)
+            redirects = await queries.redirects_of(tx, viewer.id, now)
+            publish_change(tx, account, "handle", redirects)
+            return HandleChange(account, before, handle, until)
+
+        return await self._store.write(unit)
 
     async def delete(self, viewer: Account, *, also: Farewell | None = None) -> None:
         """Remove the viewer's account; `also` removes, in the transaction, what others keep."""
-        now = self._now()
-        await self._store.write(lambda tx: registration.do_delete(tx, viewer.id, now, also))
+        until = self._now() + REDIRECT_SECONDS
+
+        async def unit(tx: Tx) -> None:
+            account = await access_own(tx, viewer.id)
+            # Before an operator's own line about it, which stays.
+            await audit.forget(tx, account.id, account.handle)
+            if also is not None:
+                await also(tx, account)
+            await queries.delete_user(tx, viewer.id, until)
+            publish_change(tx, account, "deleted")
+
+        await self._store.write(unit)
 
     async def belongings(self, user_id: str) -> Belongings | None:
         """Everything kept of an account but mail and secrets, for its owner to take away."""
-        now = self._now()
-        return await self._store.read(
-            lambda tx: people.belongings(tx, user_id, now, self._nicknames), long=True
-        )
+        now, most = self._now(), people.EVERYONE
+
+        async def query(tx: Tx) -> Belongings | None:
+            account = await queries.by_id(tx, user_id)
+            if account is None:
+                return None
+            contacts = await queries_people.contacts_of(tx, user_id, after="", limit=most)
+            return Belongings(
+                account=account,
+                redirects=await queries.redirects_of(tx, user_id, now),
+                contacts=[self._nicknames.open(user_id, *each) for each in contacts],
+                blocked=await queries_people.blocked_by(tx, user_id, after="", limit=most),
+                invites=await invites.invites_of(tx, user_id),
+            )
+
+        return await self._store.read(query, long=True)
 
     async def activity(
         self,
@@ -473,6 +633,25 @@ class Accounts:
 
     def _now(self) -> int:
         return int(self._clock.now())
+
+
+def publish_people(tx: Tx, user_id: str, other: Account, change: str) -> None:
+    """Within a unit: publish a change of a contact or block to the user's other devices."""
+    tx.publish(subject(CONTACTS, user_id), {"handle": other.handle, "change": change})
+
+
+def check_pending(message: str, most: int) -> bytes:
+    """The bytes of a message that is to wait for whoever is invited."""
+    if len(message) > most:
+        raise e.ArgumentInvalid(
+            f"message has {len(message):,} characters; at most {most:,} are allowed.",
+            setting="mail.max_body_characters",
+            field="message",
+        )
+    try:
+        return message.encode()
+    except UnicodeEncodeError:
+        raise e.ArgumentInvalid("message must be valid Unicode.", field="message") from None
 
 
 def usable(identity: Identity | None) -> Account | None:

@@ -7,7 +7,6 @@ import binascii
 import hashlib
 import re
 import secrets
-from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from nacl.bindings import crypto_box_beforenm
 from nacl.exceptions import CryptoError
 from nacl.public import PrivateKey
 
-from folkmoot.accounts.limits import MAX_CACHED_KEYS, MAX_RECOVERY_CODE
+from folkmoot.accounts.limits import MAX_RECOVERY_CODE
 from folkmoot.core import errors as e
 
 TOKEN = re.compile(r"sk_[0-9a-f]{64}")
@@ -129,7 +128,6 @@ def new_key_pair() -> KeyPair:
     return KeyPair(base64.b64encode(bytes(private.public_key)).decode(), bytes(private))
 
 
-@lru_cache(MAX_CACHED_KEYS)
 def keeps_secrets(key: bytes) -> bool:
     """Whether a box for a public key is secret: not so for zeros and other points of low order."""
     try:

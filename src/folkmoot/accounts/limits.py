@@ -18,8 +18,6 @@ MAX_ONE_TIME_CODES: Final = 20
 """Unused one-time codes of one account; one more ends the oldest."""
 MAX_RECOVERY_CODE: Final = 64
 """Characters of a text that is read as a recovery code."""
-MAX_CACHED_KEYS: Final = 4_096
-"""Public keys that are remembered as valid."""
 REDIRECT_SECONDS: Final = 2_592_000
 """How long an old handle leads to its owner, and a deleted one stays reserved."""
 MAX_REDIRECTS: Final = 10

@@ -6,19 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from folkmoot.accounts import queries
 from folkmoot.accounts.credentials import check_public_key
-from folkmoot.accounts.limits import MAX_FORMATS, MAX_REDIRECTS, REDIRECT_SECONDS
+from folkmoot.accounts.limits import MAX_FORMATS
 from folkmoot.accounts.model import (
     PRIVACY_LEVELS,
-    Account,
-    HandleChange,
-    publish_change,
 )
-from folkmoot.accounts.registration import ReservedNames, access_own, takes_back
 from folkmoot.core import errors as e
-from folkmoot.core.ports import SqlValue, Tx
-from folkmoot.names.grammar import parse_handle
+from folkmoot.core.ports import SqlValue
 
 
 class TextLimits(NamedTuple):
@@ -101,48 +95,3 @@ def check_profile(
     if not changes:
         raise e.NothingToUpdate
     return changes
-
-
-async def do_set_profile(tx: Tx, user_id: str, changes: dict[str, SqlValue], now: int) -> Account:
-    """Change some fields of a profile; another key says nothing of formats until it is told."""
-    before = await access_own(tx, user_id)
-    if changes.get(KEY, before.client_public_key) != before.client_public_key:
-        changes = {FORMATS: "", **changes}
-    account = await queries.update_user(tx, user_id, changes, now)
-    if SEARCHED & changes.keys():
-        await queries.index_names(tx, account)
-    publish_change(tx, account, "profile")
-    return account
-
-
-def check_new_handle(text: str) -> str:
-    """The handle to change to, as it is stored."""
-    handle = parse_handle(text)
-    if handle is None:
-        raise e.HandleInvalid("Invalid handle format.")
-    return handle
-
-
-async def do_change_handle(
-    tx: Tx, user_id: str, handle: str, now: int, reserved: ReservedNames
-) -> HandleChange:
-    """Give an account another handle and let the old one lead to it; it may take back its own."""
-    await access_own(tx, user_id)
-    if reserved.belongs_elsewhere(handle):
-        raise e.HandleTaken
-    if reserved.awaits(handle) and not await takes_back(tx, handle, user_id, now):
-        raise e.HandleTaken
-    redirects = await queries.redirects_of(tx, user_id, now)
-    until = now + REDIRECT_SECONDS
-    # An account has one live handle at a time: the old one is given up before the new one is taken.
-    before = await queries.give_up_handle(tx, user_id, handle, until)
-    if before is None or not await queries.claim_handle(tx, handle, user_id, now):
-        raise e.HandleTaken
-    if len(redirects.keys() - {handle}) >= MAX_REDIRECTS:
-        raise e.TooManyHandleChanges(retry_at=min(redirects.values()))
-    if not await queries.rename(tx, user_id, before, handle, now):
-        raise e.HandleTaken("Your handle was changed at the same moment. Try again.")
-    account = await access_own(tx, user_id)
-    await queries.index_names(tx, account)
-    publish_change(tx, account, "handle", await queries.redirects_of(tx, user_id, now))
-    return HandleChange(account, before, handle, until)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from hmac import compare_digest
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from folkmoot import audit
 from folkmoot.accounts import queries
 from folkmoot.accounts import queries_credentials as credentials
 from folkmoot.accounts.authentication import FIRST, token_of
@@ -23,21 +23,15 @@ from folkmoot.accounts.credentials import (
     new_token,
 )
 from folkmoot.accounts.handles import is_official
-from folkmoot.accounts.limits import REDIRECT_SECONDS
 from folkmoot.accounts.model import (
     ACCOUNT_TYPES,
     Account,
     AccountType,
     Credential,
-    Farewell,
     Policy,
     Registered,
-    Welcome,
-    publish_change,
 )
-from folkmoot.accounts.queries_invites import PURPOSE as PENDING
-from folkmoot.accounts.queries_invites import Claim, claim_invite, handle_of_invite
-from folkmoot.accounts.queries_people import put_contact
+from folkmoot.accounts.queries_invites import handle_of_invite
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Sealer, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
@@ -107,9 +101,14 @@ async def standing(tx: Tx, name: str, now: int) -> Standing | None:
     return None if row is None else Standing(*row)
 
 
-async def takes_back(tx: Tx, handle: str, user_id: str, now: int) -> bool:
-    """Whether a handle leads to this user, who gave it up a while ago."""
-    return handle in await queries.redirects_of(tx, user_id, now)
+def why_taken(kept: Standing) -> str:
+    """Why a name is not free, as half a sentence for the operator."""
+    if kept.kind == "live":
+        return "an account has this handle"
+    day = datetime.fromtimestamp(kept.until or 0, UTC).date()
+    if kept.kind == "redirect":
+        return f"it leads to @{kept.handle}, who had it before, until {day}"
+    return f"an account that had it was deleted, and it stays reserved until {day}"
 
 
 class NamesTaken(Exception):
@@ -135,8 +134,6 @@ PRIVATE_KEY = "private_key"
 
 NOBODY = ""
 """No account has this id, or this handle."""
-
-NO_NICKNAME = ""
 
 NO_HASH = "0" * 64
 """No secret has this hash."""
@@ -215,65 +212,13 @@ def check_application(
     return Application(account, secrets, credential, token, recovery_code, invite_hash)
 
 
-async def do_register(
-    tx: Tx,
-    application: Application,
-    *,
-    reserved: ReservedNames,
-    sealer: Sealer,
-    also: Welcome | None,
-) -> None:
-    """Store a new account and claim its invite, which a name that is kept for someone needs."""
+async def insert_account(tx: Tx, application: Application) -> None:
+    """Store an account and its first token, unless its handle is taken."""
     account = application.account
-    now = account.created_at
-    claim = Claim(None, None)
-    # The invite comes first, so that without one nobody learns which names are taken.
-    if application.invite_hash is not None:
-        claim = await claim_invite(tx, application.invite_hash, account.id, account.handle, now)
-    if reserved.belongs_elsewhere(account.handle):
-        raise e.HandleTaken
-    if reserved.awaits(account.handle) and claim.handle is None:
-        raise e.InviteRequired("This handle needs an invite that was made for it.")
-    if not await queries.claim_handle(tx, account.handle, account.id, now):
-        raise e.HandleTaken
-    await insert_account(tx, application)
-    if claim.inviter_id is not None:
-        # So that whoever is invited may answer, though the inviter hears contacts alone.
-        await put_contact(tx, claim.inviter_id, account.id, NO_NICKNAME, now)
-    if also is not None:
-        message = None
-        if claim.pending is not None:
-            row = application.invite_hash or ""
-            message = sealer.open(PENDING, row, claim.pending).decode()
-        await also(tx, account, claim.inviter_id, message)
-
-
-async def do_add(tx: Tx, application: Application, reserved: ReservedNames) -> None:
-    """Store an account that the operator makes, under a name that may await someone."""
-    account = application.account
-    if reserved.belongs_elsewhere(account.handle):
-        raise e.HandleTaken
     if not await queries.claim_handle(tx, account.handle, account.id, account.created_at):
         raise e.HandleTaken
-    await insert_account(tx, application)
-
-
-async def insert_account(tx: Tx, application: Application) -> None:
-    """Store an account and its first token."""
-    await queries.insert_user(tx, application.account, application.secrets)
+    await queries.insert_user(tx, account, application.secrets)
     await credentials.insert(tx, application.credential, hash_secret(application.token))
-
-
-async def do_suspend(tx: Tx, user_id: str, since: int | None, now: int) -> Account:
-    """Set since when an account is suspended; one that is already stays as it is."""
-    account = await queries.by_id(tx, user_id)
-    if account is None:
-        raise e.UserNotFound
-    if (account.suspended_at is None) == (since is None):
-        return account
-    changed = await queries.update_user(tx, user_id, {"suspended_at": since}, now)
-    publish_change(tx, changed, "restored" if since is None else "suspended")
-    return changed
 
 
 async def check_recovery(tx: Tx, handle: str, code: str, now: int) -> Account:
@@ -300,33 +245,6 @@ async def check_code(tx: Tx, user_id: str, code: str) -> None:
         raise e.HandleNotFound
     if not is_right:
         raise e.RecoveryCodeInvalid
-
-
-async def do_recover(
-    tx: Tx, user_id: str, code: str, made: Credential, hashed: str, now: int
-) -> Account:
-    """Give an account another token; every credential it had is nobody's from then on."""
-    await check_code(tx, user_id, code)
-    account = await access_own(tx, user_id)
-    if account.suspended_at is not None:
-        raise e.AccountSuspended
-    # Others who recover the account at the same moment wait here; the last one's token is left.
-    account = await queries.update_user(tx, user_id, {}, now)
-    await credentials.remove_all(tx, user_id)
-    await credentials.insert(tx, made, hashed)
-    publish_change(tx, account, "recovered")
-    return account
-
-
-async def do_delete(tx: Tx, user_id: str, now: int, also: Farewell | None) -> None:
-    """Remove an account, and in the same transaction what other parts store about it."""
-    account = await access_own(tx, user_id)
-    # Before an operator's own line about it, which stays.
-    await audit.forget(tx, account.id, account.handle)
-    if also is not None:
-        await also(tx, account)
-    await queries.delete_user(tx, user_id, now + REDIRECT_SECONDS)
-    publish_change(tx, account, "deleted")
 
 
 async def access_own(tx: Tx, user_id: str) -> Account:

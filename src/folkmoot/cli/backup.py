@@ -199,10 +199,10 @@ async def prove(staged: Path, key: MasterKey, source: Path) -> None:
     """Open the copy as a hub does, which brings it to the newest schema, and note the restore."""
     from folkmoot.audit import OPERATOR, Line, record
     from folkmoot.clock import SystemClock
-    from folkmoot.store import open_database
+    from folkmoot.store import SqliteStore
     from folkmoot.vault import Vault
 
-    store = await open_database(staged)
+    store = await SqliteStore.open(staged)
     try:
         await Vault.load(store, key)
         now = SystemClock().now()

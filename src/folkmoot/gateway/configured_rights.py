@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -215,7 +214,6 @@ def refuse(problems: Iterable[str]) -> None:
         raise e.SettingsError("\n".join(told), problems=told)
 
 
-@lru_cache(maxsize=1024)
 def some_tool(namespace: str) -> Kind:
     """The call of a tool of a server, to ask for rights that all of it needs."""
     return parse(f"mcp.request.{TOOLS_CALL}:{namespace}:-")

@@ -12,9 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.accounts.authentication import Ready
-from folkmoot.accounts.invites import why_taken
 from folkmoot.accounts.model import principal_of, read_change
 from folkmoot.accounts.queries import redirects_of
+from folkmoot.accounts.registration import why_taken
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, capability
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about

@@ -9,7 +9,6 @@ import asyncio
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from heapq import heapify, heappop
 from itertools import islice
 from math import log
@@ -191,7 +190,6 @@ def words_of(text: str) -> list[str]:
     return [_singular(word) for word in _WORD.findall(_CAMEL.sub(" ", text).casefold())]
 
 
-@lru_cache(maxsize=8192)
 def _singular(word: str) -> str:
     """A simple singular: what matters is that both numbers come to the same."""
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 from nacl.bindings import (
@@ -32,7 +32,10 @@ from folkmoot.mail.limits import (
     MAX_SHARED_KEYS,
     MAX_SUBJECT,
 )
-from folkmoot.mail.model import NONCE_BYTES, SERVER_ASSISTED, Content, Mode
+from folkmoot.mail.model import NONCE_BYTES, SERVER_ASSISTED, Content
+
+if TYPE_CHECKING:
+    from folkmoot.mail.queries_pages import CopyRow, ThreadRow
 
 PrivateKeys: TypeAlias = Callable[[Tx, str], Awaitable[bytes]]
 """Opens, within a unit, the private key of the account with an id."""
@@ -102,40 +105,7 @@ LOG = logging.getLogger(__name__)
 
 
 BodyKey: TypeAlias = tuple[str, str, str | None, str | None, str | None]
-
-
-class BoxedRow(Protocol):
-    """A row with a message's box, if it still has one."""
-
-    @property
-    def incoming(self) -> int | None:
-        """Whether the reader is its recipient."""
-        ...
-
-    @property
-    def mode(self) -> Mode | None:
-        """Who encrypted it."""
-        ...
-
-    @property
-    def ciphertext(self) -> str | None:
-        """The box in base64."""
-        ...
-
-    @property
-    def nonce(self) -> str | None:
-        """The nonce in base64."""
-        ...
-
-    @property
-    def sender_key(self) -> str | None:
-        """The sender's public key."""
-        ...
-
-    @property
-    def recipient_key(self) -> str | None:
-        """The recipient's public key."""
-        ...
+BoxedRow: TypeAlias = "CopyRow | ThreadRow"
 
 
 class Bodies:

@@ -36,7 +36,7 @@ from folkmoot.mail.model import (
 )
 from folkmoot.mail.queries_pages import LAST_SECOND, Start
 from folkmoot.mail.reading import INBOX, THREADS, Cursors, MailReader
-from folkmoot.mail.removal import Remover, remove_message
+from folkmoot.mail.removal import Remover
 from folkmoot.mail.sending import (
     DeliveredMessage,
     GivenPayload,
@@ -306,11 +306,7 @@ class Mail:
 
     async def digest(self, reader: Account) -> Digest:
         """What is unread; the cost grows with the threads that hold any of it."""
-
-        async def read(tx: Tx) -> Digest:
-            return await self._reader.digest(tx, reader)
-
-        return await self._store.read(read)
+        return await self._store.read(lambda tx: self._reader.digest(tx, reader))
 
     async def mark_read(
         self, reader: Account, thread_id: str, message_ids: Sequence[str] | None = None
@@ -357,11 +353,7 @@ class Mail:
         start = message_id.strip().lower()
         if not is_beginning(start):
             return message_id
-
-        async def read(tx: Tx) -> list[str]:
-            return await queries.ids_beginning(tx, reader.id, start)
-
-        found = await self._store.read(read)
+        found = await self._store.read(lambda tx: queries.ids_beginning(tx, reader.id, start))
         if len(found) > 1:
             raise e.ArgumentInvalid(
                 f"Several of your messages begin with {start}; give more of the id.",
@@ -375,8 +367,9 @@ class Mail:
         """Remove the reader's copy of a message; the other side keeps its own."""
 
         async def unit(tx: Tx) -> None:
-            thread_id = await remove_message(self._remover, tx, reader, message_id)
-            publish_change(tx, (reader.id,), "removed", thread_id)
+            seq, member = await queries.access_message(tx, reader.id, message_id)
+            await self._remover.remove_copy(tx, reader.id, member.thread_id, seq)
+            publish_change(tx, (reader.id,), "removed", member.thread_id)
 
         await self._store.write(unit)
 

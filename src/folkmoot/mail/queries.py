@@ -72,11 +72,6 @@ async def hold_thread(tx: Tx, thread_id: str) -> None:
     await tx.execute("UPDATE threads SET updated_at = updated_at WHERE id = ?", (thread_id,))
 
 
-async def next_place(tx: Tx) -> int:
-    """The next place in the order of all messages."""
-    return await tx.next_sequence(PLACES)
-
-
 async def insert_thread(
     tx: Tx, thread_id: str, pair: str, subject: str, created_by: str, now: int
 ) -> bool:

@@ -104,13 +104,6 @@ class Remover:
             )
 
 
-async def remove_message(remover: Remover, tx: Tx, reader: Account, message_id: str) -> str:
-    """Remove the reader's copy of a message they have; the id of its thread."""
-    seq, member = await queries.access_message(tx, reader.id, message_id)
-    await remover.remove_copy(tx, reader.id, member.thread_id, seq)
-    return member.thread_id
-
-
 LOG = logging.getLogger(__name__)
 
 DAY = 86_400

@@ -147,7 +147,7 @@ class MailSender:
                 thread_id, now, seq = thread
                 return seq, thread_id, now
             # Taken before the thread is there, so what comes later has a later place.
-            thread_id, seq = new_id(), await queries.next_place(tx)
+            thread_id, seq = new_id(), await tx.next_sequence(queries.PLACES)
             subject = Subject(seq, subject_of(letter.content))
             sealed = self._subjects.seal(thread_id, subject)
             if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, letter.now):

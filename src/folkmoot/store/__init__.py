@@ -13,9 +13,6 @@ understands too: `tests/store/test_portable.py` holds them to it.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from folkmoot.core.ports import Bus, Database
 from folkmoot.store.backup import copy_database
 from folkmoot.store.inspection import DatabaseInfo, find_faults, inspect_database, look_up
 from folkmoot.store.meta import read_identity
@@ -23,7 +20,6 @@ from folkmoot.store.restore import put_in_place, remove_database
 from folkmoot.store.sqlite import Synchronous, engine_version
 from folkmoot.store.store import SqliteStore
 from folkmoot.store.target import check_target
-from folkmoot.store.writer import EMPTY_LOG_SECONDS
 
 __all__ = [
     "DatabaseInfo",
@@ -35,28 +31,7 @@ __all__ = [
     "find_faults",
     "inspect_database",
     "look_up",
-    "open_database",
     "put_in_place",
     "read_identity",
     "remove_database",
 ]
-
-
-async def open_database(
-    path: Path,
-    *,
-    bus: Bus | None = None,
-    synchronous: Synchronous = "full",
-    readers: int = 2,
-    queue: int = 10_000,
-    empty_log_seconds: float = EMPTY_LOG_SECONDS,
-) -> Database:
-    """Open the database of a hub, made and brought to the newest schema if need be."""
-    return await SqliteStore.open(
-        path,
-        bus=bus,
-        synchronous=synchronous,
-        readers=readers,
-        queue=queue,
-        empty_log_seconds=empty_log_seconds,
-    )

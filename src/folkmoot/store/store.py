@@ -47,7 +47,7 @@ from folkmoot.store.readers import Readers
 from folkmoot.store.schema import check_schema, load_schema, migrate
 from folkmoot.store.sqlite import Synchronous, connect, empty_log, make_private, translate
 from folkmoot.store.threads import LongWork, start
-from folkmoot.store.tx import Published
+from folkmoot.store.tx import emit
 from folkmoot.store.writer import BATCH_BOUNDS, EMPTY_LOG_SECONDS, Writer
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class SqliteStore:
         self._long = LongWork()
         self._checking = asyncio.Lock()
         self._readers_count = len(connections.readers)
-        self._writes = JobQueue(queue, "writes", self._publish)
+        self._writes = JobQueue(queue, "writes", partial(emit, self.bus))
         self._reads = JobQueue(queue, "reads")
         self._writer = Writer(
             connections.writer,
@@ -201,17 +201,6 @@ class SqliteStore:
     async def look_up(self, sql: str, key: str) -> Row | None:
         """The row that a statement finds by a key."""
         return await self.read(lambda tx: tx.fetch_one(sql, (key,)))
-
-    def _publish(self, event: Published) -> None:
-        """Publish a committed event; a failing bus is only logged."""
-        try:
-            self.bus.emit(event.subject, event.data)
-        except e.BusClosed:
-            LOG.debug("an event was not published: the bus is closed")
-        except e.BusError as error:
-            LOG.error(  # noqa: TRY400 - there is nothing to trace
-                "an event was not published", extra={"error": error.message}
-            )
 
     def _require_whole(self) -> None:
         """Refuse to write to a database that was found damaged: it could become worse."""

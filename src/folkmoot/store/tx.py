@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
@@ -12,10 +13,12 @@ import msgspec
 
 from folkmoot.bus import check_subject
 from folkmoot.core import errors as e
-from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Unit
+from folkmoot.core.ports import Bus, NewRows, Row, SqlStatement, SqlValue, Unit
 from folkmoot.store.sqlite import translate
 
 T = TypeVar("T")
+
+LOG = logging.getLogger(__name__)
 
 BEGIN = "BEGIN"
 BEGIN_WRITING = "BEGIN IMMEDIATE"
@@ -39,6 +42,27 @@ class Published(NamedTuple):
     data: msgspec.Raw
     change: int = 0
     """Its number in the log of changes, where there is one."""
+
+
+def encoded(subject: str, event: Any) -> Published:
+    """An event as it is published; an invalid one fails its unit."""
+    check_subject(subject)
+    try:
+        return Published(subject, msgspec.Raw(msgspec.json.encode(event)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise e.EventUnencodable(f"The event on {subject} cannot be written as JSON.") from error
+
+
+def emit(bus: Bus, event: Published) -> None:
+    """Publish a committed event; a failing bus is only logged."""
+    try:
+        bus.emit(event.subject, event.data, change=event.change)
+    except e.BusClosed:
+        LOG.debug("an event was not published: the bus is closed")
+    except e.BusError as error:
+        LOG.error(  # noqa: TRY400 - there is nothing to trace
+            "an event was not published", extra={"error": error.message}
+        )
 
 
 def drive(unit: Unit[T], tx: SqliteTx) -> T:
@@ -153,10 +177,4 @@ class SqliteTx:
         """Publish an event once this unit commits; an invalid one fails the unit."""
         if not self._publishes:
             raise e.StatementFailed("A query publishes nothing.")
-        check_subject(subject)
-        try:
-            self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise e.EventUnencodable(
-                f"The event on {subject} cannot be written as JSON."
-            ) from error
+        self.events.append(encoded(subject, event))

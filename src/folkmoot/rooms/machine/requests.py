@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -55,7 +54,7 @@ class OpenRequest(Struct, frozen=True):
     @property
     def answer_kind(self) -> Kind:
         """The effective kind of its answer."""
-        return _answer_to(self.kind)
+        return parse(f"mcp.response{self.kind.removeprefix('mcp.request')}")
 
     @property
     def answer_to(self) -> tuple[str, ...]:
@@ -245,11 +244,6 @@ def progress_token(payload: Mapping[str, Any]) -> Any:
     """What a request asks its progress to be told by."""
     meta = payload.get("params", {}).get("_meta")
     return meta.get("progressToken") if type(meta) is dict else None
-
-
-@lru_cache(maxsize=1024)
-def _answer_to(kind: str) -> Kind:
-    return parse(f"mcp.response{kind.removeprefix('mcp.request')}")
 
 
 def _same_id(holder: dict[str, Any] | None, name: str, wanted: MessageId) -> bool:

@@ -61,7 +61,7 @@ from folkmoot.store.postgres.transactions import (
     terminate,
 )
 from folkmoot.store.postgres.tx import SecondStatement
-from folkmoot.store.tx import Published
+from folkmoot.store.tx import Published, emit
 from folkmoot.taskgroups import waited
 
 T = TypeVar("T")
@@ -73,7 +73,6 @@ VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
 CLEAN_SECONDS = 60.0
 """How often rate limits that are over are removed."""
-KNOWN_QUERIES = 4_096
 BACKUP = "A PostgreSQL database is backed up with pg_dump, or by its server's own archive."
 
 
@@ -94,7 +93,7 @@ class PostgresStore(Transactions):
         """One connection that nothing else waits for or uses."""
         self._connect_seconds = CONNECT_SECONDS
         self._running: set[asyncio.Task[Any]] = set()
-        self._in_views: dict[CodeType, None] = {}
+        self._in_views: set[CodeType] = set()
         """Queries known to run more than one statement."""
         self._look_ups: dict[str, Gatherer[str, Row | None]] = {}
         """By statement, of which there are few."""
@@ -293,7 +292,7 @@ class PostgresStore(Transactions):
         self._units += 1
         self._seconds += time.perf_counter() - started
         for event in events:
-            self._publish(event)
+            emit(self.bus, event)
         return result
 
     async def _until_read(self, query: Unit[T]) -> T:
@@ -303,9 +302,7 @@ class PostgresStore(Transactions):
                 try:
                     result = await self._repeated(lambda: self._ask_once(query))
                 except SecondStatement:
-                    if len(self._in_views) >= KNOWN_QUERIES:
-                        self._in_views.clear()
-                    self._in_views[code] = None
+                    self._in_views.add(code)
                     result = await self._repeated(lambda: self._ask_in_view(query))
             else:
                 result = await self._repeated(lambda: self._ask_in_view(query))
@@ -316,17 +313,6 @@ class PostgresStore(Transactions):
             self._reads -= 1
         self._reads_done += 1
         return result
-
-    def _publish(self, event: Published) -> None:
-        """Publish a committed event; a failing bus is only logged."""
-        try:
-            self.bus.emit(event.subject, event.data, change=event.change)
-        except e.BusClosed:
-            LOG.debug("an event was not published: the bus is closed")
-        except e.BusError as error:
-            LOG.error(  # noqa: TRY400 - there is nothing to trace
-                "an event was not published", extra={"error": error.message}
-            )
 
     async def _vacuum(self) -> None:
         """Have what was deleted removed from the tables soon, not when the server gets to it."""

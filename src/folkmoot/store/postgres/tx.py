@@ -11,14 +11,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
-from folkmoot.bus import check_subject
 from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
 from folkmoot.store.postgres.schema import SEQUENCES, sequence_of
-from folkmoot.store.tx import NEXT, Published
+from folkmoot.store.tx import NEXT, Published, encoded
 
 BRACKET_OR_WHERE = re.compile(r"[()]|\bWHERE\b")
 ROWS_CHANGED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -264,10 +261,4 @@ class PostgresTx:
         if self._single:
             # The log of changes is a second statement, which could be lost.
             raise e.StatementFailed("A unit of one statement publishes nothing.")
-        check_subject(subject)
-        try:
-            self.events.append(Published(subject, msgspec.Raw(msgspec.json.encode(event))))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise e.EventUnencodable(
-                f"The event on {subject} cannot be written as JSON."
-            ) from error
+        self.events.append(encoded(subject, event))
