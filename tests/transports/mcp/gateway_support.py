@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import httpx2
+import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response
@@ -22,6 +23,9 @@ from tests.nodes import nodes_of
 
 Doing: TypeAlias = Callable[[UpstreamRequest], Awaitable[Any]]
 Headers: TypeAlias = dict[str, str] | None
+
+stateless = pytest.mark.parametrize("era", ["stateless"])
+handshake = pytest.mark.parametrize("era", ["handshake"])
 
 PLAIN_TOOL = {
     "description": "Answers with what it was given.",
@@ -73,13 +77,15 @@ class Demo:
         self.asked: list[UpstreamRequest] = []
         self.cancelled: list[UpstreamRequest] = []
         self.watched: dict[str, list[Callable[[], None]]] = {}
+        self.listed: dict[str, Any] = {}
+        """What it lists beside its tools."""
         self.other: Doing = anything
         """What it makes of anything but a tool call."""
 
     def inventory(self, **more: Any) -> Inventory:
         """What it lists."""
         listed = tuple({"name": name, **PLAIN_TOOL} for name in self.tools)
-        return Inventory(tools=listed, **more)
+        return Inventory(tools=listed, **{**self.listed, **more})
 
     async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)

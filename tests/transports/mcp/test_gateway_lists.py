@@ -15,7 +15,7 @@ from folkmoot.names.lint import judge
 from folkmoot.names.listing import read_lists
 from folkmoot.names.project import Project
 from folkmoot.relay.upstream.inventory import take_inventory
-from tests.mcp_harness import MODERN, both_eras, until
+from tests.mcp_harness import MODERN, Meeting, Person, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -35,6 +35,13 @@ METHODS = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
+
+
+@pytest.fixture
+def backend() -> Demo:
+    demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
+    demo.listed = LISTED
+    return demo
 
 
 async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
@@ -82,29 +89,26 @@ async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
 
 
 @both_eras
-async def test_lists_have_the_form_that_official_clients_read(era: str, tmp_path: Path) -> None:
-    async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
-        there.hub.behind.gateway.attach(Demo("away"))
-        await settle(there, everyone=True)
-        wire = await wired(there, await there.person("ann"))
-        for method in METHODS:
-            for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
-                told = await wire.ask(method, {}, id_="one", query=query)
-                assert told["id"] == "one"
-                version = MODERN if era == "stateless" else "2025-11-25"
-                validate_server_result(method, version, told["result"])
+async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era: str) -> None:
+    hub.hub.behind.gateway.attach(Demo("away"))
+    await settle(hub, everyone=True)
+    wire = await wired(hub, await hub.person("ann"))
+    for method in METHODS:
+        for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
+            told = await wire.ask(method, {}, id_="one", query=query)
+            assert told["id"] == "one"
+            version = MODERN if era == "stateless" else "2025-11-25"
+            validate_server_result(method, version, told["result"])
 
 
-async def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> None:
-    async with fronted(tmp_path, "handshake", Demo(), listed=LISTED) as there:
-        ann = await there.person("ann")
-        for version in ("2024-11-05", "2025-06-18"):
-            wire = await wired(there, ann, version=version)
-            assert "demo_echo" in await listed(wire, "tools/list")
-            assert "demo://notes/-/a" in await listed(wire, "resources/list")
-            assert "demo_greet" in await listed(wire, "prompts/list")
-            told = await wire.ask("tools/call", {"name": "demo_echo"})
-            assert told["result"]["content"][0]["text"] == "{}"
+async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, ann: Person) -> None:
+    for version in ("2024-11-05", "2025-06-18"):
+        wire = await wired(hub, ann, version=version)
+        assert "demo_echo" in await listed(wire, "tools/list")
+        assert "demo://notes/-/a" in await listed(wire, "resources/list")
+        assert "demo_greet" in await listed(wire, "prompts/list")
+        told = await wire.ask("tools/call", {"name": "demo_echo"})
+        assert told["result"]["content"][0]["text"] == "{}"
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")

@@ -11,6 +11,7 @@ import pytest
 
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import questions
+from tests.mcp_harness import Meeting, Person, both_eras
 from tests.transports.mcp.gateway_support import Demo, Wire, fronted, payload, text, wired
 
 FORM = {
@@ -57,20 +58,30 @@ async def sample(_: Any, __: Any) -> types.CreateMessageResult:
     return types.CreateMessageResult(role="assistant", content=content, model="m")
 
 
-@pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_an_official_client_is_asked_and_the_call_goes_on(era: str, tmp_path: Path) -> None:
-    demo = Demo(asking=asking)
-    async with fronted(tmp_path, era, demo) as there:
-        made = await there.hub.accounts.register("ann")
-        ann = await there.returning(
-            made.token, elicitation_callback=answer_form, sampling_callback=sample
-        )
-        for _ in range(2):
-            result = await ann.client.call_tool("demo_asking", {"text": "kept"})
-            assert result.content[0].text == "then Ann: hi"  # type: ignore[union-attr]
-        assert {"elicitation", "sampling"} <= demo.asked[0].capabilities.keys()
-        assert all(each.params["arguments"] == {"text": "kept"} for each in demo.asked)
-        assert len(demo.asked) == 6
+@pytest.fixture
+def backend() -> Demo:
+    return Demo(asking=asking)
+
+
+@both_eras
+async def test_an_official_client_is_asked_and_the_call_goes_on(
+    hub: Meeting, backend: Demo
+) -> None:
+    made = await hub.hub.accounts.register("ann")
+    ann = await hub.returning(
+        made.token, elicitation_callback=answer_form, sampling_callback=sample
+    )
+    given = {"text": "kept"}
+    for name, arguments in (
+        ("demo_asking", given),
+        ("demo_asking", given),
+        ("folkmoot_call_tool", {"name": "demo:asking", "arguments": given}),
+    ):
+        result = await ann.client.call_tool(name, arguments)
+        assert result.content[0].text == "then Ann: hi"  # type: ignore[union-attr]
+    assert {"elicitation", "sampling"} <= backend.asked[0].capabilities.keys()
+    assert all(each.params["arguments"] == given for each in backend.asked)
+    assert len(backend.asked) == 9
 
 
 async def first_question(wire: Wire, id_: int = 1) -> tuple[Any, Any, Any]:
@@ -83,32 +94,29 @@ async def first_question(wire: Wire, id_: int = 1) -> tuple[Any, Any, Any]:
 
 
 async def test_only_the_session_that_was_asked_can_answer(
-    tmp_path: Path,
+    hub: Meeting, ann: Person, bob: Person
 ) -> None:
-    demo = Demo(asking=asking)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        ann, bob = await there.people("ann", "bob")
-        offers = {"elicitation": {}, "sampling": {}}
-        mine = await wired(there, ann, capabilities=offers)
-        others = [await wired(there, who, capabilities=offers) for who in (ann, bob)]
-        opened, lines, question = await first_question(mine)
-        assert question["method"] == "elicitation/create"
-        assert question["params"] == FORM["params"]
-        reply = {"jsonrpc": "2.0", "id": question["id"]}
-        wrong = {**reply, "result": {"action": "accept", "content": {"name": "Mallory"}}}
-        for wire in others:
-            assert (await wire.post(wrong)).status == 202
-        right = {**reply, "result": {"action": "accept", "content": {"name": "Ann"}}}
-        assert (await mine.post(right)).status == 202
-        following = json.loads((await anext(lines))[6:])
-        assert following["method"] == "sampling/createMessage"
-        # Whatever comes after the first answer is nobody's.
-        assert (await mine.post(wrong)).status == 202
-        said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
-        await mine.post({"jsonrpc": "2.0", "id": following["id"], "result": said})
-        last = json.loads((await anext(lines))[6:])
-        assert last["result"]["content"][0]["text"] == "then Ann: yes"
-        await opened.__aexit__(None, None, None)
+    offers = {"elicitation": {}, "sampling": {}}
+    mine = await wired(hub, ann, capabilities=offers)
+    others = [await wired(hub, who, capabilities=offers) for who in (ann, bob)]
+    opened, lines, question = await first_question(mine)
+    assert question["method"] == "elicitation/create"
+    assert question["params"] == FORM["params"]
+    reply = {"jsonrpc": "2.0", "id": question["id"]}
+    wrong = {**reply, "result": {"action": "accept", "content": {"name": "Mallory"}}}
+    for wire in others:
+        assert (await wire.post(wrong)).status == 202
+    right = {**reply, "result": {"action": "accept", "content": {"name": "Ann"}}}
+    assert (await mine.post(right)).status == 202
+    following = json.loads((await anext(lines))[6:])
+    assert following["method"] == "sampling/createMessage"
+    # Whatever comes after the first answer is nobody's.
+    assert (await mine.post(wrong)).status == 202
+    said = {"role": "assistant", "model": "m", "content": {"type": "text", "text": "yes"}}
+    await mine.post({"jsonrpc": "2.0", "id": following["id"], "result": said})
+    last = json.loads((await anext(lines))[6:])
+    assert last["result"]["content"][0]["text"] == "then Ann: yes"
+    await opened.__aexit__(None, None, None)
 
 
 async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
@@ -220,28 +228,14 @@ async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_
         assert taken["inputRequests"] == {"what": SAMPLE}
 
 
-async def test_a_call_inside_another_asks_like_any_call(tmp_path: Path) -> None:
-    async with fronted(tmp_path, "handshake", Demo(asking=asking)) as there:
-        made = await there.hub.accounts.register("ann")
-        ann = await there.returning(
-            made.token, elicitation_callback=answer_form, sampling_callback=sample
-        )
-        for _ in range(2):
-            result = await ann.client.call_tool(
-                "folkmoot_call_tool", {"name": "demo:asking", "arguments": {}}
-            )
-            assert result.content[0].text == "then Ann: hi"  # type: ignore[union-attr]
-
-
-async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(tmp_path: Path) -> None:
-    async with fronted(tmp_path, "handshake", Demo(asking=asking)) as there:
-        wire = await wired(there, await there.person("ann"), capabilities={"elicitation": {}})
-        opened, lines, _ = await first_question(wire, 5)
-        notice = {"method": "notifications/cancelled", "params": {"requestId": 5}}
-        assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
-        assert [line async for line in lines] == []
-        await opened.__aexit__(None, None, None)
-        assert len(there.hub.mcp._parts.calls) == 0
-        for session in there.hub.mcp._sessions._sessions.values():
-            assert not session.questions
-            assert not session.requests
+async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(hub: Meeting) -> None:
+    wire = await wired(hub, await hub.person("ann"), capabilities={"elicitation": {}})
+    opened, lines, _ = await first_question(wire, 5)
+    notice = {"method": "notifications/cancelled", "params": {"requestId": 5}}
+    assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
+    assert [line async for line in lines] == []
+    await opened.__aexit__(None, None, None)
+    assert len(hub.hub.mcp._parts.calls) == 0
+    for session in hub.hub.mcp._sessions._sessions.values():
+        assert not session.questions
+        assert not session.requests
