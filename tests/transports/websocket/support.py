@@ -82,8 +82,17 @@ class Open(NamedTuple):
     party: Party
 
     @property
+    def port(self) -> int:
+        return self.hub.port
+
+    @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.hub.port}/ws"
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+    async def guest(self) -> Guest:
+        """The first who came in, or comes."""
+        await self.party.number(1)
+        return self.party.guests[0]
 
 
 @asynccontextmanager
@@ -196,7 +205,7 @@ class Client:
 @asynccontextmanager
 async def client(at: Open, after: bytes = b"") -> AsyncIterator[Client]:
     """A client whose handshake is done; `after` is sent together with it."""
-    made = await Client.connect(at.hub.port)
+    made = await Client.connect(at.port)
     try:
         answer = await made.ask(after=after)
         assert answer.status == 101
