@@ -251,21 +251,3 @@ async def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_on
     for path in ("notes/a", "notes//b", "./notes/c/d", ["notes/a", "notes/b"]):
         await wire.ask("tools/call", {"name": "demo_echo", "arguments": {"path": path}})
     assert len(backend.asked) == 4
-
-
-@pytest.mark.settings(everyone=False)
-async def test_no_doubled_slash_leads_to_a_resource_that_is_denied(
-    hub: Meeting, backend: Demo, wire: Wire
-) -> None:
-    all_of_it = "mcp.request.resources/*:demo://*"
-    await settle(hub, ann=(all_of_it, "!mcp.request.resources/*:demo://x/notes/secret*"))
-    for uri in (
-        "demo://x/notes//secret1",
-        "demo://x//notes/secret1",
-        "demo:///x/notes/secret1",
-    ):
-        answer = await wire.ask("resources/read", {"uri": uri})
-        assert answer["error"]["data"]["code"] == "capability_denied", uri
-    assert backend.asked == []
-    await wire.ask("resources/read", {"uri": "demo://x/notes//open1"})
-    assert [each.params["uri"] for each in backend.asked] == ["demo://x/notes//open1"]

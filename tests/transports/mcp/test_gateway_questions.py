@@ -169,30 +169,26 @@ async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
         assert (await wire.post(late)).status == 202
 
 
+@both_eras
 @pytest.mark.requirement("gateway.questions-offered")
-@pytest.mark.parametrize("era", ["handshake", "stateless"])
 async def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offer(
-    era: str, tmp_path: Path
+    era: str, hub: Meeting, backend: Demo, ann: Person
 ) -> None:
-    async def roots(wanted: UpstreamRequest) -> Any:
-        return wish(None, who=FORM, where={"method": "roots/list"})
+    offers = {"elicitation": {}, "roots": {"listChanged": True}}
+    wire = await wired(hub, ann, capabilities=offers)
+    meta = {CAPABILITIES: offers} if era == "stateless" else None
+    for asked, told in (
+        ({"where": {"method": "roots/list"}}, "folders of your machine (roots/list)"),
+        ({"what": SAMPLE}, "this client does not offer"),
+    ):
 
-    async def model(wanted: UpstreamRequest) -> Any:
-        return wish(None, who=FORM, what=SAMPLE)
+        async def wishing(_: UpstreamRequest, asked: Any = asked) -> Any:
+            return wish(None, who=FORM, **asked)
 
-    demo = Demo(roots=roots, model=model)
-    async with fronted(tmp_path, era, demo) as there:
-        ann = await there.person("ann")
-        offers = {"elicitation": {}, "roots": {"listChanged": True}}
-        wire = await wired(there, ann, capabilities=offers)
-        meta = {CAPABILITIES: offers} if era == "stateless" else None
-        for name, told in (
-            ("demo_roots", "folders of your machine (roots/list)"),
-            ("demo_model", "this client does not offer"),
-        ):
-            result = (await wire.ask("tools/call", {"name": name}, meta=meta))["result"]
-            assert result["isError"] is True
-            assert told in payload(result)["error"]
+        backend.tools["asking"] = wishing
+        result = (await wire.ask("tools/call", {"name": "demo_asking"}, meta=meta))["result"]
+        assert result["isError"] is True
+        assert told in payload(result)["error"]
 
 
 @pytest.mark.requirement("mcp.request-state-tampered")

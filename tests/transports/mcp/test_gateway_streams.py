@@ -125,38 +125,6 @@ async def test_without_a_session_whoever_leaves_has_cancelled(
     assert len(hub.hub.mcp._parts.calls) == 0
 
 
-async def test_in_a_session_whoever_leaves_has_cancelled_nothing(
-    hub: Meeting, slow: Slow, backend: Demo, ann: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(responses, "WATCH_SECONDS", 0)
-    wire, other = await wired(hub, ann), await wired(hub, ann)
-    message = wire.message("tools/call", {"name": "demo_slow"}, 1, {"progressToken": 1})
-    async with wire.streamed(message) as events:
-        assert (await anext(events))["params"]["progressToken"] == 1
-    await wire.leave()
-    # What comes later is answered, so the hub has had time to see who left.
-    for _ in range(5):
-        await other.ask("tools/call", {"name": "demo_echo"})
-    slow.may_answer.set()
-    await until(lambda: slow.answered == 1 and not len(hub.hub.mcp._parts.calls))
-    assert backend.cancelled == []
-
-
-async def test_a_session_that_ends_takes_its_calls_along(
-    hub: Meeting, slow: Slow, backend: Demo, ann: Person
-) -> None:
-    wire, other = await wired(hub, ann), await wired(hub, ann)
-    for each in (wire, other):
-        message = each.message("tools/call", {"name": "demo_slow"}, 1, None)
-        asyncio.get_running_loop().call_soon(asyncio.ensure_future, each.post(message))
-    await until(lambda: len(backend.asked) == 2)
-    headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
-    assert (await hub.ask("DELETE", headers=headers)).status == 200
-    await until(lambda: backend.cancelled)
-    slow.may_answer.set()
-    await until(lambda: slow.answered)
-
-
 @both_eras
 async def test_calls_at_once_are_bounded(
     slow: Slow, backend: Demo, wire: Wire, bobs: Wire, era: str, monkeypatch: pytest.MonkeyPatch

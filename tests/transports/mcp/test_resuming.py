@@ -15,7 +15,6 @@ import pytest
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
-from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
 from folkmoot.transports.mcp.notices import INBOX
 from tests.mcp_harness import Meeting, Person, until
 from tests.transports.mcp.gateway_support import (
@@ -28,7 +27,6 @@ from tests.transports.mcp.gateway_support import (
     wired,
 )
 
-MOST = 4 * 1024 * 1024
 TOKEN = {"progressToken": "mine"}
 FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
 
@@ -361,31 +359,6 @@ async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
         began = asyncio.get_running_loop().time()
     assert len(backend.cancelled) == 1
     assert asyncio.get_running_loop().time() - began < 30
-
-
-@pytest.mark.settings(mcp={"max_stream_bytes": MOST})
-async def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has_them(
-    hub: Meeting, talker: Talker, backend: Demo, wire: Wire, bobs: Wire
-) -> None:
-    _, bobs_last = await broken(bobs, talker)
-    lasts: list[str] = []
-    budget = hub.hub.mcp._server.streams
-    assert budget is not None
-    for number in range(12):
-        async with calling(wire, id_=number) as said:
-            last, _ = await said.message()
-            lasts.append(last or "")
-        assert budget.whole.used <= MOST
-    await unread(wire)
-    # A session has a sixteenth.
-    room = MOST // 16 // (CALL_BYTES + STREAM_BYTES + 200)
-    await until(lambda: len(backend.cancelled) == 12 - room)
-    talker.go_on.set()
-    for last in lasts[:-room]:
-        assert_unknown(await refusal(wire, last))
-    for of, last in ((bobs, bobs_last), *((wire, last) for last in lasts[-room:])):
-        async with listening(of, last) as said:
-            assert "result" in (await said.rest())[-1]
 
 
 @pytest.mark.settings(mcp={"max_stream_bytes": 1_048_576})
