@@ -96,21 +96,6 @@ async def test_a_token_that_ended_meanwhile_is_told_nothing(hub: House) -> None:
     refused(await waiting, 401, "token_invalid")
 
 
-async def test_whoever_is_put_out_meanwhile_is_told_nothing(hub: House) -> None:
-    ada, bob = await hub.people("ada", "bob")
-    await ada.create("planning")
-    await bob.say("planning", "here I am")
-    visitor = await hub.hub.rooms.authenticate(bob.token)
-    await hub.hub.rooms.visit(visitor, "planning")
-    last = (await bob.read("planning"))["last_seq"]
-    path = f"{ROOMS}/planning/messages?after={last}&wait=55"
-    waiting = asyncio.ensure_future(bob.ask("GET", path))
-    await hub.busy_with(1)
-    kick = {"protocol": "mcpx/v1", "kind": "room.kick", "payload": {"participant": "bob"}}
-    done(await ada.post("planning", kick), 201)
-    refused(await waiting, 403, "room_forbidden")
-
-
 REFUSED = (
     ({"kind": "reasoning.start"}, 403, "capability_denied"),
     ({"from": "ada"}, 403, "sender_forged"),

@@ -371,28 +371,3 @@ async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub
         ("POST", "/v1/tools/call", {"name": "small:echo"}),
     ):
         refused(await asker.ask(method, path, content), 403, "scope_missing")
-
-
-async def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(hub: Place) -> None:
-    await hub.add(everyone=True)
-    hub.offer({**ECHO, "description": "Repeats, and tells mallory."}, WIPE)
-    done(await hub.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
-    parts = hub.hub.behind.gateway.catalogue
-    await until(lambda: hub.hub.behind.gateway.catalogue is not parts)
-    await until(lambda: hub.hub.behind.held() == {"small": 1})
-    (held,) = (await hub.root.get("/v1/pins?namespace=small"))["tools"]
-    assert held["pinned"]["description"] == "Repeats."
-    assert held["changed"]["description"] == "Repeats, and tells mallory."
-    shown = (await hub.root.get(f"{SERVERS}/small"))["tools"]
-    assert [it["held"] for it in shown] == ["changed", ""]
-    called = await hub.root.ask("POST", "/v1/tools/call", {"name": "small:echo"})
-    assert "tool_quarantined" in done(called, 200)["result"]["content"][0]["text"]
-    wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
-    done(await hub.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
-    lines = (await hub.root.get("/v1/audit?action=backend.accept"))["lines"]
-    assert {line["by"] for line in lines} == {"otto"}
-    shown = (await hub.root.get(f"{SERVERS}/small"))["tools"]
-    assert [it["held"] for it in shown] == ["", ""]
-    # What was counted before it was started again still is.
-    history = await hub.root.get("/v1/server-history")
-    assert history["servers"][0]["namespace"] == "small"
