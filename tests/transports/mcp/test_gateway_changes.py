@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.transports.mcp.gateway_support import (
     Wire,
     echo,
     fronted,
-    read_events,
+    session_stream,
     settle,
     stateless,
     wired,
@@ -53,7 +53,20 @@ class Heard:
 
     async def take(self, events: AsyncIterator[Any]) -> None:
         async for event in events:
-            self.all.append((event["method"], event.get("params", {}).get("uri", "")))
+            if "method" in event:
+                self.all.append((event["method"], event.get("params", {}).get("uri", "")))
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, events: AsyncIterator[Any]) -> AsyncIterator[Self]:
+        """What is told from now on."""
+        heard = cls()
+        taking = asyncio.ensure_future(heard.take(events))
+        try:
+            yield heard
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
 
     async def until(self, *expected: tuple[str, str] | str) -> None:
         """Wait for exactly this, in any order."""
@@ -66,33 +79,18 @@ class Heard:
 @asynccontextmanager
 async def hearing(wire: Wire) -> AsyncIterator[Heard]:
     """The stream of a session that answers nothing."""
-    heard = Heard()
-    headers = {**wire.headers({}), "accept": "text/event-stream"}
-    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
-        assert response.status_code == 200
-        taking = asyncio.ensure_future(heard.take(read_events(response)))
-        try:
-            yield heard
-        finally:
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
+    async with session_stream(wire) as events, Heard.of(events) as heard:
+        yield heard
 
 
 @asynccontextmanager
 async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any]]:
     """A stream of the stateless era, and what was said of it."""
-    heard = Heard()
     message = wire.message("subscriptions/listen", {"notifications": wanted}, 1, None)
     async with wire.streamed(message) as events:
         acknowledged = await anext(events)
-        taking = asyncio.ensure_future(
-            heard.take(each async for each in events if "method" in each)
-        )
-        try:
+        async with Heard.of(events) as heard:
             yield heard, acknowledged["params"]
-        finally:
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
 
 
 async def change(there: Meeting, demo: Demo) -> None:

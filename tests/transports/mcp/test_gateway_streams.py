@@ -14,6 +14,7 @@ from folkmoot.transports.mcp import calls
 from tests.mcp_harness import Meeting, Person, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
+    Talker,
     Wire,
     log,
     messages,
@@ -27,30 +28,13 @@ from tests.transports.mcp.gateway_support import (
 CANCELLED = "notifications/cancelled"
 
 
-class Slow:
-    """A tool that says it has begun, and answers when it may."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.may_answer = asyncio.Event()
-        self.answered = 0
-
-    async def __call__(self, wanted: UpstreamRequest) -> Any:
-        if wanted.tell is not None:
-            wanted.tell(progress(1))
-        self.begun.set()
-        await self.may_answer.wait()
-        self.answered += 1
-        return text("at last")
+@pytest.fixture
+def slow() -> Talker:
+    return Talker()
 
 
 @pytest.fixture
-def slow() -> Slow:
-    return Slow()
-
-
-@pytest.fixture
-def backend(slow: Slow) -> Demo:
+def backend(slow: Talker) -> Demo:
     return Demo(slow=slow)
 
 
@@ -60,7 +44,7 @@ def cancelling(request_id: Any) -> dict[str, Any]:
 
 @both_eras
 async def test_a_long_call_begins_its_stream_and_keeps_it_alive(
-    hub: Meeting, slow: Slow, wire: Wire, era: str, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting, slow: Talker, wire: Wire, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     monkeypatch.setattr(responses, "QUIET_SECONDS", 0.02)
@@ -74,14 +58,14 @@ async def test_a_long_call_begins_its_stream_and_keeps_it_alive(
         parts = response.aiter_text()
         while (part := await anext(parts)) != ": still here\n\n":
             assert (era, part[:4]) == ("handshake", "id: ")
-        slow.may_answer.set()
+        slow.go_on.set()
         rest = "".join([part async for part in parts])
     last = json.loads(rest.strip().rpartition("data: ")[2])
-    assert last["result"]["content"][0]["text"] == "at last"
+    assert last["result"]["content"][0]["text"] == "done"
 
 
 async def test_a_session_cancels_its_own_calls_and_no_others(
-    hub: Meeting, slow: Slow, backend: Demo, ann: Person, bob: Person
+    hub: Meeting, slow: Talker, backend: Demo, ann: Person, bob: Person
 ) -> None:
     mine, also_mine, bobs = [await wired(hub, who) for who in (ann, ann, bob)]
     asking = asyncio.ensure_future(
@@ -107,7 +91,7 @@ async def test_a_session_cancels_its_own_calls_and_no_others(
 @pytest.mark.parametrize("told", [False, True], ids=["silent", "streamed"])
 @stateless
 async def test_without_a_session_whoever_leaves_has_cancelled(
-    hub: Meeting, slow: Slow, backend: Demo, wire: Wire, told: bool
+    hub: Meeting, slow: Talker, backend: Demo, wire: Wire, told: bool
 ) -> None:
     meta = {"progressToken": 1} if told else None
     message = wire.message("tools/call", {"name": "demo_slow"}, 1, meta)
@@ -127,7 +111,7 @@ async def test_without_a_session_whoever_leaves_has_cancelled(
 
 @both_eras
 async def test_calls_at_once_are_bounded(
-    slow: Slow, backend: Demo, wire: Wire, bobs: Wire, era: str, monkeypatch: pytest.MonkeyPatch
+    slow: Talker, backend: Demo, wire: Wire, bobs: Wire, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "MAX_CALLS_OF_SESSION", 2)
     monkeypatch.setattr(calls, "MAX_CALLS_OF_ACCOUNT", 3)
@@ -143,18 +127,17 @@ async def test_calls_at_once_are_bounded(
     if era == "handshake":
         twice = await wire.ask("tools/call", {"name": "demo_echo"}, id_=0)
         assert twice["error"]["data"]["code"] == "invalid_id"
-    slow.may_answer.set()
+    slow.go_on.set()
     assert [each["id"] for each in await asyncio.gather(*asking)] == list(range(most))
     assert "error" not in await wire.ask("tools/call", {"name": "demo_echo"})
 
 
-async def test_what_a_slow_reader_misses_is_progress_first(backend: Demo, wire: Wire) -> None:
+async def test_what_a_slow_reader_misses_is_progress_first(
+    slow: Talker, backend: Demo, wire: Wire
+) -> None:
     async def flood(wanted: UpstreamRequest) -> Any:
-        assert wanted.tell is not None
-        for number in range(200):
-            wanted.tell(log("info", str(number)))
-        for number in range(1_000):
-            wanted.tell(progress(number))
+        slow.say(wanted, *(log("info", str(number)) for number in range(200)))
+        slow.say(wanted, *(progress(number) for number in range(1_000)))
         return text("done")
 
     backend.tools["slow"] = flood

@@ -17,6 +17,7 @@ from tests.transports.mcp.gateway_support import (
     Demo,
     fronted,
     messages,
+    session_stream,
     settle,
     stateless,
     wired,
@@ -27,7 +28,6 @@ from tests.transports.mcp.task_support import (
     RELATED,
     Jobs,
     Tasker,
-    listening,
     tasker,
 )
 
@@ -516,7 +516,7 @@ async def test_sessions_of_the_owner_alone_are_told_of_a_task(
 ) -> None:
     mine, bobs = await ann.make(), await bob.make()
     gateway = hub.hub.behind.gateway
-    async with listening(ann) as hers, listening(bob) as his:
+    async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:
         jobs.end("1")
         gateway.task_changed("demo", "1")
         gateway.task_changed("demo", "77")

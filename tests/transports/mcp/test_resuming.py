@@ -19,6 +19,7 @@ from folkmoot.transports.mcp.notices import INBOX
 from tests.mcp_harness import Meeting, Person, until
 from tests.transports.mcp.gateway_support import (
     Demo,
+    Talker,
     Wire,
     fronted,
     log,
@@ -28,30 +29,6 @@ from tests.transports.mcp.gateway_support import (
 )
 
 TOKEN = {"progressToken": "mine"}
-FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
-
-
-class Talker:
-    """A tool that says something, waits, says more and answers."""
-
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
-        self.answered = 0
-
-    async def __call__(self, wanted: UpstreamRequest) -> Any:
-        assert wanted.tell is not None
-        if "inputResponses" not in wanted.params:
-            wanted.tell(progress(1))
-            self.begun.set()
-            await self.go_on.wait()
-            wanted.tell(progress(2))
-            wanted.tell(log("info", "nearly"))
-            if wanted.params.get("arguments", {}).get("ask"):
-                return {"resultType": "input_required", "inputRequests": {"who": FORM}}
-        self.answered += 1
-        given = wanted.params.get("inputResponses", {}).get("who", {}).get("content", {})
-        return text(f"done {given.get('name', '')}".strip())
 
 
 @pytest.fixture
@@ -388,11 +365,8 @@ async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lo
 ) -> None:
     async def flood(wanted: UpstreamRequest) -> Any:
         result = await talker(wanted)
-        assert wanted.tell is not None
-        for number in range(1_000):
-            wanted.tell(progress(number))
-        for number in range(300 if logs else 0):
-            wanted.tell(log("info", str(number)))
+        talker.say(wanted, *(progress(number) for number in range(1_000)))
+        talker.say(wanted, *(log("info", str(n)) for n in range(300 if logs else 0)))
         return result
 
     backend.tools["talk"] = flood
