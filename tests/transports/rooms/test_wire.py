@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,9 +14,8 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from tests.harness import read_answer
 from tests.transports.rooms.support import Person, Seat, Town
-from tests.transports.websocket.support import CLOSE, Client, handshake
+from tests.transports.websocket.support import Client, deaf
 
 LIMIT = 65_536
 
@@ -145,36 +143,19 @@ async def test_without_rate_limits_one_may_send_as_fast_as_one_can(seat: Seat) -
     await seat.heard("49")
 
 
-class Deaf:
-    """A client that joins a room and reads nothing, not even the welcome, until it is told to."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-
-    async def ended(self) -> int:
-        """Read everything after all, and answer the code of the close."""
-        self._client.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        while True:
-            opcode, payload = await self._client.receive()
-            if opcode == CLOSE:
-                return int.from_bytes(payload[:2], "big")
-
-
 @asynccontextmanager
-async def deaf(there: Town, token: str, **query: object) -> AsyncIterator[Deaf]:
+async def asleep(there: Town, token: str, **query: object) -> AsyncIterator[Client]:
+    """A client that joins a room and reads nothing, not even the welcome, until it is told to."""
     url = urlsplit(there.url(token, **query))
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    made.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", url.port))
-    client = Client(*await asyncio.open_connection(sock=made, limit=1024))
+    client = await deaf(url.port or 0, f"{url.path}?{url.query}")
     try:
-        client.writer.write(handshake(f"{url.path}?{url.query}"))
-        assert (await read_answer(client.reader)).status == 101
-        yield Deaf(client)
+        yield client
     finally:
         client.leave()
+
+
+async def code_of(client: Client) -> int:
+    return int.from_bytes((await client.awoken())[:2], "big")
 
 
 @pytest.mark.requirement("wire.slow-consumer")
@@ -193,12 +174,12 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
     await hub.room(ann, "memory", durable=False)
     async with (
         hub.joined(ann.token, room="memory") as seat,
-        deaf(hub, bob.token, room="memory") as slow,
+        asleep(hub, bob.token, room="memory") as slow,
     ):
         await talk(seat)
         await seat.say("and on")
         await seat.heard("and on")
-        assert await slow.ended() == CloseCode.TOO_SLOW
+        assert await code_of(slow) == CloseCode.TOO_SLOW
 
 
 @pytest.mark.requirement("room.close-pong-timeout")
@@ -206,11 +187,11 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
 async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_leaves(
     hub: Town, seat: Seat, bob: Person
 ) -> None:
-    async with deaf(hub, bob.token) as gone:
+    async with asleep(hub, bob.token) as gone:
         while (told := await seat.hear())["kind"] != "system.presence.leave":
             pass
         assert told["payload"]["participant"]["id"] == "bob"
-        assert await gone.ended() == CloseCode.PONG_TIMEOUT
+        assert await code_of(gone) == CloseCode.PONG_TIMEOUT
 
 
 async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(

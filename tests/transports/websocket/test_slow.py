@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from contextlib import suppress
 
@@ -12,33 +11,19 @@ import pytest
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.websocket import LinkLimits, text_frame
 from folkmoot.transports.websocket.frames import LOST
-from tests.harness import read_answer
 from tests.transports.websocket.support import (
     CLOSE,
     PING,
     PONG,
     Client,
     Open,
+    deaf,
     frame,
-    handshake,
     opened,
 )
 
 CHUNK = b"x" * 16_384
 BOUND = 1 << 20
-
-
-async def deaf(port: int) -> Client:
-    """A client that has the answer to its handshake, and reads nothing after it."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    made.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
-    one = Client(*await asyncio.open_connection(sock=made, limit=1024))
-    one.writer.write(handshake())
-    assert (await read_answer(one.reader)).status == 101
-    one.writer.transport.pause_reading()  # type: ignore[attr-defined]
-    return one
 
 
 @pytest.mark.long
@@ -76,7 +61,7 @@ async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_ev
         assert [end[0] for end in guest.ends] == [CloseCode.TOO_SLOW]
     assert len(hub.party.audience) == 90
     for one in asleep:
-        one.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        one.wake()
         with suppress(ConnectionError):
             while await one.reader.read(65_536):
                 pass
@@ -94,7 +79,7 @@ async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub: Op
         await asyncio.sleep(0)
         assert guest.link.unsent < 2 * BOUND
     assert guest.link.unsent < BOUND
-    one.writer.transport.resume_reading()  # type: ignore[attr-defined]
+    one.wake()
     while (received := await one.receive())[0] != CLOSE:
         assert received[1] == CHUNK
     one.send(frame(received[1], CLOSE))
@@ -136,7 +121,7 @@ async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open) -> No
         number += 1
         await asyncio.sleep(0)
     waiting = asyncio.ensure_future(guest.link.drained())
-    one.writer.transport.resume_reading()  # type: ignore[attr-defined]
+    one.wake()
     for expected in range(number):
         assert await one.text() == b"%d " % expected + CHUNK
     await waiting
