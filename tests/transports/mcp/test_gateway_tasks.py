@@ -369,23 +369,16 @@ async def test_unfinished_tasks_of_one_account_are_limited(
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
 async def test_each_request_about_a_task_has_a_line_in_the_audit_log(
-    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    jobs: Jobs, ann: Tasker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            made = await ann.make()
-            await ann.status(made)
-            await ann.ask("tasks/cancel", taskId=made)
-            jobs.tasks.clear()
-            await ann.ask("tasks/get", taskId=made)
-    lines = [
-        (each.about, each.outcome)  # type: ignore[attr-defined]
-        for each in caplog.records
-        if each.message == "backend.call"
-    ]
-    assert lines == [
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    made = await ann.make()
+    await ann.status(made)
+    await ann.ask("tasks/cancel", taskId=made)
+    jobs.tasks.clear()
+    await ann.ask("tasks/get", taskId=made)
+    calls = [each for each in caplog.records if each.message == "backend.call"]
+    assert [(each.about, each.outcome) for each in calls] == [  # type: ignore[attr-defined]
         ("mcp.request.tools/call:demo:may", "task"),
         ("mcp.request.tasks/get:demo:may", "ok"),
         ("mcp.request.tasks/cancel:demo:may", "ok"),
