@@ -253,14 +253,14 @@ async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) 
         ann = await tasker(there, person)
         wish: dict[str, Any] = {"task": {"ttl": 5}}
         unknown = -32601
-        said = await ann.error("tools/call", name="demo_echo", **wish)
-        assert said == (unknown, "demo:echo cannot be run as a task.")
-        said = await ann.error("tools/call", name="msg_whoami", **wish)
-        assert said == (unknown, "msg/whoami cannot be run as a task.")
-        said = await ann.error("tools/call", name="demo_must")
         needed = "demo:must can only be run as a task, "
         called = f"{needed}so the call must have `task` (MCP 2025-11-25)."
-        assert said == (unknown, called)
+        for params, sentence in (
+            ({"name": "demo_echo", **wish}, "demo:echo cannot be run as a task."),
+            ({"name": "msg_whoami", **wish}, "msg/whoami cannot be run as a task."),
+            ({"name": "demo_must"}, called),
+        ):
+            assert await ann.error("tools/call", **params) == (unknown, sentence)
         for bad in ({"task": 7}, {"task": {"ttl": "1"}}, {"task": {"ttl": -1}}, {"task": None}):
             assert (await ann.error("tools/call", name="demo_may", **bad))[0] == -32602
         assert jobs.asked == []
@@ -511,18 +511,11 @@ async def test_sessions_of_the_owner_alone_are_told_of_a_task(
     gateway = hub.hub.behind.gateway
     async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:
         jobs.end("1")
-        gateway.task_changed("demo", "1")
-        gateway.task_changed("demo", "77")
-        gateway.task_changed("nobody", "1")
+        for namespace, own in (("demo", "1"), ("demo", "77"), ("nobody", "1")):
+            gateway.task_changed(namespace, own)
         told = await anext(hers)
         assert told["method"] == "notifications/tasks/status"
-        assert told["params"] == {
-            "taskId": mine,
-            "status": "completed",
-            "createdAt": jobs.time,
-            "lastUpdatedAt": jobs.time,
-            "ttl": 60_000,
-        }
+        assert told["params"] == {**jobs.told("1"), "taskId": mine}
         gateway.task_changed("demo", "2")
         # The first that he hears is of his own.
         assert (await anext(his))["params"]["taskId"] == bobs
