@@ -40,7 +40,7 @@ from tests.interaction.room_client import (
     say,
     turned_away,
 )
-from tests.mcp_harness import both_eras, meeting, modern, settings, until
+from tests.mcp_harness import Meeting, both_eras, modern, settings, until
 from tests.nodes import heard_everywhere, nodes_of, running
 
 TOOL = "mcp.request.tools/call"
@@ -446,30 +446,29 @@ async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_p
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("hub.deny-everywhere")
 @both_eras
-async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        ann, bob = await there.people("ann", "bob")
+async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, hub: Meeting) -> None:
+    ann, bob = await hub.people("ann", "bob")
 
-        @asynccontextmanager
-        async def following() -> AsyncIterator[None]:
-            if era == "stateless":
-                async with bob.client.listen(resource_subscriptions=[INBOX]):
-                    yield
-            else:
-                await bob.client.subscribe_resource(INBOX)
+    @asynccontextmanager
+    async def following() -> AsyncIterator[None]:
+        if era == "stateless":
+            async with bob.client.listen(resource_subscriptions=[INBOX]):
                 yield
+        else:
+            await bob.client.subscribe_resource(INBOX)
+            yield
 
-        async def ended() -> bool:
-            return there.hub.bus.subscriptions == 0
+    async def ended() -> bool:
+        return hub.hub.bus.subscriptions == 0
 
+    async with following():
+        assert not await ended()
+        await hub.hub.behind.granting.grant("bob", ["!msg/digest"])
+        await ann.call("msg/send", to="bob", body="Tea at four?")
+        await until(ended)
+    with pytest.raises(MCPError, match="A deny at the hub"):
         async with following():
-            assert not await ended()
-            await there.hub.behind.granting.grant("bob", ["!msg/digest"])
-            await ann.call("msg/send", to="bob", body="Tea at four?")
-            await until(ended)
-        with pytest.raises(MCPError, match="A deny at the hub"):
-            async with following():
-                pass
+            pass
 
 
 async def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
@@ -506,21 +505,20 @@ async def test_what_the_hub_allows_widens_no_right_in_a_room(tmp_path: Path) -> 
 
 
 @both_eras
-async def test_what_is_denied_at_the_hub_is_not_listed(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        bob = await there.person("bob")
+async def test_what_is_denied_at_the_hub_is_not_listed(era: str, hub: Meeting) -> None:
+    bob = await hub.person("bob")
 
-        async def listed() -> set[str]:
-            tools = {tool.name for tool in (await bob.client.list_tools()).tools}
-            uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
-            return tools | uris
+    async def listed() -> set[str]:
+        tools = {tool.name for tool in (await bob.client.list_tools()).tools}
+        uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
+        return tools | uris
 
-        hidden = {"room_say", "msg_digest", INBOX}
-        assert hidden <= await listed()
-        patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
-        await there.hub.behind.granting.grant("bob", patterns)
-        left = await listed()
-        assert not hidden & left
-        assert {"room_read", "msg_threads"} <= left
-        found = await bob.call("folkmoot_find_tool", query="say something in a room, digest")
-        assert not hidden & {tool["name"] for tool in found["tools"]}
+    hidden = {"room_say", "msg_digest", INBOX}
+    assert hidden <= await listed()
+    patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
+    await hub.hub.behind.granting.grant("bob", patterns)
+    left = await listed()
+    assert not hidden & left
+    assert {"room_read", "msg_threads"} <= left
+    found = await bob.call("folkmoot_find_tool", query="say something in a room, digest")
+    assert not hidden & {tool["name"] for tool in found["tools"]}

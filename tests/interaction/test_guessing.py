@@ -72,27 +72,27 @@ async def sign_in(there: Meeting, given: dict[str, str]) -> int:
 
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")
-async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(tmp_path: Path) -> None:
-    async with meeting(tmp_path, rate_limits="on") as there:
-        code = (await there.hub.accounts.register("alice")).recovery_code
-        for number in range(19):
-            told = await attempt(there, f"person{number}", WRONG, "127.0.0.66")
-            assert told == "Handle not found."
-        assert await attempt(there, "no handle!", WRONG, "127.0.0.66") == "Handle not found."
-        told = await attempt(there, "alice", code, "127.0.0.66")
-        assert told.startswith("Rate limit exceeded.")
-        assert await attempt(there, "alice", code, "127.0.0.1") == ""
+@pytest.mark.settings(rate_limits="on")
+async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: Meeting) -> None:
+    code = (await hub.hub.accounts.register("alice")).recovery_code
+    for number in range(19):
+        told = await attempt(hub, f"person{number}", WRONG, "127.0.0.66")
+        assert told == "Handle not found."
+    assert await attempt(hub, "no handle!", WRONG, "127.0.0.66") == "Handle not found."
+    told = await attempt(hub, "alice", code, "127.0.0.66")
+    assert told.startswith("Rate limit exceeded.")
+    assert await attempt(hub, "alice", code, "127.0.0.1") == ""
 
 
 @pytest.mark.requirement("recovery.unknown-handle")
+@pytest.mark.settings(rate_limits="on")
 async def test_an_unknown_handle_is_refused_after_five_failures_like_any_other(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path, rate_limits="on") as there:
-        for _ in range(5):
-            assert await attempt(there, "nobody1", WRONG, "127.0.0.66") == "Handle not found."
-        told = await attempt(there, "nobody1", WRONG, "127.0.0.66")
-        assert told.startswith("Rate limit exceeded.")
+    for _ in range(5):
+        assert await attempt(hub, "nobody1", WRONG, "127.0.0.66") == "Handle not found."
+    told = await attempt(hub, "nobody1", WRONG, "127.0.0.66")
+    assert told.startswith("Rate limit exceeded.")
 
 
 @pytest.mark.requirement("recovery.slowed")

@@ -17,6 +17,7 @@ from tests.mcp_harness import (
     INITIALIZE,
     META,
     MODERN,
+    Meeting,
     both_eras,
     meeting,
     modern,
@@ -32,17 +33,12 @@ ERA_HEADERS: dict[str, dict[str, str]] = {
 
 
 @one_era
-async def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(
-    era: str, tmp_path: Path
-) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        large = json.dumps(rpc("tools/call", {"name": "msg_send", "x": "x" * 10_000_000}))
-        answer = await there.post(
-            large.encode(), query=f"?token={alice.token}", headers=ERA_HEADERS[era]
-        )
-        assert answer.status == 413
-        assert (await alice.call("msg/whoami"))["handle"] == "alice"
+async def test_a_body_of_ten_megabytes_is_refused_before_it_is_read(era: str, hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    large = json.dumps(rpc("tools/call", {"name": "msg_send", "x": "x" * 10_000_000}))
+    answer = await hub.post(large.encode(), query=f"?token={alice.token}", headers=ERA_HEADERS[era])
+    assert answer.status == 413
+    assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
 
 @one_era
@@ -85,36 +81,35 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("name", BAD_BODIES)
 @both_eras
-async def test_what_is_not_a_message_is_a_bad_request(era: str, name: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        answer = await there.post(BAD_BODIES[name], headers=ERA_HEADERS[era])
-        assert answer.status == 400, answer
-        assert answer.json()["error"]["code"] < 0
-        assert "Traceback" not in answer.text
-        health = await ask(there.port, "/health")
-        assert health.status == 200
+async def test_what_is_not_a_message_is_a_bad_request(era: str, name: str, hub: Meeting) -> None:
+    answer = await hub.post(BAD_BODIES[name], headers=ERA_HEADERS[era])
+    assert answer.status == 400, answer
+    assert answer.json()["error"]["code"] < 0
+    assert "Traceback" not in answer.text
+    health = await ask(hub.port, "/health")
+    assert health.status == 200
 
 
 @pytest.mark.requirement("mcp.host-origin")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-async def test_a_foreign_host_or_origin_is_refused(method: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, http={"allowed_hosts": ["hub.example"]}) as there:
-        alice = await there.person("alice")
-        query = f"?token={alice.token}"
-        body = json.dumps(INITIALIZE).encode() if method == "POST" else b""
-        answers = [
-            await there.ask(method, query=query, headers={"host": host}, body=body)
-            for host in ("evil.example", "127.0.0.1.evil.example", "hub.example.evil")
-        ]
-        assert {answer.status for answer in answers} == {421}
-        for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
-            headers = {"origin": origin}
-            answer = await there.ask(method, query=query, headers=headers, body=body)
-            assert answer.status == 403
-            assert "access-control-allow-origin" not in answer.headers
-        for fine in ({"host": "hub.example"}, {"origin": there.hub.base_url}):
-            answer = await there.ask(method, query=query, headers=fine, body=body)
-            assert answer.status in {200, 400}
+@pytest.mark.settings(http={"allowed_hosts": ["hub.example"]})
+async def test_a_foreign_host_or_origin_is_refused(method: str, hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    query = f"?token={alice.token}"
+    body = json.dumps(INITIALIZE).encode() if method == "POST" else b""
+    answers = [
+        await hub.ask(method, query=query, headers={"host": host}, body=body)
+        for host in ("evil.example", "127.0.0.1.evil.example", "hub.example.evil")
+    ]
+    assert {answer.status for answer in answers} == {421}
+    for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
+        headers = {"origin": origin}
+        answer = await hub.ask(method, query=query, headers=headers, body=body)
+        assert answer.status == 403
+        assert "access-control-allow-origin" not in answer.headers
+    for fine in ({"host": "hub.example"}, {"origin": hub.hub.base_url}):
+        answer = await hub.ask(method, query=query, headers=fine, body=body)
+        assert answer.status in {200, 400}
 
 
 @pytest.mark.requirement("mcp.host-origin")
@@ -138,56 +133,53 @@ async def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path: Path) -
 
 
 @both_eras
-async def test_text_that_is_no_text_is_named_and_kept_out(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        for arguments in (
-            {"to": "bob", "body": "half \ud800 of a pair"},
-            {"to": "bob", "body": "x", "\udfff": "x"},
-            {"to": "bob", "encrypted_payload": {"ciphertext": "\ud800"}},
-        ):
-            params = {"name": "msg_send", "arguments": arguments}
-            message: Any = rpc("tools/call", params)
-            headers = {}
-            if era == "stateless":
-                message, headers = modern("tools/call", **params)
-            else:
-                opened = await there.post(INITIALIZE, query=f"?token={alice.token}")
-                headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-            answer = await there.post(message, query=f"?token={alice.token}", headers=headers)
-            assert answer.status in {200, 400}
-            if answer.status == 200:
-                told = answer.json() if era == "stateless" else sse_json(answer)
-                assert told["result"]["isError"] is True
+async def test_text_that_is_no_text_is_named_and_kept_out(era: str, hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    for arguments in (
+        {"to": "bob", "body": "half \ud800 of a pair"},
+        {"to": "bob", "body": "x", "\udfff": "x"},
+        {"to": "bob", "encrypted_payload": {"ciphertext": "\ud800"}},
+    ):
+        params = {"name": "msg_send", "arguments": arguments}
+        message: Any = rpc("tools/call", params)
+        headers = {}
+        if era == "stateless":
+            message, headers = modern("tools/call", **params)
+        else:
+            opened = await hub.post(INITIALIZE, query=f"?token={alice.token}")
+            headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
+        answer = await hub.post(message, query=f"?token={alice.token}", headers=headers)
+        assert answer.status in {200, 400}
+        if answer.status == 200:
+            told = answer.json() if era == "stateless" else sse_json(answer)
+            assert told["result"]["isError"] is True
 
 
 @pytest.mark.requirement("crypto.body-is-utf8")
 @one_era
-async def test_every_plane_of_unicode_arrives_unchanged(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        body = "\x00\x01\x7f\u2028\ufeff\uffff" + "".join(
-            chr((plane << 16) + 0x41) for plane in range(17)
-        )
-        await alice.call("msg/send", to="bob", body=body)
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        assert message["body"] == body
-        sentence = await alice.refused("msg/send", to="bob", body="x" * 1_000_000)
-        assert sentence.startswith("body has 1,000,000 characters; at most 100,000 are allowed.")
-        assert await alice.refused("msg/send", to="bob", body="") == "body must not be empty."
+async def test_every_plane_of_unicode_arrives_unchanged(era: str, hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    body = "\x00\x01\x7f\u2028\ufeff\uffff" + "".join(
+        chr((plane << 16) + 0x41) for plane in range(17)
+    )
+    await alice.call("msg/send", to="bob", body=body)
+    (message,) = (await bob.call("msg/inbox"))["messages"]
+    assert message["body"] == body
+    sentence = await alice.refused("msg/send", to="bob", body="x" * 1_000_000)
+    assert sentence.startswith("body has 1,000,000 characters; at most 100,000 are allowed.")
+    assert await alice.refused("msg/send", to="bob", body="") == "body must not be empty."
 
 
 @one_era
 async def test_two_who_register_one_handle_at_the_same_moment_get_it_once(
-    era: str, tmp_path: Path
+    era: str, hub: Meeting
 ) -> None:
-    async with meeting(tmp_path, era) as there:
-        strangers = [await there.stranger() for _ in range(4)]
-        results = await asyncio.gather(
-            *(each.result("msg/register", {"handle": "alice"}) for each in strangers)
-        )
-        assert sorted(is_error for _, is_error in results) == [False, True, True, True]
-        assert {p["error"] for p, is_error in results if is_error} == {"Handle already taken."}
+    strangers = [await hub.stranger() for _ in range(4)]
+    results = await asyncio.gather(
+        *(each.result("msg/register", {"handle": "alice"}) for each in strangers)
+    )
+    assert sorted(is_error for _, is_error in results) == [False, True, True, True]
+    assert {p["error"] for p, is_error in results if is_error} == {"Handle already taken."}
 
 
 @pytest.mark.requirement("auth.token-never-logged")

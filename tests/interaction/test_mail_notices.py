@@ -40,18 +40,17 @@ async def digest(person: Person) -> Any:
 
 @pytest.mark.requirement("notice.inbox-resource")
 @both_eras
-async def test_the_inbox_is_a_resource_with_the_digest(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        await alice.call("msg/send", to="bob", body="Hello")
-        assert await digest(bob) == await bob.call("msg/digest")
-        assert (await digest(bob))["recent_senders"] == ["alice"]
-        stranger = await there.stranger()
-        with pytest.raises(MCPError, match="Authentication required"):
-            await stranger.client.read_resource(INBOX)
-        for uri in ("mmp://mailboxes/alice", "ui://other", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="Resource not found"):
-                await bob.client.read_resource(uri)
+async def test_the_inbox_is_a_resource_with_the_digest(era: str, hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    await alice.call("msg/send", to="bob", body="Hello")
+    assert await digest(bob) == await bob.call("msg/digest")
+    assert (await digest(bob))["recent_senders"] == ["alice"]
+    stranger = await hub.stranger()
+    with pytest.raises(MCPError, match="Authentication required"):
+        await stranger.client.read_resource(INBOX)
+    for uri in ("mmp://mailboxes/alice", "ui://other", "file:///etc/passwd"):
+        with pytest.raises(MCPError, match="Resource not found"):
+            await bob.client.read_resource(uri)
 
 
 async def streams(there: Meeting, people: int) -> bool:
@@ -62,58 +61,56 @@ async def streams(there: Meeting, people: int) -> bool:
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.both-eras", "notice.own-only", "thread.muted-no-notice")
-async def test_the_handshake_era_subscribes_to_its_own_inbox(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        made = [await there.hub.accounts.register(handle) for handle in ("bob", "carol")]
-        notes = [Notes(), Notes()]
-        bob, carol = [
-            await there.returning(account.token, message_handler=note)
-            for account, note in zip(made, notes, strict=True)
-        ]
-        await until(lambda: streams(there, 3))
-        for person in (bob, carol):
-            await person.client.subscribe_resource(INBOX)
-        sent = await alice.call("msg/send", to="bob", body="One")
-        assert await notes[0].uris.get() == INBOX
-        await alice.call("msg/send", to="carol", body="Two")
-        assert await notes[1].uris.get() == INBOX
-        await bob.call("msg/mute", thread_id=sent["thread_id"])
-        assert await notes[0].uris.get() == INBOX
-        await alice.call("msg/send", to="bob", body="Unheard", priority="urgent")
-        await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
-        assert await notes[0].uris.get() == INBOX
-        await bob.client.unsubscribe_resource(INBOX)
-        await alice.call("msg/send", to="bob", body="Unheard too")
-        await alice.call("msg/send", to="carol", body="Heard")
-        assert await notes[1].uris.get() == INBOX
-        assert notes[0].uris.empty()
-        assert notes[1].uris.empty()
-        with pytest.raises(MCPError, match="Resource not found"):
-            await bob.client.subscribe_resource("ui://mmp-inbox")
-        stranger = await there.stranger()
-        with pytest.raises(MCPError, match="Authentication required"):
-            await stranger.client.subscribe_resource(INBOX)
+async def test_the_handshake_era_subscribes_to_its_own_inbox(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    made = [await hub.hub.accounts.register(handle) for handle in ("bob", "carol")]
+    notes = [Notes(), Notes()]
+    bob, carol = [
+        await hub.returning(account.token, message_handler=note)
+        for account, note in zip(made, notes, strict=True)
+    ]
+    await until(lambda: streams(hub, 3))
+    for person in (bob, carol):
+        await person.client.subscribe_resource(INBOX)
+    sent = await alice.call("msg/send", to="bob", body="One")
+    assert await notes[0].uris.get() == INBOX
+    await alice.call("msg/send", to="carol", body="Two")
+    assert await notes[1].uris.get() == INBOX
+    await bob.call("msg/mute", thread_id=sent["thread_id"])
+    assert await notes[0].uris.get() == INBOX
+    await alice.call("msg/send", to="bob", body="Unheard", priority="urgent")
+    await bob.call("msg/mute", thread_id=sent["thread_id"], undo=True)
+    assert await notes[0].uris.get() == INBOX
+    await bob.client.unsubscribe_resource(INBOX)
+    await alice.call("msg/send", to="bob", body="Unheard too")
+    await alice.call("msg/send", to="carol", body="Heard")
+    assert await notes[1].uris.get() == INBOX
+    assert notes[0].uris.empty()
+    assert notes[1].uris.empty()
+    with pytest.raises(MCPError, match="Resource not found"):
+        await bob.client.subscribe_resource("ui://mmp-inbox")
+    stranger = await hub.stranger()
+    with pytest.raises(MCPError, match="Authentication required"):
+        await stranger.client.subscribe_resource(INBOX)
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_subscription_ends_with_its_token(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        made = await there.hub.accounts.register("bob")
-        note = Notes()
-        bob = await there.returning(made.token, message_handler=note)
-        await until(lambda: streams(there, 2))
-        await bob.client.subscribe_resource(INBOX)
-        await there.hub.accounts.recover("bob", made.recovery_code)
-        await alice.call("msg/send", to="bob", body="Not for the old token")
+async def test_a_subscription_ends_with_its_token(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    made = await hub.hub.accounts.register("bob")
+    note = Notes()
+    bob = await hub.returning(made.token, message_handler=note)
+    await until(lambda: streams(hub, 2))
+    await bob.client.subscribe_resource(INBOX)
+    await hub.hub.accounts.recover("bob", made.recovery_code)
+    await alice.call("msg/send", to="bob", body="Not for the old token")
 
-        async def ended() -> bool:
-            return there.hub.bus.subscriptions == 0
+    async def ended() -> bool:
+        return hub.hub.bus.subscriptions == 0
 
-        await until(ended)
-        assert note.uris.empty()
+    await until(ended)
+    assert note.uris.empty()
 
 
 @pytest.mark.requirement("mcp.listen", "notice.both-eras", "notice.own-only")
@@ -190,14 +187,13 @@ async def make_changes(alice: Person, device: Person, heard: asyncio.Queue[str])
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.changes", "notice.both-eras")
-async def test_a_session_hears_what_another_device_reads_marks_and_deletes(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice, phone = await there.people("alice", "bob")
-        note = Notes()
-        laptop = await there.returning(phone.token, message_handler=note)
-        await until(lambda: streams(there, 3))
-        await laptop.client.subscribe_resource(INBOX)
-        await make_changes(alice, phone, note.uris)
+async def test_a_session_hears_what_another_device_reads_marks_and_deletes(hub: Meeting) -> None:
+    alice, phone = await hub.people("alice", "bob")
+    note = Notes()
+    laptop = await hub.returning(phone.token, message_handler=note)
+    await until(lambda: streams(hub, 3))
+    await laptop.client.subscribe_resource(INBOX)
+    await make_changes(alice, phone, note.uris)
 
 
 @pytest.mark.requirement("notice.changes", "notice.both-eras")
@@ -219,28 +215,27 @@ async def test_a_stream_hears_what_another_device_reads_marks_and_deletes(tmp_pa
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("notice.urgent", "notice.both-eras")
-async def test_the_notice_of_urgent_mail_says_so_in_both_eras(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        made, note = await there.hub.accounts.register("bob"), Notes()
-        bob = await there.returning(made.token, message_handler=note)
-        await until(lambda: streams(there, 2))
-        await bob.client.subscribe_resource(INBOX)
-        message, headers = modern("subscriptions/listen")
-        message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
-        query = f"?token={made.token}"
-        async with streaming(there, "POST", query, headers, message) as lines:
-            metas = []
+async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    made, note = await hub.hub.accounts.register("bob"), Notes()
+    bob = await hub.returning(made.token, message_handler=note)
+    await until(lambda: streams(hub, 2))
+    await bob.client.subscribe_resource(INBOX)
+    message, headers = modern("subscriptions/listen")
+    message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
+    query = f"?token={made.token}"
+    async with streaming(hub, "POST", query, headers, message) as lines:
+        metas = []
+        async for line in lines:
+            if "acknowledged" in line:
+                break
+        for priority in PRIORITIES:
+            await alice.call("msg/send", to="bob", body="Look!", priority=priority)
+            assert await note.uris.get() == INBOX
             async for line in lines:
-                if "acknowledged" in line:
+                if "resources/updated" in line:
+                    metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
                     break
-            for priority in PRIORITIES:
-                await alice.call("msg/send", to="bob", body="Look!", priority=priority)
-                assert await note.uris.get() == INBOX
-                async for line in lines:
-                    if "resources/updated" in line:
-                        metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
-                        break
-        urgent = [priority == "urgent" for priority in PRIORITIES]
-        assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
-        assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent
+    urgent = [priority == "urgent" for priority in PRIORITIES]
+    assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
+    assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent

@@ -143,12 +143,11 @@ async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_p
 
 
 async def test_the_limits_are_those_of_the_specification_and_can_be_switched_off(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path) as there:
-        for number in range(8):
-            stranger = await there.stranger()
-            await stranger.call("msg/register", handle=f"person{number}")
+    for number in range(8):
+        stranger = await hub.stranger()
+        await stranger.call("msg/register", handle=f"person{number}")
 
 
 async def register_from(there: Meeting, forwarded: str, handle: str) -> bool:

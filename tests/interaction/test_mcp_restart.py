@@ -274,27 +274,26 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        session_id = await open_session(there, f"?token={made.token}")
-        session = there.hub.mcp._sessions._sessions[session_id]
-        stored = there.hub.mcp._stored
-        held = stored._rows._store = OneHeld(there.hub.store)
-        session.log_level = "debug"
-        first = asyncio.ensure_future(stored.keep(session))
-        await reached(lambda: held.begun == 1)
-        first.cancel()
-        session.log_level = "error"
-        second = asyncio.ensure_future(stored.keep(session))
-        await asyncio.sleep(0.01)
-        assert held.begun == 1
-        held.go_on.set()
-        await second
-        state, _ = await stored._rows.read(session_id)
-        assert state is not None
-        assert state.log_level == "error"
-        assert not stored._keeping
+async def test_what_a_session_chose_last_is_stored_last(hub: Meeting) -> None:
+    made = await hub.hub.accounts.register("alice")
+    session_id = await open_session(hub, f"?token={made.token}")
+    session = hub.hub.mcp._sessions._sessions[session_id]
+    stored = hub.hub.mcp._stored
+    held = stored._rows._store = OneHeld(hub.hub.store)
+    session.log_level = "debug"
+    first = asyncio.ensure_future(stored.keep(session))
+    await reached(lambda: held.begun == 1)
+    first.cancel()
+    session.log_level = "error"
+    second = asyncio.ensure_future(stored.keep(session))
+    await asyncio.sleep(0.01)
+    assert held.begun == 1
+    held.go_on.set()
+    await second
+    state, _ = await stored._rows.read(session_id)
+    assert state is not None
+    assert state.log_level == "error"
+    assert not stored._keeping
 
 
 @pytest.mark.one_node("looks into the session")
