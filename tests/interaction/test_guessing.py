@@ -15,7 +15,7 @@ from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.operations import dispatch
 from tests.harness import ask
 from tests.interaction.test_mail_rates import Later, limited
-from tests.mcp_harness import Meeting, meeting, modern
+from tests.mcp_harness import Meeting, meeting, modern, one_era
 from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
@@ -50,6 +50,28 @@ async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
         assert await attempt(there, "alice", code, "127.0.0.1") == ""
         clock.ahead = 3_601
         assert await attempt(there, "alice", code, "127.0.0.66") == ""
+
+
+@pytest.mark.requirement("recovery.five-failures")
+@one_era
+@pytest.mark.settings(rate_limits="on")
+async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(
+    era: str, hub: Meeting
+) -> None:
+    alice = await hub.person("alice")
+    guessers = [await hub.stranger() for _ in range(8)]
+    guesses = [
+        each.refused("msg/recover", handle=handle, recovery_code=f"AAAA-BBBB-CCC{letter}")
+        for each in guessers
+        for handle, letter in (("alice", "A"), ("@Alice", "B"), ("ALICE", "C"))
+    ]
+    told = await asyncio.gather(*guesses)
+    assert told.count("Invalid recovery code.") == 5
+    assert {sentence.partition(".")[0] for sentence in told} == {
+        "Invalid recovery code",
+        "Rate limit exceeded",
+    }
+    assert (await alice.call("msg/whoami"))["handle"] == "alice"
 
 
 async def test_failures_outlive_a_restart(tmp_path: Path) -> None:

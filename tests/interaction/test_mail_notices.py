@@ -94,25 +94,6 @@ async def test_the_handshake_era_subscribes_to_its_own_inbox(hub: Meeting) -> No
         await stranger.client.subscribe_resource(INBOX)
 
 
-@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
-@pytest.mark.requirement("auth.old-token-stops")
-async def test_a_subscription_ends_with_its_token(hub: Meeting) -> None:
-    alice = await hub.person("alice")
-    made = await hub.hub.accounts.register("bob")
-    note = Notes()
-    bob = await hub.returning(made.token, message_handler=note)
-    await until(lambda: streams(hub, 2))
-    await bob.client.subscribe_resource(INBOX)
-    await hub.hub.accounts.recover("bob", made.recovery_code)
-    await alice.call("msg/send", to="bob", body="Not for the old token")
-
-    async def ended() -> bool:
-        return hub.hub.bus.subscriptions == 0
-
-    await until(ended)
-    assert note.uris.empty()
-
-
 @pytest.mark.requirement("mcp.listen", "notice.both-eras", "notice.own-only")
 async def test_the_stateless_era_listens_to_its_own_inbox(tmp_path: Path) -> None:
     async with meeting(tmp_path, "stateless") as there:

@@ -93,26 +93,6 @@ async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-@pytest.mark.requirement("recovery.five-failures")
-@one_era
-async def test_five_wrong_recovery_codes_an_hour_for_one_handle(era: str, tmp_path: Path) -> None:
-    clock = Later()
-    async with meeting(tmp_path, era, clock, rate_limits="on") as there:
-        alice, bob = await there.people("alice", "bob")
-        stranger = await there.stranger()
-        wrong = {"recovery_code": "AAAA-AAAA-AAAA"}
-        for spelled in ("alice", "@Alice", "ALICE", "alice", "@alice"):
-            right = {"handle": "alice", "recovery_code": alice.recovery_code}
-            await stranger.call("msg/recover", **right)
-            sentence = await stranger.refused("msg/recover", handle=spelled, **wrong)
-            assert sentence == "Invalid recovery code."
-        assert await limited(stranger, "msg/recover", **right) == "60 minutes."
-        await stranger.call("msg/recover", handle="bob", recovery_code=bob.recovery_code)
-        clock.ahead = 3_601
-        await stranger.call("msg/recover", **right)
-
-
-@pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
 @one_era
 async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path) -> None:
@@ -140,14 +120,6 @@ async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_p
         assert await limited(alice, "msg/invite") == "24 hours."
         clock.ahead = 86_401
         await alice.call("msg/invite")
-
-
-async def test_the_limits_are_those_of_the_specification_and_can_be_switched_off(
-    hub: Meeting,
-) -> None:
-    for number in range(8):
-        stranger = await hub.stranger()
-        await stranger.call("msg/register", handle=f"person{number}")
 
 
 async def register_from(there: Meeting, forwarded: str, handle: str) -> bool:
