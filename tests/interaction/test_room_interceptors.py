@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
@@ -108,49 +106,6 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(
                 assert answer.json()["error"]["code"] == "rewrite_refused"
             kinds = {one["kind"] for one in await there.history("ann")}
             assert kinds == {"system.presence.join"}
-
-
-@pytest.mark.requirement("room.interceptors-never-rewrite")
-@both_ways
-async def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
-    tmp_path: Path, way: str
-) -> None:
-    held, go_on = asyncio.Event(), asyncio.Event()
-
-    class Holds:
-        name = "holds"
-        guards = False
-
-        async def intercept(self, envelope: Envelope) -> Verdict:
-            if not isinstance(envelope.message, McpxMessage):
-                return CONTINUE
-            text = (envelope.message.payload or {})["text"]
-            if text == "stop":
-                raise e.BlockedByInterceptor("Not this one.")
-            if text == "wait":
-                held.set()
-                await go_on.wait()
-            return CONTINUE
-
-    async with square(tmp_path, [Holds()]) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            by = mouth(there, bob, way)
-            assert (await by.refused(chat("stop")))["error"] == "blocked"
-            waiting = asyncio.ensure_future(by.said(chat("wait")))
-            await held.wait()
-            if way == "websocket":
-                for number in range(5):
-                    await bob.send(chat(f"{number}"))
-            # Who waits holds up nobody else.
-            await ann.said(chat("meanwhile"))
-            go_on.set()
-            await waiting
-            await bob.news()
-            texts = [one["payload"].get("text") for one in await there.history("ann")]
-            behind = [f"{number}" for number in range(5)] if way == "websocket" else []
-            assert texts == [None, None, "meanwhile", "wait", *behind, "mark"]
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")

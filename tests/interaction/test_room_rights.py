@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,10 @@ from tests.interaction.room_client import (
     chat,
     grant,
     message,
-    notice,
     proposal,
-    say,
     square,
     turned_away,
 )
-from tests.interaction.room_ways import both_ways, mouth
 from tests.transports.rest.support import ROOMS, Asker, done
 
 MOW = "mcp.request.tools/call:mow"
@@ -41,48 +36,6 @@ async def granted_in(there: Square) -> list[str]:
     """Who holds something in the room that was granted."""
     found = await Asker(there.port, there.tokens["ann"]).get(f"{ROOMS}/{ROOM}/grants")
     return [one["recipient"] for one in found["grants"]]
-
-
-def revocation(recipient: str) -> dict[str, object]:
-    return message("capability.revoke", {"recipient": recipient})
-
-
-@pytest.mark.requirement(
-    "capability.revoke-cascades",
-    "capability.revoke-by-granter",
-    "capability.change-rewelcomes",
-    "capability.grant-at-most-own",
-)
-@both_ways
-async def test_who_loses_a_right_takes_it_from_all_who_had_it_from_them(
-    tmp_path: Path, way: str
-) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat", "dan")
-        await there.room("ann", capabilities=MEMBER)
-        async with (
-            there.seat("ann") as ann,
-            there.seat("bob") as bob,
-            there.seat("cat") as cat,
-            there.seat("dan") as dan,
-        ):
-            chain = [ann, bob, cat, dan]
-            for giver, taker in pairwise(chain):
-                by = mouth(there, giver, way)
-                if giver is not ann:
-                    more = await by.refused(grant(taker.name, "mcp.request.tools/call"))
-                    assert more["error"] == "grant_exceeds_rights"
-                await by.said(grant(taker.name, MOW))
-                welcome = await taker.kind("system.welcome")
-                assert MOW in welcome["payload"]["you"]["capabilities"]
-                await mouth(there, taker, way).said(call("ann"))
-            # Given back to one's own source, it holds nothing up.
-            await mouth(there, dan, way).said(grant("bob", MOW))
-            await mouth(there, ann, way).said(revocation("bob"))
-            for lost in (bob, cat, dan):
-                by = mouth(there, lost, way)
-                assert (await by.refused(call("ann")))["error"] == "capability_denied"
-                assert (await by.refused(grant("ann", MOW)))["error"] == "grant_exceeds_rights"
 
 
 @pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
@@ -144,79 +97,6 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(
                     assert refusal["error"] == "recipient_unknown"
                 assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
             assert await waiting(there, "ann") == []
-
-
-@pytest.mark.requirement("capability.change-at-next-message")
-async def test_nothing_is_done_by_a_right_after_the_message_that_took_it_away(
-    tmp_path: Path,
-) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann", capabilities=["chat.*"])
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            await ann.said(grant("bob", "mcp.request.ping"))
-            used: list[str] = []
-
-            async def use(times: int) -> None:
-                for _ in range(times):
-                    ping = {"jsonrpc": "2.0", "id": len(used), "method": "ping"}
-                    sent = message("mcp.request.ping", ping, to=["gateway"])
-                    used.append(sent["id"])
-                    await bob.send(sent)
-
-            async def take_away() -> int:
-                await ann.until(lambda told: told["id"] == used[10])
-                seq: int = (await ann.said(revocation("bob")))["seq"]
-                return seq
-
-            await use(11)
-            taken = asyncio.ensure_future(take_away())
-            while not taken.done():
-                await use(3)
-                await asyncio.sleep(0)
-            await use(3)
-            ends = [await bob.outcome(id_) for id_ in used]
-            done = [told["seq"] for told in ends if told["kind"] == "mcp.request.ping"]
-            assert max(done) < await taken
-            # Once it is gone it does not come back.
-            refused = ends[len(done) :]
-            assert len(refused) >= 3
-            assert {told["payload"].get("error") for told in refused} == {"capability_denied"}
-
-
-@pytest.mark.requirement("chat.deny-both")
-@pytest.mark.parametrize(
-    "deny",
-    [
-        "!chat.message",
-        "!chat.*",
-        "!chat.message.text",
-        "!mcp.notification.notifications/chat/message",
-        "!mcp.notification.*",
-    ],
-)
-async def test_a_deny_on_one_spelling_of_chat_leaves_no_other_way_to_say_it(
-    tmp_path: Path, deny: str
-) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann", grants={"bob": ["*", deny]})
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            await ann.news()
-            for way in ("websocket", "rest"):
-                by = mouth(there, bob, way)
-                for sent in (
-                    chat(),
-                    notice(),
-                    say(),
-                    {**chat(), "kind": "chat.message.plain"},
-                ):
-                    if deny == "!chat.message.text" and "plain" in sent["kind"]:
-                        continue
-                    refusal = await by.refused(sent)
-                    assert refusal["error"] in ("capability_denied", "proposal_required"), sent
-            assert await ann.news() == []
-            await bob.said(call("ann"))
 
 
 @pytest.mark.requirement("capability.default-guest", "room.guest-once")

@@ -139,22 +139,3 @@ async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(
                 await bob.say("gone")
             said = [one for one in await there.history("ann") if one["from"] == "bob"]
             assert len(said) == 3
-
-
-@pytest.mark.requirement("room.every-kind-rated")
-@every_way
-async def test_a_flood_of_proposals_is_refused_in_any_way(tmp_path: Path, way: str) -> None:
-    rates = {"room_messages_per_second": 1}
-    async with square(tmp_path, rate_limits="on", rates=rates) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with taking_part(there, "bob", way) as bob:
-
-            async def flood() -> None:
-                for number in range(60):
-                    await bob.propose("lamp", {"n": number})
-
-            with pytest.raises(Refused, match="You are sending too much too fast"):
-                await flood()
-            said = [one for one in await there.history("ann") if one["from"] == "bob"]
-            assert 9 <= len(said) < 60
