@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp.shared.exceptions import MCPError
 
 from tests.harness import Answer, ask
 from tests.interaction.test_mail_sessions import WHOAMI, call, open_session, told
@@ -342,11 +341,3 @@ async def test_a_call_that_waits_ends_with_its_token(era: str, hub: Meeting) -> 
     await hub.hub.accounts.recover("alice", alice.recovery_code)
     assert all(sentence.startswith(SAID) for sentence in await waiting)
     assert (await over_rest).json()["error"]["code"] == "token_invalid"
-
-
-@both_eras
-async def test_the_python_client_is_told(era: str, hub: Meeting) -> None:
-    dead, _ = await dead_token(hub)
-    client = (await hub.returning(dead)).client
-    with pytest.raises(MCPError, match="The token is not valid"):
-        await client.read_resource("ui://mmp-inbox")

@@ -12,13 +12,11 @@ import pytest
 
 from tests.mcp_harness import (
     INITIALIZE,
-    INVALID,
     Meeting,
     Person,
     both_eras,
     meeting,
     modern,
-    one_era,
     rpc,
     until,
 )
@@ -92,20 +90,6 @@ async def start(
     writer.write(f"POST /mcp{query} HTTP/1.1\r\n{head}\r\n".encode() + body)
     await writer.drain()
     return writer
-
-
-@pytest.mark.requirement("auth.old-token-stops")
-@one_era
-async def test_a_wait_that_outlives_its_token_returns_nothing(era: str, hub: Meeting) -> None:
-    alice, bob = await hub.people("alice", "bob")
-    waiting = asyncio.create_task(bob.refused("msg/inbox", wait=55))
-    await until(lambda: someone_waits(hub))
-    stranger = await hub.stranger()
-    made = await stranger.call("msg/recover", handle="bob", recovery_code=bob.recovery_code)
-    await alice.call("msg/send", to="bob", body="For the new token")
-    assert await waiting == INVALID
-    again = await hub.returning(made["token"])
-    assert (await again.call("msg/digest"))["total_unread"] == 1
 
 
 @both_eras

@@ -11,9 +11,7 @@ import pytest
 from tests.harness import Answer
 from tests.mcp_harness import (
     INITIALIZE,
-    INVALID,
     Meeting,
-    both_eras,
     modern,
     rpc,
     sse_json,
@@ -44,11 +42,6 @@ def told(answer: Answer) -> Any:
     """The payload of a tool result."""
     assert answer.status == 200, answer
     return json.loads(sse_json(answer)["result"]["content"][0]["text"])
-
-
-def refused(answer: Answer) -> Any:
-    """The payload of the result that a session with a dead token gets."""
-    return json.loads(answer.json()["result"]["content"][0]["text"])
 
 
 def not_found(answer: Answer) -> bool:
@@ -94,36 +87,6 @@ async def test_a_session_in_which_someone_registers_is_theirs(hub: Meeting) -> N
     bob = await hub.person("bob")
     assert not_found(await call(hub, session_id, f"?token={bob.token}"))
     assert not_found(await call(hub, other_id, f"?token={bob.token}"))
-
-
-@pytest.mark.requirement("auth.session-bound-while-valid", "auth.old-token-stops")
-async def test_a_bound_session_ends_with_the_token_it_was_bound_to(hub: Meeting) -> None:
-    session_id = await open_session(hub)
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-    made = told(await call(hub, session_id, message=register))
-    again_id = await open_session(hub)
-    code = {"handle": "alice", "recovery_code": made["recovery_code"]}
-    recover = rpc("tools/call", {"name": "msg_recover", "arguments": code})
-    fresh = told(await call(hub, again_id, message=recover))
-    assert refused(await call(hub, session_id)) == {"error": INVALID}
-    assert told(await call(hub, again_id))["handle"] == "alice"
-    last = await hub.returning(fresh["token"])
-    await last.call("msg/delete_account", confirm="alice")
-    assert refused(await call(hub, again_id)) == {"error": INVALID}
-
-
-@pytest.mark.requirement("auth.old-token-stops")
-@both_eras
-async def test_an_old_token_stops_on_a_live_connection(era: str, hub: Meeting) -> None:
-    alice = await hub.person("alice")
-    assert (await alice.call("msg/whoami"))["handle"] == "alice"
-    made = await alice.call("msg/recover", handle="alice", recovery_code=alice.recovery_code)
-    assert await alice.refused("msg/whoami") == INVALID
-    with pytest.raises(Exception, match="Authentication required"):
-        await alice.client.read_resource("mmp://mailboxes/inbox")
-    again = await hub.returning(made["token"])
-    await again.call("msg/delete_account", confirm="alice")
-    assert await again.refused("msg/digest") == INVALID
 
 
 @pytest.mark.requirement("mcp.delete", "mcp.get", "mcp.unknown-session")

@@ -247,11 +247,6 @@ async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Squ
         yield there
 
 
-async def denied(there: Square, capability: Any) -> None:
-    """Deny ann something at the hub."""
-    await there.hub.behind.granting.grant("ann", [capability])
-
-
 @pytest.mark.parametrize(
     "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
 )
@@ -262,18 +257,6 @@ async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
         answer = await there.rest("ann", "GET", f"/{ROOM}")
         assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
         assert (await there.rest("ann", "GET", "")).status == 200
-
-
-@pytest.mark.parametrize(
-    ("change", "deny"), [(other_tool, "room/list"), (no_arguments, "room/show")]
-)
-async def test_policy_judges_the_rest_call_that_an_interceptor_made(
-    change: Callable[[Request], Verdict], deny: str, tmp_path: Path
-) -> None:
-    async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
-        await denied(there, f"!{TOOL}:{deny}")
-        answer = await there.rest("ann", "GET", f"/{ROOM}")
-        assert answer.json()["error"]["code"] == "capability_denied"
 
 
 async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:

@@ -192,21 +192,6 @@ async def test_a_token_for_one_room_opens_no_other_on_any_way(tmp_path: Path) ->
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        await ada.there.hub.accounts.register("bob")
-        sent = await ada.asker.ask("POST", "/v1/messages", {"to": "bob", "body": "between us"})
-        done(sent, 201)
-        for scope_ in ("account account.read", "account mail.read"):
-            narrow = await ada.program(scope_)
-            answer = await narrow.ask("GET", "/v1/me/export")
-            refused(answer, 403, MISSING)
-            assert "between us" not in answer.text
-        whole = await ada.asker.ask("GET", "/v1/me/export")
-        assert "between us" in whole.text
-
-
-@pytest.mark.requirement("credentials.scope")
 async def test_a_token_to_speak_in_a_room_directs_nobody_there(tmp_path: Path) -> None:
     async with owner(tmp_path) as ada:
         port = ada.there.port

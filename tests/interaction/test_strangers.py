@@ -109,16 +109,6 @@ async def test_crafted_messages_are_refused_without_being_decoded(
         assert there.hub.mcp.open_sessions == 1
 
 
-async def test_those_who_are_signed_in_may_send_ten_times_as_many_values(hub: Meeting) -> None:
-    query = f"?token={(await hub.hub.accounts.register('ada')).token}"
-    for count, status in ((15_000, 200), (25_000, 413)):
-        call = {"name": "msg_inbox", "arguments": {"x": [0] * count}}
-        opened = await hub.post(opening(), query=query)
-        headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-        answer = await hub.post(rpc("tools/call", call), query=query, headers=headers)
-        assert answer.status == status
-
-
 async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
     icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
