@@ -7,7 +7,6 @@ our kinds: what an agent sends and gets there it can send and get here.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -158,36 +157,6 @@ async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path) -> No
             await heard(proposer, "Error fulfilling proposal")
 
 
-@pytest.mark.requirement("capability.change-at-next-message")
-async def test_rights_are_granted_used_and_revoked_and_the_gateways_kinds_are_its_own(
-    tmp_path: Path,
-) -> None:
-    async with hub_with(tmp_path, "calculator", "limited", people=("boss",)) as there:
-        rights = ["capability.*", TOOLS]
-        await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
-        async with (
-            calculator(there),
-            there.seat("boss") as boss,
-            there.seat("limited") as agent,
-        ):
-            register = message("system.register", {"capabilities": []})
-            posted = await there.rest("limited", "POST", f"/{ROOM}/messages", register)
-            assert posted.status == 403
-            assert posted.json()["error"]["code"] == "kind_reserved"
-            assert (await agent.refused(register))["error"] == "kind_reserved"
-            assert (await agent.refused(listing("calculator")))["error"] == "capability_denied"
-            await boss.said(grant("limited", TOOLS))
-            await agent.kind("system.welcome")
-            assert "tools" in (await asked(agent, listing("calculator")))["payload"]["result"]
-            added = await asked(agent, call("calculator", "add", {"a": 5, "b": 3}))
-            assert float(result(added)) == 8
-            back = {"recipient": "limited", "capabilities": [TOOLS]}
-            await boss.said(message("capability.revoke", back))
-            assert (await agent.kind("capability.revoke"))["from"] == "boss"
-            late = await agent.refused(call("calculator", "add", {"a": 5, "b": 3}))
-            assert late["error"] == "capability_denied"
-
-
 @pytest.mark.requirement("room.reasoning-kinds")
 async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path: Path) -> None:
     async with hub_with(tmp_path, "calculator", "research") as there:
@@ -253,80 +222,6 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
                 assert refusal["error"] == "proposal_required"
 
 
-async def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: Path) -> None:
-    async def coordinating(seat: Seat) -> None:
-        while True:
-            told = await seat.until(lambda told: "Please add" in text_of(told))
-            a, b = map(int, re.findall(r"\d+", text_of(told)))
-            done = await asked(seat, call("worker", "add", {"a": a, "b": b}))
-            said = f"{a} + {b} = {result(done)}"
-            await seat.send(chat(said, to=[told["from"]], correlation_id=[told["id"]]))
-
-    async def working(seat: Seat) -> None:
-        while True:
-            told = await seat.until(
-                lambda told: told["kind"].startswith("mcp.request") and told["to"] == [seat.name]
-            )
-            forwarded = {**told["payload"], "id": f"for {told['id']}"}
-            done = await asked(seat, message(told["kind"], forwarded, to=["calculator"]))
-            back = {**done["payload"], "id": told["payload"]["id"]}
-            await seat.send(answer(told, payload=back))
-
-    async with hub_with(tmp_path, "coordinator", "worker", "calculator", people=("bob",)) as there:
-        grants = {
-            "coordinator": [{"kind": TOOLS, "to": "worker"}],
-            "worker": [CALC],
-            "bob": [{"kind": TOOLS, "to": "worker"}],
-        }
-        await there.room("ada", grants=grants)
-        async with AsyncExitStack() as stack:
-            bob, boss, worker = await seats(there, stack, "bob", "coordinator", "worker")
-            await stack.enter_async_context(calculator(there))
-            await stack.enter_async_context(at_work(coordinating(boss), working(worker)))
-            await bob.said(chat("Please add 4 and 6", to=["coordinator"]))
-            told = await bob.until(lambda told: "4 + 6 = " in text_of(told))
-            assert float(text_of(told).rpartition(" ")[2]) == 10
-            listed = (await asked(bob, listing("worker")))["payload"]["result"]["tools"]
-            assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
-
-
-@pytest.mark.requirement("chat.acknowledge-and-cancel")
-async def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) -> None:
-    async def controlled(seat: Seat) -> None:
-        reasoning = ""
-        while True:
-            told = await seat.kind("chat.message")
-            match text_of(told):
-                case "ack":
-                    seen = message("chat.acknowledge", correlation_id=[told["id"]])
-                    await seat.send({**seen, "id": "id-seen"})
-                case "cancel ack":
-                    await seat.send(message("chat.cancel", correlation_id=["id-seen"]))
-                case "start_reasoning":
-                    reasoning = "reasoning-1"
-                    start = message("reasoning.start", {"message": "…"}, id=reasoning)
-                    await seat.send({**start, "context": reasoning, "correlation_id": [told["id"]]})
-                case "cancel_reasoning":
-                    end = message("reasoning.cancel", {"reason": "asked"}, context=reasoning)
-                    await seat.send({**end, "correlation_id": [told["id"]]})
-
-    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-        await there.room("ada")
-        async with AsyncExitStack() as stack:
-            bob, agent = await seats(there, stack, "bob", "agent")
-            await stack.enter_async_context(at_work(controlled(agent)))
-            for text, kind, about in (
-                ("ack", "chat.acknowledge", "ack"),
-                ("cancel ack", "chat.cancel", "seen"),
-                ("start_reasoning", "reasoning.start", "start_reasoning"),
-                ("cancel_reasoning", "reasoning.cancel", "cancel_reasoning"),
-            ):
-                await bob.said(chat(text, to=["agent"], id=f"id-{text.replace(' ', '-')}"))
-                told = await bob.kind(kind)
-                assert told["correlation_id"] == [f"id-{about}"]
-                assert told.get("context") == ("reasoning-1" if "reasoning" in kind else None)
-
-
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")
 async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: Path) -> None:
     async def controlled(seat: Seat) -> None:
@@ -386,28 +281,3 @@ async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_
             assert (await bob.kind("participant.status"))["payload"] == {"status": "active"}
             await rogue.said(chat("here again"))
             await orders("shutdown", "shutting_down:bye", reason="bye")
-
-
-@pytest.mark.requirement("room.loop-guard", "chat.rate-limit")
-async def test_two_echoes_are_held_and_a_person_sets_them_free(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, "ping", "pong") as there:
-        await there.room("ada", policy={"loop_guard": 6})
-
-        async def answering(seat: Seat) -> None:
-            while True:
-                told = await seat.kind("chat.message")
-                if told["from"] != seat.name and told["from"] != "ada":
-                    await seat.send(chat(f"{text_of(told)}!"))
-
-        async with AsyncExitStack() as stack:
-            ada, ping, pong = await seats(there, stack, "ada", "ping", "pong")
-            await stack.enter_async_context(at_work(answering(ping), answering(pong)))
-            await ping.send(chat("hi"))
-            held = [await ada.kind("system.participant.paused") for _ in range(2)]
-            assert {one["payload"]["participant"] for one in held} == {"ping", "pong"}
-            assert "answered each other 6 times" in held[0]["payload"]["reason"]
-            said = [one for one in ada.heard if one["kind"] == "chat.message"]
-            assert len(said) == 7
-            await ada.said(chat("That is enough, thank you."))
-            free = [await ada.kind("system.participant.resumed") for _ in range(2)]
-            assert {one["payload"]["by"] for one in free} == {"ada"}

@@ -183,43 +183,6 @@ async def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: P
 
 
 @pytest.mark.requirement("gateway.shared-link")
-async def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> None:
-    async with notebook_http(Notebook()) as url:
-        notes = backend("notes", Place("http", url=url))
-        shared = flawed("shared", tmp_path / "shared")
-        async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
-            tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
-            offered = {"elicitation": {"form": {}, "url": {}}}
-            can = {"io.modelcontextprotocol/clientCapabilities": offered}
-            ann, bob = [await wired(there, token) for token in tokens]
-            bobs = await wired(there, tokens[1], "handshake")
-            for tool, arguments in (
-                ("notes_visit", {"url": "https://example.org/x"}),
-                ("shared_ask", ASK),
-            ):
-                call = {"name": tool, "arguments": arguments}
-                asked = (await ann.ask("tools/call", call, meta=can))["result"]
-                assert asked["resultType"] == "input_required"
-                given = {key: {"action": "accept"} for key in asked["inputRequests"]}
-                state = {"requestState": asked["requestState"], "inputResponses": given}
-                for wire, stolen in (
-                    (bob, {**call, **state}),
-                    (bobs, {**call, **state}),
-                    (ann, {**call, **state, "name": "notes_greet", "arguments": {}}),
-                    (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
-                    (ann, {**call, **state, "requestState": "made up"}),
-                ):
-                    told = (await wire.ask("tools/call", stolen, meta=can))["error"]
-                    assert told["data"]["code"] == "input_state_invalid"
-                if tool == "shared_ask":
-                    # Ann's call is still in flight there, while she thinks.
-                    refused = (await bob.ask("tools/call", call, meta=can))["result"]
-                    assert "cannot be tied to one call" in refused["content"][0]["text"]
-                done = (await ann.ask("tools/call", {**call, **state}, meta=can))["result"]
-                assert "accept" in done["content"][0]["text"]
-
-
-@pytest.mark.requirement("gateway.shared-link")
 async def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
     shared = flawed("shared", tmp_path / "shared")
     async with fronted(tmp_path / "hub", shared) as there:
