@@ -504,7 +504,7 @@ async def test_what_the_hub_allows_widens_no_right_in_a_room(there: Visit) -> No
 
 
 @both_eras
-async def test_what_is_denied_at_the_hub_is_not_listed(era: str, hub: Meeting) -> None:
+async def test_what_is_denied_at_the_hub_is_not_listed(hub: Meeting) -> None:
     bob = await hub.person("bob")
 
     async def listed() -> set[str]:

@@ -56,7 +56,7 @@ async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
 @one_era
 @pytest.mark.settings(rate_limits="on")
 async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(
-    era: str, hub: Meeting
+    hub: Meeting,
 ) -> None:
     alice = await hub.person("alice")
     guessers = [await hub.stranger() for _ in range(8)]

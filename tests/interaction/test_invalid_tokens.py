@@ -138,7 +138,7 @@ async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub: Me
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-list")
-async def test_a_dead_token_lists_only_what_it_may_call(era: str, hub: Meeting) -> None:
+async def test_a_dead_token_lists_only_what_it_may_call(hub: Meeting) -> None:
     dead, _ = await dead_token(hub)
     client = (await hub.returning(dead)).client
     tools = (await client.list_tools()).tools
@@ -148,7 +148,7 @@ async def test_a_dead_token_lists_only_what_it_may_call(era: str, hub: Meeting) 
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-recovers")
-async def test_registering_and_recovering_work_with_a_dead_token(era: str, hub: Meeting) -> None:
+async def test_registering_and_recovering_work_with_a_dead_token(hub: Meeting) -> None:
     dead, code = await dead_token(hub)
     old = await hub.returning(dead)
     assert (await old.refused("msg/whoami")).startswith(SAID)
@@ -322,7 +322,7 @@ async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub: Meet
 
 @both_eras
 @pytest.mark.requirement("auth.streams-end")
-async def test_a_call_that_waits_ends_with_its_token(era: str, hub: Meeting) -> None:
+async def test_a_call_that_waits_ends_with_its_token(hub: Meeting) -> None:
     alice = await hub.person("alice")
     await alice.call("room/create", name="tea")
     before = (await alice.call("room/read", room="tea"))["last_seq"]

@@ -35,7 +35,7 @@ APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
     "mcp.both-eras",
 )
 @both_eras
-async def test_names_are_safe_for_model_apis_by_default(era: str, hub: Meeting) -> None:
+async def test_names_are_safe_for_model_apis_by_default(hub: Meeting) -> None:
     stranger = await hub.stranger()
     tools = (await stranger.client.list_tools()).tools
     assert len(tools) == 38
@@ -51,7 +51,7 @@ async def test_names_are_safe_for_model_apis_by_default(era: str, hub: Meeting) 
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
 @one_era
 @pytest.mark.settings(mcp={"names": "canonical"})
-async def test_the_style_is_chosen_by_url_else_by_setting(era: str, hub: Meeting) -> None:
+async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting) -> None:
     for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
         stranger = await hub.stranger(query)
         tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
@@ -67,7 +67,7 @@ async def test_the_style_is_chosen_by_url_else_by_setting(era: str, hub: Meeting
 
 @pytest.mark.requirement("wire-name.both-accepted", "wire-name.canonical-inside")
 @both_eras
-async def test_a_call_may_use_either_spelling_whatever_was_listed(era: str, hub: Meeting) -> None:
+async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting) -> None:
     alice = await hub.person("alice")
     for query in ("", "&names=safe", "&names=canonical"):
         again = await hub.returning(alice.token, query)
@@ -78,7 +78,7 @@ async def test_a_call_may_use_either_spelling_whatever_was_listed(era: str, hub:
 @pytest.mark.requirement("mcp.app-only-listing", "mcp.app-only-marked")
 @both_eras
 async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
-    era: str, hub: Meeting
+    hub: Meeting,
 ) -> None:
     with_apps = [
         {"extensions": [advertise(APPS, {"mimeTypes": types})]}
@@ -107,7 +107,7 @@ async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_fo
 @pytest.mark.requirement("app.seed-type", "mcp.app-only-listing")
 @both_eras
 async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(
-    era: str, hub: Meeting
+    hub: Meeting,
 ) -> None:
     for types, served in (
         ([SEED_TYPE], SEED_TYPE),

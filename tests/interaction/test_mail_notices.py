@@ -40,7 +40,7 @@ async def digest(person: Person) -> Any:
 
 @pytest.mark.requirement("notice.inbox-resource")
 @both_eras
-async def test_the_inbox_is_a_resource_with_the_digest(era: str, hub: Meeting) -> None:
+async def test_the_inbox_is_a_resource_with_the_digest(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello")
     assert await digest(bob) == await bob.call("msg/digest")

@@ -23,7 +23,7 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
 
 @both_eras
 @pytest.mark.requirement("mcp.input-required")
-async def test_the_user_confirms_the_end_of_an_account(era: str, hub: Meeting) -> None:
+async def test_the_user_confirms_the_end_of_an_account(hub: Meeting) -> None:
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
     for action, content, sentence in (
@@ -44,7 +44,7 @@ async def test_the_user_confirms_the_end_of_an_account(era: str, hub: Meeting) -
 
 
 @both_eras
-async def test_the_user_is_asked_whatever_the_assistant_confirms(era: str, hub: Meeting) -> None:
+async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting) -> None:
     bob = await hub.person("bob")
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
@@ -72,7 +72,7 @@ async def test_the_user_is_asked_whatever_the_assistant_confirms(era: str, hub: 
 
 
 @both_eras
-async def test_nobody_is_asked_who_cannot_be(era: str, hub: Meeting) -> None:
+async def test_nobody_is_asked_who_cannot_be(hub: Meeting) -> None:
     asked: list[str] = []
     answer = saying("accept", {"confirm": "alice"}, asked)
     stranger = await hub.stranger(elicitation_callback=answer)

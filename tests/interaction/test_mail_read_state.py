@@ -24,7 +24,7 @@ from tests.mcp_harness import (
 
 @pytest.mark.requirement("tool.inbox.wait")
 @both_eras
-async def test_waiting_ends_with_the_first_new_message(era: str, hub: Meeting) -> None:
+async def test_waiting_ends_with_the_first_new_message(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     waiting = asyncio.create_task(bob.call("msg/inbox", wait=55))
     await until(lambda: someone_waits(hub))

@@ -26,7 +26,7 @@ HOW_TO_STAY = ["server_url", "settings", "next"]
     "auth.registration-open",
 )
 @both_eras
-async def test_someone_registers_and_comes_back_with_the_token(era: str, hub: Meeting) -> None:
+async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting) -> None:
     stranger = await hub.stranger()
     made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
     seed = ["handle", "token", "recovery_code", "public_key", "message"]
@@ -84,9 +84,7 @@ async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
 
 @pytest.mark.requirement("auth.says-what-next")
 @both_eras
-async def test_a_client_that_goes_on_sending_another_token_is_told_so(
-    era: str, hub: Meeting
-) -> None:
+async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeting) -> None:
     alice = await hub.person("alice")
     second = await alice.call("msg/register", handle="alice2")
     assert second["next"].startswith("This client stays signed in as @alice,")
@@ -117,7 +115,7 @@ async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path
     "thread.both-sides-shown",
 )
 @both_eras
-async def test_two_people_write_read_and_answer(era: str, hub: Meeting) -> None:
+async def test_two_people_write_read_and_answer(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     hello = {"body": "Hello Bob!", "priority": "urgent", "idempotency_key": "letter-1"}
     sent = await alice.call("msg/send", to="@Bob@localhost", **hello)
@@ -165,7 +163,7 @@ async def test_two_people_write_read_and_answer(era: str, hub: Meeting) -> None:
     "mcp.app-only-callable",
 )
 @both_eras
-async def test_threads_are_marked_archived_starred_and_muted(era: str, hub: Meeting) -> None:
+async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
     assert await bob.call("msg/mark_read", thread_id=thread_id) == {
@@ -194,7 +192,7 @@ async def test_threads_are_marked_archived_starred_and_muted(era: str, hub: Meet
     "tool.block.output",
 )
 @both_eras
-async def test_people_find_keep_and_block_each_other(era: str, hub: Meeting) -> None:
+async def test_people_find_keep_and_block_each_other(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     assert await alice.call("msg/add_contact", handle="bob") == {
         "contact": "bob",
@@ -247,7 +245,7 @@ async def test_people_find_keep_and_block_each_other(era: str, hub: Meeting) -> 
 
 @pytest.mark.requirement("tool.set-profile.output", "tool.change-handle.output")
 @both_eras
-async def test_a_profile_and_a_handle_change(era: str, hub: Meeting) -> None:
+async def test_a_profile_and_a_handle_change(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     changed = await alice.call(
         "msg/set_profile",
@@ -280,7 +278,7 @@ async def test_a_profile_and_a_handle_change(era: str, hub: Meeting) -> None:
 )
 @both_eras
 @pytest.mark.settings(registration="invite")
-async def test_an_invite_opens_a_hub_that_takes_only_the_invited(era: str, hub: Meeting) -> None:
+async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting) -> None:
     code = await hub.hub.accounts.create_invite(None)
     stranger = await hub.stranger()
     refused = await stranger.refused("msg/register", handle="alice")
@@ -341,7 +339,7 @@ async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(
 
 
 @both_eras
-async def test_ids_in_capitals_are_found(era: str, hub: Meeting) -> None:
+async def test_ids_in_capitals_are_found(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     sent = await alice.call("msg/send", to="bob", body="One")
     message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
@@ -368,7 +366,7 @@ async def test_ids_in_capitals_are_found(era: str, hub: Meeting) -> None:
 
 @pytest.mark.requirement("tool.open-inbox.resource", "app.uri-and-type", "app.single-file")
 @both_eras
-async def test_the_inbox_opens_as_an_app_and_as_text(era: str, hub: Meeting) -> None:
+async def test_the_inbox_opens_as_an_app_and_as_text(hub: Meeting) -> None:
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
     listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}

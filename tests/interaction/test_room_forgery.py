@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.interaction.room_client import (
     Message,
+    Square,
     call,
     chat,
     message,
     notice,
     proposal,
-    square,
 )
 from tests.interaction.room_ways import both_ways, mouth
 
@@ -140,23 +139,22 @@ FORGED: dict[str, dict[str, tuple[Message, str]]] = {
 @pytest.mark.requirement("check.before-delivery", "wire.from-forged", "request.never-broadcast")
 @both_ways
 async def test_what_is_not_so_is_refused_and_nobody_but_its_sender_hears_of_it(
-    tmp_path: Path, way: str
+    there: Square, way: str
 ) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat", "mallory")
-        await there.room("ann", capabilities=["*"])
-        async with (
-            there.seat("ann"),
-            there.seat("bob") as bob,
-            there.seat("mallory") as mallory,
-        ):
-            mallory_by = mouth(there, mallory, way)
-            await bob.news()
-            for sort, attempts in FORGED.items():
-                for what, (sent, code) in attempts.items():
-                    refusal = await mallory_by.refused(sent)
-                    assert refusal["error"] == code, (sort, what, refusal)
-                    assert refusal["message"].endswith("."), (sort, what)
-            assert await bob.news() == []
-            kept = [one["from"] for one in await there.history("ann")]
-            assert set(kept) == {"gateway", "bob"}
+    await there.people("ann", "bob", "cat", "mallory")
+    await there.room("ann", capabilities=["*"])
+    async with (
+        there.seat("ann"),
+        there.seat("bob") as bob,
+        there.seat("mallory") as mallory,
+    ):
+        mallory_by = mouth(there, mallory, way)
+        await bob.news()
+        for sort, attempts in FORGED.items():
+            for what, (sent, code) in attempts.items():
+                refusal = await mallory_by.refused(sent)
+                assert refusal["error"] == code, (sort, what, refusal)
+                assert refusal["message"].endswith("."), (sort, what)
+        assert await bob.news() == []
+        kept = [one["from"] for one in await there.history("ann")]
+        assert set(kept) == {"gateway", "bob"}

@@ -15,7 +15,7 @@ from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.rooms.ports import Said
-from tests.interaction.room_client import Message, Posting, call, chat, message, square
+from tests.interaction.room_client import Message, Posting, Square, call, chat, message, square
 from tests.interaction.room_ways import both_ways, mouth
 
 Envelope = MessageEnvelope[Any]
@@ -110,7 +110,7 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
-    tmp_path: Path,
+    there: Square,
 ) -> None:
     """Also where nobody compares it afterwards."""
 
@@ -121,17 +121,16 @@ async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_no
         payload.setdefault("params", {})["name"] = "harmless"
         return await said.accept()
 
-    async with square(tmp_path) as there:
-        there.hub.rooms.pipeline = meddle
-        await there.people("ann", "bob")
-        await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            for by in (bob, Posting(there, "bob")):
-                told = await by.said(chat("as I said"))
-                assert told["payload"] == {"text": "as I said"}
-                assert await ann.kind("chat.message") == told
-                denied = await by.refused(call("ann", "rm"))
-                assert denied["error"] == "capability_denied"
+    there.hub.rooms.pipeline = meddle
+    await there.people("ann", "bob")
+    await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
+    async with there.seat("ann") as ann, there.seat("bob") as bob:
+        for by in (bob, Posting(there, "bob")):
+            told = await by.said(chat("as I said"))
+            assert told["payload"] == {"text": "as I said"}
+            assert await ann.kind("chat.message") == told
+            denied = await by.refused(call("ann", "rm"))
+            assert denied["error"] == "capability_denied"
 
 
 @both_ways

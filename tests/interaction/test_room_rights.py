@@ -101,67 +101,65 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(
 
 @pytest.mark.requirement("capability.default-guest", "room.guest-once")
 async def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(
-    tmp_path: Path,
+    there: Square,
 ) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            await ann.send(message("room.invite", {"guest": "kim"}))
-            token = (await ann.kind("room.invite-ack"))["payload"]["token"]
-            there.tokens["guest"] = token
-            async with there.seat("guest") as kim:
-                there.tokens["kim"] = kim.welcome["credential"]
-                assert (await kim.refused(call("ann")))["error"] == "capability_denied"
-                for name, seat in (("bob", bob), ("kim", kim)):
-                    await ann.said(message("room.kick", {"participant": name}))
-                    with pytest.raises(Closed) as out:
-                        await seat.said(chat("still here"))
-                    assert out.value.code == 4403
-            for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
-                assert await turned_away(there.port, there.tokens[name]) == code
-                posted = await there.rest(name, "POST", "/plaza/messages", chat())
-                assert posted.status == status
-                read = await there.rest(name, "GET", "/plaza/messages")
-                assert read.status == status
-            assert "still here" not in str(await there.history("ann"))
+    await there.people("ann", "bob")
+    await there.room("ann")
+    async with there.seat("ann") as ann, there.seat("bob") as bob:
+        await ann.send(message("room.invite", {"guest": "kim"}))
+        token = (await ann.kind("room.invite-ack"))["payload"]["token"]
+        there.tokens["guest"] = token
+        async with there.seat("guest") as kim:
+            there.tokens["kim"] = kim.welcome["credential"]
+            assert (await kim.refused(call("ann")))["error"] == "capability_denied"
+            for name, seat in (("bob", bob), ("kim", kim)):
+                await ann.said(message("room.kick", {"participant": name}))
+                with pytest.raises(Closed) as out:
+                    await seat.said(chat("still here"))
+                assert out.value.code == 4403
+        for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
+            assert await turned_away(there.port, there.tokens[name]) == code
+            posted = await there.rest(name, "POST", "/plaza/messages", chat())
+            assert posted.status == status
+            read = await there.rest(name, "GET", "/plaza/messages")
+            assert read.status == status
+        assert "still here" not in str(await there.history("ann"))
 
 
-async def test_a_room_has_several_owners_and_is_handed_over(tmp_path: Path) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat", "dan")
-        await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
+async def test_a_room_has_several_owners_and_is_handed_over(there: Square) -> None:
+    await there.people("ann", "bob", "cat", "dan")
+    await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
 
-        async def owners(who: str, *handles: str) -> Answer:
-            return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
+    async def owners(who: str, *handles: str) -> Answer:
+        return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
 
-        invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
-        assert invited.status == 201
-        for stranger in ("bob", "dan", "nobody"):
-            # Also one who was invited must have come in first.
-            refused = await owners("ann", "ann", stranger)
-            assert refused.status == 400
-            assert "must join it first" in refused.json()["error"]["message"]
-        async with there.seat("ann") as ann, there.seat("bob") as bob, there.seat("cat") as cat:
-            assert (await owners("bob", "bob")).status == 403
-            both = await owners("ann", "ann", "bob")
-            assert (both.status, both.json()["owners"]) == (200, ["ann", "bob"])
-            told = await bob.kind("system.welcome")
-            assert told["payload"]["you"]["role"] == "owner"
-            await bob.said(message("weather.report"))
-            kicked = await cat.refused(message("room.kick", {"participant": "bob"}))
-            assert kicked["error"] == "capability_denied"
-            handed = await owners("bob", "bob")
-            assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
-            told = await ann.kind("system.welcome")
-            assert told["payload"]["you"]["role"] == "member"
-            late = await ann.refused(message("weather.report"))
-            assert late["error"] == "capability_denied"
-            assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
-            assert (await owners("ann", "ann")).status == 403
-            await cat.said(message("room.kick", {"participant": "ann"}))
-            assert await ann.closed() == 4403
-        assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
+    invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
+    assert invited.status == 201
+    for stranger in ("bob", "dan", "nobody"):
+        # Also one who was invited must have come in first.
+        refused = await owners("ann", "ann", stranger)
+        assert refused.status == 400
+        assert "must join it first" in refused.json()["error"]["message"]
+    async with there.seat("ann") as ann, there.seat("bob") as bob, there.seat("cat") as cat:
+        assert (await owners("bob", "bob")).status == 403
+        both = await owners("ann", "ann", "bob")
+        assert (both.status, both.json()["owners"]) == (200, ["ann", "bob"])
+        told = await bob.kind("system.welcome")
+        assert told["payload"]["you"]["role"] == "owner"
+        await bob.said(message("weather.report"))
+        kicked = await cat.refused(message("room.kick", {"participant": "bob"}))
+        assert kicked["error"] == "capability_denied"
+        handed = await owners("bob", "bob")
+        assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
+        told = await ann.kind("system.welcome")
+        assert told["payload"]["you"]["role"] == "member"
+        late = await ann.refused(message("weather.report"))
+        assert late["error"] == "capability_denied"
+        assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
+        assert (await owners("ann", "ann")).status == 403
+        await cat.said(message("room.kick", {"participant": "ann"}))
+        assert await ann.closed() == 4403
+    assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
 
 
 async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
@@ -192,26 +190,23 @@ async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> No
         assert back.status == 429
 
 
-async def test_the_grants_of_a_change_take_the_place_of_those_until_now(tmp_path: Path) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat", "dan")
-        grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
-        await there.room("ann", grants=grants)
+async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there: Square) -> None:
+    await there.people("ann", "bob", "cat", "dan")
+    grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
+    await there.room("ann", grants=grants)
 
-        async def patch(wanted: Any) -> Answer:
-            return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})
+    async def patch(wanted: Any) -> Answer:
+        return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})
 
-        async with there.seat("bob") as bob:
-            # Someone nobody else may find keeps what they hold.
-            await there.hub.store.write(
-                lambda tx: tx.execute("UPDATE users SET privacy = 'private'")
-            )
-            kept = await patch({"bob": ["mcp.request.*"]})
-            assert (kept.status, kept.json()["grants"]) == (200, {"bob": ["mcp.request.*"]})
-            null = await patch({"bob": None})
-            assert (null.status, null.json()["error"]["code"]) == (400, "argument_invalid")
-            assert (await patch({"dan": ["chat.*"]})).status == 404
-            assert (await bob.refused(call("cat")))["error"] == "recipient_unknown"
-            none = await patch({})
-            assert (none.status, none.json()["grants"]) == (200, {})
-            assert (await bob.refused(call("cat")))["error"] == "proposal_required"
+    async with there.seat("bob") as bob:
+        # Someone nobody else may find keeps what they hold.
+        await there.hub.store.write(lambda tx: tx.execute("UPDATE users SET privacy = 'private'"))
+        kept = await patch({"bob": ["mcp.request.*"]})
+        assert (kept.status, kept.json()["grants"]) == (200, {"bob": ["mcp.request.*"]})
+        null = await patch({"bob": None})
+        assert (null.status, null.json()["error"]["code"]) == (400, "argument_invalid")
+        assert (await patch({"dan": ["chat.*"]})).status == 404
+        assert (await bob.refused(call("cat")))["error"] == "recipient_unknown"
+        none = await patch({})
+        assert (none.status, none.json()["grants"]) == (200, {})
+        assert (await bob.refused(call("cat")))["error"] == "proposal_required"

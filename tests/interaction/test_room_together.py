@@ -12,6 +12,7 @@ import pytest
 from tests.interaction.room_client import (
     Message,
     Posting,
+    Square,
     call,
     chat,
     message,
@@ -43,29 +44,28 @@ def everything_said(to: str) -> list[Message]:
     "wire.everyone-sees", "wire.own-message-back", "room.several-connections", "wire.broadcast"
 )
 async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(
-    tmp_path: Path,
+    there: Square,
 ) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat")
-        await there.room("ann", capabilities=["*"])
-        async with (
-            there.seat("ann") as ann,
-            there.seat("bob") as phone,
-            there.seat("bob") as desk,
-            there.seat("cat") as cat,
-        ):
-            for sent in everything_said("bob"):
-                await ann.said(sent)
-            last = (await ann.said(chat("last")))["id"]
-            for seat in (phone, desk, cat):
-                await seat.until(lambda told: told["id"] == last)
-            everything = await there.history("cat")
-            assert ann.heard == everything
-            # Each has all from its own coming on; a second connection is no coming.
-            for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
-                assert seat.heard == everything[missed:], seat.name
-            here = [one["payload"]["participant"]["id"] for one in everything[:3]]
-            assert here == ["ann", "bob", "cat"]
+    await there.people("ann", "bob", "cat")
+    await there.room("ann", capabilities=["*"])
+    async with (
+        there.seat("ann") as ann,
+        there.seat("bob") as phone,
+        there.seat("bob") as desk,
+        there.seat("cat") as cat,
+    ):
+        for sent in everything_said("bob"):
+            await ann.said(sent)
+        last = (await ann.said(chat("last")))["id"]
+        for seat in (phone, desk, cat):
+            await seat.until(lambda told: told["id"] == last)
+        everything = await there.history("cat")
+        assert ann.heard == everything
+        # Each has all from its own coming on; a second connection is no coming.
+        for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
+            assert seat.heard == everything[missed:], seat.name
+        here = [one["payload"]["participant"]["id"] for one in everything[:3]]
+        assert here == ["ann", "bob", "cat"]
 
 
 @pytest.mark.requirement("chat.replay", "room.resume")
