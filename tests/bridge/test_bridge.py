@@ -315,17 +315,6 @@ async def test_tools_are_described_as_they_are_through_the_bridge(town: Town) ->
     assert "can read" in (await ada.call("msg/invite", message="Come."))["bridge"]["note"]
 
 
-async def test_a_refusal_of_the_hub_reaches_the_client_as_it_is(town: Town) -> None:
-    ada, bob = await town.people("ada", "bob")
-    await bob.call("msg/block", handle="ada")
-    result = await ada.request("tools/call", name="msg_send", arguments={"to": "bob", "body": "x"})
-    assert result["isError"]
-    assert "Cannot send message to this user." in result["content"][0]["text"]
-    result = await ada.request("tools/call", name="msg_inbox", arguments={"limit": 0})
-    assert result["isError"]
-    assert await ada.refused("msg/send", to="x y", body="x") == {"error": "User not found."}
-
-
 def test_the_bridge_knows_every_tool_of_mail_and_what_it_may_send_with() -> None:
     mail = {tool.name: tool for tool in CATALOGUE.tools if tool.name.startswith("msg/")}
     assert mail.keys() == KNOWN

@@ -197,6 +197,7 @@ async def test_refusals_have_the_specifications_shape_and_words(town: Town) -> N
     town.calls.clear()
     for tool, told, sentence in SPECIFIED:
         assert await ada.refused(tool, **told) == {"error": sentence}, told
+    assert not [told for _, told in town.calls if "body" in told]
     # The same words as without the bridge.
     direct = Desk(ada.account, ada.places)
     direct.chain, direct.hands_over = Chain(), False

@@ -311,13 +311,6 @@ async def test_a_message_that_became_another_under_its_id_is_not_shown(town: Tow
     assert "shown under its id before" in not_shown(await one_shown(bob))
 
 
-async def test_someone_who_is_not_found_is_not_sent_the_words_in_the_clear(town: Town) -> None:
-    [ada] = await town.people("ada")
-    error = await ada.refused("msg/send", to="nobody", body="Secret.")
-    assert error == {"error": "User not found."}
-    assert sent_to_hub(town) == []
-
-
 UNREADABLE: list[Any] = [
     {"content": [{"type": "text", "text": "not json"}]},
     {"content": [{"type": "text", "text": '{"messages": [], "messages": [{}]}'}]},

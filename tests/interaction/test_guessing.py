@@ -16,7 +16,6 @@ from folkmoot.operations import dispatch
 from tests.harness import ask
 from tests.interaction.test_mail_rates import Later, limited
 from tests.mcp_harness import Meeting, meeting, modern, one_era
-from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
 
@@ -72,25 +71,6 @@ async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counte
         "Rate limit exceeded",
     }
     assert (await alice.call("msg/whoami"))["handle"] == "alice"
-
-
-async def test_failures_outlive_a_restart(tmp_path: Path) -> None:
-    wrong = {"token": "sk_" + "0" * 64}
-    async with meeting(tmp_path, rate_limits="on") as there:
-        code = (await there.hub.accounts.register("alice")).recovery_code
-        for _ in range(5):
-            assert await attempt(there, "alice", WRONG, "127.0.0.66")
-        assert [await sign_in(there, wrong) for _ in range(21)][-2:] == [401, 429]
-    async with meeting(tmp_path, rate_limits="on") as there:
-        told = await attempt(there, "alice", code, "127.0.0.66")
-        assert told.startswith("Rate limit exceeded.")
-        assert await sign_in(there, wrong) == 429
-        assert await attempt(there, "alice", code, "127.0.0.1") == ""
-
-
-async def sign_in(there: Meeting, given: dict[str, str]) -> int:
-    answer = await Browser(there.port).ask("POST", "/v1/session", given)
-    return answer.status
 
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")

@@ -10,15 +10,12 @@ import pytest
 from tests.harness import Answer
 from tests.interaction.room_client import (
     ROOM,
-    Closed,
     Square,
     call,
-    chat,
     grant,
     message,
     proposal,
     square,
-    turned_away,
 )
 from tests.transports.rest.support import ROOMS, Asker, done
 
@@ -97,33 +94,6 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(
                     assert refusal["error"] == "recipient_unknown"
                 assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
             assert await waiting(there, "ann") == []
-
-
-@pytest.mark.requirement("capability.default-guest", "room.guest-once")
-async def test_who_is_kicked_is_out_on_every_way_at_once_and_a_guest_for_good(
-    there: Square,
-) -> None:
-    await there.people("ann", "bob")
-    await there.room("ann")
-    async with there.seat("ann") as ann, there.seat("bob") as bob:
-        await ann.send(message("room.invite", {"guest": "kim"}))
-        token = (await ann.kind("room.invite-ack"))["payload"]["token"]
-        there.tokens["guest"] = token
-        async with there.seat("guest") as kim:
-            there.tokens["kim"] = kim.welcome["credential"]
-            assert (await kim.refused(call("ann")))["error"] == "capability_denied"
-            for name, seat in (("bob", bob), ("kim", kim)):
-                await ann.said(message("room.kick", {"participant": name}))
-                with pytest.raises(Closed) as out:
-                    await seat.said(chat("still here"))
-                assert out.value.code == 4403
-        for name, code, status in (("bob", 4403, 403), ("kim", 4401, 401)):
-            assert await turned_away(there.port, there.tokens[name]) == code
-            posted = await there.rest(name, "POST", "/plaza/messages", chat())
-            assert posted.status == status
-            read = await there.rest(name, "GET", "/plaza/messages")
-            assert read.status == status
-        assert "still here" not in str(await there.history("ann"))
 
 
 async def test_a_room_has_several_owners_and_is_handed_over(there: Square) -> None:
