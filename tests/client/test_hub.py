@@ -12,19 +12,11 @@ import pytest
 
 from folkmoot.app import Hub
 from folkmoot.client import (
-    AuthenticationRequired,
     Context,
-    Gap,
-    HubUnreachable,
-    Message,
     Room,
-    RoomForbidden,
-    RoomNotFound,
 )
-from folkmoot.client import queues as buffers
-from folkmoot.core import errors as e
 from tests import process
-from tests.client.support import SOON, eventually, of, until
+from tests.client.support import SOON, check_whole, eventually, read_to, until
 from tests.harness import run
 from tests.ports import free_port
 from tests.transports.rooms.support import ROOM, Person, Town, settings, town
@@ -34,18 +26,6 @@ def at(hub: Town | str, person: Person | str, **more: object) -> Room:
     url = hub if isinstance(hub, str) else hub.hub.base_url
     token = person if isinstance(person, str) else person.token
     return Room(url, room=ROOM, token=token, backoff=SOON, **more)  # type: ignore[arg-type]
-
-
-def check_whole(read: list[Message]) -> None:
-    assert [m.seq for m in read] == list(range(read[0].seq, read[-1].seq + 1))
-    assert not any(isinstance(m, Gap) for m in read)
-
-
-async def read_to(room: Room, text: str) -> list[Message]:
-    read = [await anext(room)]
-    while read[-1].text != text:
-        read.append(await anext(room))
-    return read
 
 
 async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(
@@ -75,59 +55,6 @@ async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(
                 assert (result.text, told) == ("2.5", [1])
                 assert "bob" in one.participants
             await eventually(lambda: "bob" not in one.participants)
-
-
-async def test_those_who_may_not_come_in_are_told_why(tmp_path: Path) -> None:
-    async with town(tmp_path) as hub:
-        ann, bob = await hub.person("ann"), await hub.person("bob")
-        await hub.room(ann, access="invite")
-        url = hub.hub.base_url
-        for room, error in (
-            (at(hub, "sk_" + "0" * 64), AuthenticationRequired),
-            (at(hub, bob), RoomForbidden),
-            (Room(url, room="nowhere", token=ann.token), RoomNotFound),
-            (Room(url, room="No Name", token=ann.token), e.QueryInvalid),
-        ):
-            with pytest.raises(error):
-                async with room:
-                    pass
-        async with at(hub, ann) as owner:
-            assert (await owner.invite("bob")).handle == "bob"
-            async with at(hub, bob) as guest:
-                await guest.say("thank you")
-                await owner.kick("bob")
-                with pytest.raises(RoomForbidden):
-                    await until(guest, of("never"))
-
-
-async def test_a_guest_comes_with_an_invitation_once_and_then_with_the_credential(
-    tmp_path: Path,
-) -> None:
-    async with town(tmp_path) as hub:
-        ann = await hub.person("ann")
-        await hub.room(ann, access="private")
-        async with at(hub, ann) as owner:
-            invitation = await owner.invite(guest="kim")
-            assert invitation.token
-            async with at(hub, invitation.token) as guest:
-                assert (guest.me.id, guest.me.type) == ("kim", "guest")
-                assert guest.credential
-                await guest.say("hello")
-            with pytest.raises(AuthenticationRequired):
-                async with at(hub, invitation.token):
-                    pass
-            async with at(hub, guest.credential) as again:
-                assert again.me.id == "kim"
-
-
-async def test_a_message_larger_than_the_hub_reads_is_given_up(tmp_path: Path) -> None:
-    async with town(tmp_path, limits={"message_bytes": 10_000}) as hub:
-        ann = await hub.person("ann")
-        await hub.room(ann)
-        async with at(hub, ann) as room:
-            with pytest.raises(e.MessageTooLarge):
-                await room.say("x" * 20_000)
-            await room.say("smaller")
 
 
 @pytest.mark.requirement("room.resume", "room.close-restarting")
@@ -225,31 +152,3 @@ def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
         finally:
             for other in started:
                 other.__exit__()
-
-
-@pytest.mark.requirement("wire.slow-consumer")
-async def test_one_who_is_too_slow_is_closed_and_still_reads_everything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(buffers, "MAX_INBOX", 16)
-    limits = {"unsent_bytes": 65_536, "message_bytes": 65_536}
-    async with town(tmp_path, limits=limits) as hub:
-        ann, bob = await hub.person("ann"), await hub.person("bob")
-        await hub.room(ann)
-        async with at(hub, ann) as one, at(hub, bob) as two:
-            text = "x" * 30_000
-            # More than the sockets between them hold.
-            while "bob" in one.participants:
-                await one.say(text)
-            await one.say("the end")
-            read = await read_to(two, "the end")
-            check_whole(read)
-            await two.say("back")
-
-
-async def test_a_hub_that_is_not_there_is_told(tmp_path: Path) -> None:
-    async with town(tmp_path) as hub:
-        url = hub.hub.base_url
-    with pytest.raises(HubUnreachable):
-        async with at(url, "sk_x"):
-            pass

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
+from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, Room
 from folkmoot.core import errors as e
-from tests.client.hub import SETTINGS, Envelope, hub
-from tests.client.support import SOON, enter, eventually
+from tests.client.hub import CuttingHub, cutting_hub
+from tests.client.support import SOON, enter, eventually, outcome_of
 from tests.transports.rooms.support import ROOM, Person, Town, town
 
 
@@ -38,57 +37,51 @@ def serving(room: Room) -> bool:
     return room._service._serving
 
 
-async def outcome_of(call: Awaitable[ToolResult]) -> str | None:
-    """What a call was answered with, or why it failed."""
-    try:
-        return (await call).text
-    except RequestFailed as failure:
-        return failure.reason
-
-
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
-async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-        async with first.room:
-            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-            async with second.room:
-                assert (await alice.call("bob", "act", {"n": 2})).text == "2"
-            await eventually(lambda: serving(first.room))
-            assert (await alice.call("bob", "act", {"n": 3})).text == "3"
-        assert (first.ran, second.ran) == ([1, 3], [2])
+async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once(
+    hub: CuttingHub, alice: Room
+) -> None:
+    first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    async with first.room:
+        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+        async with second.room:
+            assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+        await eventually(lambda: serving(first.room))
+        assert (await alice.call("bob", "act", {"n": 3})).text == "3"
+    assert (first.ran, second.ran) == ([1, 3], [2])
 
 
 @pytest.mark.requirement("serving.begun-once")
-async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-        first.free.clear()
-        async with first.room, asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
-            await eventually(lambda: first.ran == [1])
-            async with second.room:
-                first.free.set()
-                assert (await calling).text == "1"
-                assert second.ran == []
+async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
+    hub: CuttingHub, alice: Room
+) -> None:
+    first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    first.free.clear()
+    async with first.room, asyncio.TaskGroup() as tasks:
+        calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
+        await eventually(lambda: first.ran == [1])
+        async with second.room:
+            first.free.set()
+            assert (await calling).text == "1"
+            assert second.ran == []
 
 
 @pytest.mark.requirement("serving.take-over")
-async def test_the_next_takes_over_what_the_first_had_not_begun() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        standby = Agent(enter(there, "bob"))
-        first = Agent(enter(there, "bob", calls_at_once=1))
-        first.free.clear()
-        async with standby.room, asyncio.TaskGroup() as tasks:
-            async with first.room:
-                calls = [
-                    tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n})))
-                    for n in range(3)
-                ]
-                await eventually(lambda: first.ran == [0])
-                await eventually(lambda: len(first.room._service._running) == 3)
-            assert [await call for call in calls] == ["interrupted", "1", "2"]
-            assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
+async def test_the_next_takes_over_what_the_first_had_not_begun(
+    hub: CuttingHub, alice: Room
+) -> None:
+    standby = Agent(enter(hub, "bob"))
+    first = Agent(enter(hub, "bob", calls_at_once=1))
+    first.free.clear()
+    async with standby.room, asyncio.TaskGroup() as tasks:
+        async with first.room:
+            calls = [
+                tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n}))) for n in range(3)
+            ]
+            await eventually(lambda: first.ran == [0])
+            await eventually(lambda: len(first.room._service._running) == 3)
+        assert [await call for call in calls] == ["interrupted", "1", "2"]
+        assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
 
 
 @pytest.mark.requirement("serving.interrupted")
@@ -150,7 +143,7 @@ async def test_a_call_of_an_idempotent_tool_runs_again() -> None:
 @asynccontextmanager
 async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Agent]]:
     """Alice has called bob, who was cut off for good while the call ran; another is there."""
-    async with hub() as there, enter(there, "alice") as alice:
+    async with cutting_hub() as there, enter(there, "alice") as alice:
         standby, first = Agent(enter(there, "bob"), **tool), Agent(enter(there, "bob"), **tool)
         first.free.clear()
         async with standby.room, asyncio.TaskGroup() as tasks:
@@ -162,55 +155,50 @@ async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Age
             yield calling, standby
 
 
+@pytest.mark.settings(return_seconds=30.0)
 @pytest.mark.parametrize("moment", ["before", "after", "told bob"])
 async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(
-    moment: str,
+    hub: CuttingHub, alice: Room, moment: str
 ) -> None:
-    patient = msgspec.structs.replace(SETTINGS, return_seconds=30.0)
-    async with hub(patient) as there, enter(there, "alice") as alice:
-        agent, standby = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-
-        def cuts(now: str, envelope: Envelope) -> bool:
-            if now != moment or envelope["kind"] != "mcpx.begin.request":
-                return False
-            there.cuts = lambda moment, envelope: False
-            return True
-
-        async with standby.room, agent.room:
-            there.cuts = cuts
-            called = await alice.call("bob", "act", {"n": 1}, timeout=30)
-            assert called.text == "1"
-            assert sorted(agent.ran + standby.ran) == [1]
+    agent, standby = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    async with standby.room, agent.room:
+        hub.cut_once(moment, "mcpx.begin.request")
+        called = await alice.call("bob", "act", {"n": 1}, timeout=30)
+        assert called.text == "1"
+        assert sorted(agent.ran + standby.ran) == [1]
 
 
-async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as room:
-        assert "serve" not in there.joins[-1]
+async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
+    hub: CuttingHub, alice: Room
+) -> None:
+    async with enter(hub, "bob") as room:
+        assert "serve" not in hub.joins[-1]
         agent = Agent(room)
         assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-        assert there.joins[-1]["serve"] == "1"
-        assert there.joins[-1]["conn"] == there.joins[-2]["conn"]
+        assert hub.joins[-1]["serve"] == "1"
+        assert hub.joins[-1]["conn"] == hub.joins[-2]["conn"]
         assert agent.ran == [1]
-        assert there.kinds().count("system.presence.join") == 2
+        assert hub.kinds().count("system.presence.join") == 2
 
 
-async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        there.knows_serving = False
-        agent = Agent(enter(there, "bob"))
-        async with agent.room:
-            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-        assert not [kind for kind in there.kinds() if kind.startswith("mcpx.begin")]
+async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(
+    hub: CuttingHub, alice: Room
+) -> None:
+    hub.knows_serving = False
+    agent = Agent(enter(hub, "bob"))
+    async with agent.room:
+        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+    assert not [kind for kind in hub.kinds() if kind.startswith("mcpx.begin")]
 
 
 async def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
-    caplog: pytest.LogCaptureFixture,
+    hub: CuttingHub, alice: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     # This hub has no REST.
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as watching:
+    async with enter(hub, "bob") as watching:
         asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
         await eventually(lambda: watching.last_seq >= 3)
-        agent = Agent(enter(there, "bob"))
+        agent = Agent(enter(hub, "bob"))
         async with agent.room:
             await eventually(lambda: "could not be fetched" in caplog.text)
             assert (await alice.call("bob", "act", {"n": 2})).text == "2"
