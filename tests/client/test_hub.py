@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +12,7 @@ from folkmoot.client import (
     Context,
     Room,
 )
-from tests import process
-from tests.client.support import SOON, check_whole, eventually, read_to, until
-from tests.harness import run
+from tests.client.support import SOON, check_whole, eventually, read_to
 from tests.ports import free_port
 from tests.transports.rooms.support import ROOM, Person, Town, settings, town
 
@@ -103,52 +98,3 @@ async def test_a_planned_restart_disturbs_nobody(tmp_path: Path) -> None:
                 await asyncio.gather(
                     one.__aexit__(None, None, None), two.__aexit__(None, None, None)
                 )
-
-
-@pytest.mark.long
-@pytest.mark.requirement("room.resume")
-def test_a_hub_that_is_killed_in_a_burst_loses_nothing_and_repeats_nothing(
-    tmp_path: Path,
-) -> None:
-    async def people() -> tuple[str, str]:
-        async with town(tmp_path) as hub:
-            ann, bob = await hub.person("ann"), await hub.person("bob")
-            await hub.room(ann)
-            return ann.token, bob.token
-
-    (ann, bob), port = run(people()), free_port()
-
-    def start() -> process.Process:
-        return process.Process(tmp_path, port=port, FOLKMOOT_RATE_LIMITS="off")
-
-    async def main(hub: process.Process, again: Callable[[], process.Process]) -> None:
-        url, many = f"http://127.0.0.1:{port}", 300
-        async with at(url, ann) as one, at(url, bob) as two:
-            async with asyncio.TaskGroup() as tasks:
-                for n in range(many):
-                    tasks.create_task(one.say(f"said {n}"))
-                await until(two, lambda m: m.text is not None)
-                seen = two.last_seq
-                os.kill(hub.child.pid, signal.SIGKILL)
-                await asyncio.to_thread(again)
-            await one.say("the end")
-            read = await read_to(two, "the end")
-            check_whole(read)
-            assert two.last_seq > seen
-            assert two.epoch == one.epoch
-        async with at(url, bob) as three:
-            assert three.last_seq >= read[-1].seq
-
-    with start() as hub:
-        started: list[process.Process] = []
-
-        def again() -> process.Process:
-            hub.child.wait()
-            started.append(start())
-            return started[0]
-
-        try:
-            run(main(hub, again), 250)
-        finally:
-            for other in started:
-                other.__exit__()

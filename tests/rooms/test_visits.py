@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -66,18 +67,18 @@ async def until_stored(node: Member, count: int) -> None:
         pass
 
 
-def hold_first(table: Any) -> tuple[asyncio.Event, asyncio.Event]:
-    """Hold the next visit that is to be stored: when it waits, and what lets it go on."""
-    put, waits, go_on = table.put, asyncio.Event(), asyncio.Event()
+def do_once_before(table: Any, name: str, do: Callable[[], Awaitable[Any]]) -> asyncio.Event:
+    """Have something done before the next visit is `put` or `remove`d; when that begins."""
+    next_step, begins = getattr(table, name), asyncio.Event()
 
-    async def slowly(*how: Any) -> None:
-        table.put = put
-        waits.set()
-        await go_on.wait()
-        await put(*how)
+    async def later(*how: Any) -> None:
+        setattr(table, name, next_step)
+        begins.set()
+        await do()
+        await next_step(*how)
 
-    table.put = slowly
-    return waits, go_on
+    setattr(table, name, later)
+    return begins
 
 
 @BOTH
@@ -219,18 +220,22 @@ async def expelled(tx: Any, visitor: Visitor) -> None:
     await tx.execute(update, (visitor.principal.account_id,))
 
 
-async def test_who_leaves_while_their_visit_is_stored_has_none(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+@pytest.mark.parametrize("comes_again", [False, True])
+async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_again(
+    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor, comes_again: bool
 ) -> None:
     live = await visited(nodes, ann)
-    waits, go_on = hold_first(live.visits._table)
+    go_on = asyncio.Event()
+    waits = do_once_before(live.visits._table, "put", go_on.wait)
     coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
     await waits.wait()
     await two.rooms.depart(bob, "square")
+    if comes_again:
+        await two.rooms.visit(bob, "square")
     go_on.set()
     await coming
-    assert await here(live) == ["ann"]
-    assert await stored(one) == 1
+    assert await here(live) == (["ann", "bob"] if comes_again else ["ann"])
+    assert await stored(one) == 1 + comes_again
 
 
 async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one(
@@ -238,21 +243,10 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
 ) -> None:
     live = await visited(nodes, ann)
     table = live.visits._table
-    put, remove = table.put, table.remove
-
-    async def put_before_they_leave(*how: Any) -> None:
-        table.put = put
-        await two.rooms.depart(bob, "square")
-        await put(*how)
-
-    async def remove_after_they_come(*how: Any) -> None:
-        table.remove = remove
-        await two.rooms.visit(bob, "square")
-        await remove(*how)
-
-    table.put, table.remove = put_before_they_leave, remove_after_they_come
+    do_once_before(table, "put", lambda: two.rooms.depart(bob, "square"))
+    came = do_once_before(table, "remove", lambda: two.rooms.visit(bob, "square"))
     await two.rooms.visit(bob, "square")
-    assert table.remove is remove
+    assert came.is_set()
     assert await here(live) == ["ann", "bob"]
     assert await stored(one) == 2
 
@@ -262,17 +256,10 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
 ) -> None:
     live = await visited(nodes, ann, bob)
     table = live.visits._table
-    remove = table.remove
-
-    async def remove_after_they_come(*how: Any) -> None:
-        table.remove = remove
-        await two.rooms.visit(bob, "square")
-        await remove(*how)
-
-    table.remove = remove_after_they_come
+    came = do_once_before(table, "remove", lambda: two.rooms.visit(bob, "square"))
     live.visits._visits[bob.principal.account_id].close(CloseCode.REPLACED)
     await live.visits.look_after(600)
-    assert table.remove is remove
+    assert came.is_set()
     assert await here(live) == ["ann", "bob"]
     assert await stored(one) == 2
 
@@ -325,19 +312,4 @@ async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_he
     await two.store.write(lambda tx: queries_visits.remove(tx, live.room_id, gone))
     assert await stored(one) == 1
     await two.rooms.visit(bob, "square")
-    assert await stored(one) == 2
-
-
-async def test_who_comes_again_while_their_first_visit_is_stored_has_one(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
-    live = await visited(nodes, ann)
-    waits, go_on = hold_first(live.visits._table)
-    coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
-    await waits.wait()
-    await two.rooms.depart(bob, "square")
-    await two.rooms.visit(bob, "square")
-    go_on.set()
-    await coming
-    assert await here(live) == ["ann", "bob"]
     assert await stored(one) == 2
