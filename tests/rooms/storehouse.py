@@ -59,9 +59,16 @@ class Storehouse(Struct):
     async def say(self, room: RoomRecord, messages: list[Append]) -> None:
         await self.write(queries_messages.insert, room.id, messages)
 
+    async def page(self, room: RoomRecord, **wanted: Any) -> list[Append]:
+        return await self.read(queries_messages.page, room.id, **wanted)
+
     async def all_of(self, room: RoomRecord) -> list[Append]:
         """All that was said in a room."""
-        return await self.read(queries_messages.page, room.id, after=0, limit=999)
+        return await self.page(room, after=0, limit=999)
+
+    async def used(self, room: RoomRecord, ids: list[str]) -> Any:
+        """The last messages that have these ids."""
+        return await self.read(queries_messages.used, room.id, ids)
 
     async def member(self, room: RoomRecord, account: Account) -> Membership | None:
         return await self.read(queries_members.membership, room.id, account.id)

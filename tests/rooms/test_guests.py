@@ -12,7 +12,7 @@ from folkmoot.rooms import invitations, queries, queries_guests, queries_members
 from folkmoot.rooms.invitations import GuestSecret
 from folkmoot.rooms.model import Guest, RoomId
 from tests.mail.support import NOON
-from tests.rooms.storehouse import Storehouse, opened
+from tests.rooms.storehouse import Storehouse
 from tests.stores import ON_POSTGRES, is_in_tables
 
 DAY = 86_400
@@ -222,16 +222,15 @@ async def test_a_name_is_free_again_when_its_invitation_has_expired(store: Store
 
 
 async def test_a_room_has_so_many_guests_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Storehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invitations, "MAX_GUESTS", 3)
-    async with opened(tmp_path) as house:
-        room, other = [await house.room(name) for name in ("one", "two")]
-        for name in ("kim", "lee", "ben"):
-            await invite(house, room.id, name)
-        await refused(invite(house, room.id, "anna"), e.TooManyOpen)
-        await invite(house, room.id, "kim")
-        await invite(house, other.id, "anna")
+    room, other = [await store.room(name) for name in ("one", "two")]
+    for name in ("kim", "lee", "ben"):
+        await invite(store, room.id, name)
+    await refused(invite(store, room.id, "anna"), e.TooManyOpen)
+    await invite(store, room.id, "kim")
+    await invite(store, other.id, "anna")
 
 
 async def test_with_an_account_go_its_invitations_and_not_those_who_came(store: Storehouse) -> None:
@@ -245,12 +244,11 @@ async def test_with_an_account_go_its_invitations_and_not_those_who_came(store: 
     assert await authenticate(store, credential.text) == guest
 
 
-async def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_an_invitation_that_is_refused_leaves_nothing_behind(store: Storehouse) -> None:
     async def rows(tx: Tx) -> object:
         return await tx.fetch("SELECT id FROM room_guests")
 
-    async with opened(tmp_path) as house:
-        await house.people("alice")
-        room = await house.room()
-        await refused(invite(house, room.id, "alice"), e.NameRefused)
-        assert await house.read(rows) == []
+    await store.people("alice")
+    room = await store.room()
+    await refused(invite(store, room.id, "alice"), e.NameRefused)
+    assert await store.read(rows) == []

@@ -225,35 +225,29 @@ async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path) -> N
 
 
 async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Gathering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "MAX_UNSTORED", 10)
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        for number in range(12):
-            live.receive(ear, chat(f"{number}"))
-        assert ear.held
-        await ear.until_seq(live.machine.seq)
-        assert not ear.held
+    live, ear = await hub.meet(hub.ann)
+    for number in range(12):
+        live.receive(ear, chat(f"{number}"))
+    assert ear.held
+    await ear.until_seq(live.machine.seq)
+    assert not ear.held
 
 
 async def test_one_who_never_reads_while_catching_up_is_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Gathering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "CATCH_UP_SECONDS", 0.01)
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        live.receive(one, chat("hello"))
-        await one.until_kind("chat.message")
-        deaf = Ear()
-        deaf.reads.clear()
-        await hub.join(bob, ear=deaf, after=0)
-        assert await deaf.until_closed() is CloseCode.TOO_SLOW
-        assert one.is_open
+    live, one = await hub.meet(hub.ann)
+    live.receive(one, chat("hello"))
+    await one.until_kind("chat.message")
+    deaf = Ear()
+    deaf.reads.clear()
+    await hub.join(hub.bob, ear=deaf, after=0)
+    assert await deaf.until_closed() is CloseCode.TOO_SLOW
+    assert one.is_open
 
 
 async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(

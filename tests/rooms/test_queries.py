@@ -267,21 +267,17 @@ async def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(store: 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200])
 async def test_messages_come_back_as_they_were_stored_however_many_at_once(
-    tmp_path: Path, count: int
+    store: Storehouse, count: int
 ) -> None:
     messages = [
         said(seq, about="a2" if seq % 2 else None, account="a1" if seq % 3 else None)
         for seq in range(1, count + 1)
     ]
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        await house.write(queries_messages.insert, room.id, messages)
-        assert await house.read(queries_messages.page, room.id, after=0, limit=999) == messages
-        assert (
-            await house.read(queries_messages.page, room.id, after=count - 1, limit=9)
-            == messages[-1:]
-        )
-        assert await house.read(queries_messages.page, room.id, after=count, limit=9) == []
+    room = await store.room()
+    await store.say(room, messages)
+    assert await store.all_of(room) == messages
+    assert await store.page(room, after=count - 1, limit=9) == messages[-1:]
+    assert await store.page(room, after=count, limit=9) == []
 
 
 async def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(
@@ -301,9 +297,9 @@ async def test_an_id_may_be_used_again_before_its_first_message_is_removed(
     room = await store.room()
     again = said(3, id="m1", account="a2")
     await store.say(room, [said(1), said(2), again])
-    assert await store.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
+    assert await store.used(room, ["m1"]) == {"m1": (3, "a2")}
     await store.write(queries_messages.trim, room.id, 2, 10)
-    assert await store.read(queries_messages.used, room.id, ["m1"]) == {"m1": (3, "a2")}
+    assert await store.used(room, ["m1"]) == {"m1": (3, "a2")}
 
 
 @pytest.mark.parametrize(
@@ -328,22 +324,23 @@ async def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
     room, other = [await store.room(name) for name in ("one", "two")]
     for one in (room, other):
         await store.say(one, [said(n) for n in range(1, 11)])
-    found = await store.read(queries_messages.page, room.id, **wanted)
+    found = await store.page(room, **wanted)
     assert found == [said(seq) for seq in page]
 
 
-async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(tmp_path: Path) -> None:
+async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(
+    store: Storehouse,
+) -> None:
     large = 400_000
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        sizes = {1: large, 2: large, 3: large, 4: 2_000_000, 5: large}
-        messages = [said(seq, data=b"x" * size) for seq, size in sizes.items()]
-        await house.write(queries_messages.insert, room.id, messages)
-        pages = [
-            numbers(await house.read(queries_messages.page, room.id, limit=9, **wanted))
-            for wanted in ({"after": 0}, {"after": 2}, {"after": 3}, {"before": 4}, {"before": 5})
-        ]
-        assert pages == [[1, 2], [3], [4], [2, 3], [4]]
+    room = await store.room()
+    sizes = {1: large, 2: large, 3: large, 4: 2_000_000, 5: large}
+    messages = [said(seq, data=b"x" * size) for seq, size in sizes.items()]
+    await store.say(room, messages)
+    pages = [
+        numbers(await store.page(room, limit=9, **wanted))
+        for wanted in ({"after": 0}, {"after": 2}, {"after": 3}, {"before": 4}, {"before": 5})
+    ]
+    assert pages == [[1, 2], [3], [4], [2, 3], [4]]
 
 
 async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path) -> None:
@@ -385,9 +382,9 @@ async def test_ids_are_looked_up_together_and_each_has_its_last_message(store: S
     await store.say(one, [said(1), said(2, account=None), again])
     ids = ["m1", "m2", "m3"]
     found = {"m1": (3, "a1"), "m2": (2, None), "m3": None}
-    assert await store.read(queries_messages.used, one.id, ids) == found
-    assert await store.read(queries_messages.used, two.id, ids) == dict.fromkeys(ids)
-    assert await store.read(queries_messages.used, one.id, []) == {}
+    assert await store.used(one, ids) == found
+    assert await store.used(two, ids) == dict.fromkeys(ids)
+    assert await store.used(one, []) == {}
 
 
 async def test_only_messages_that_change_what_a_room_knows_are_read_again(
@@ -426,8 +423,8 @@ async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(
         10,
     ]
     assert len(await store.all_of(other)) == 10
-    assert await store.read(queries_messages.used, room.id, ["m6"]) == {"m6": None}
-    assert await store.read(queries_messages.used, room.id, ["m7"]) == {"m7": (7, "a1")}
+    assert await store.used(room, ["m6"]) == {"m6": None}
+    assert await store.used(room, ["m7"]) == {"m7": (7, "a1")}
 
 
 async def test_the_first_message_of_a_time_is_found(store: Storehouse) -> None:
@@ -446,27 +443,26 @@ async def test_the_first_message_of_a_time_is_found(store: Storehouse) -> None:
 
 
 async def test_all_that_an_account_said_is_found_in_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Storehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries_messages, "SCAN_MESSAGES", 7)
-    async with opened(tmp_path) as house:
-        alice, bob = await house.people("alice", "bob")
-        rooms = [await house.room(f"room-{number}") for number in range(4)]
-        for number, room in enumerate(rooms):
-            messages = [
-                said(seq, account=alice.id if seq % (number + 2) == 0 else bob.id)
-                for seq in range(1, 41 if number != 2 else 1)
-            ]
-            await house.write(queries_messages.insert, room.id, messages)
-            found = []
-            after: int | None = 0
-            while after is not None:
-                page = await house.read(queries_messages.said_in, room.id, alice.id, after, 3)
-                assert len(page.messages) <= 3
-                assert page.next is None or page.next > after
-                found += page.messages
-                after = page.next
-            assert found == [one for one in messages if one.account == alice.id]
+    alice, bob = await store.people("alice", "bob")
+    rooms = [await store.room(f"room-{number}") for number in range(4)]
+    for number, room in enumerate(rooms):
+        messages = [
+            said(seq, account=alice.id if seq % (number + 2) == 0 else bob.id)
+            for seq in range(1, 41 if number != 2 else 1)
+        ]
+        await store.say(room, messages)
+        found = []
+        after: int | None = 0
+        while after is not None:
+            page = await store.read(queries_messages.said_in, room.id, alice.id, after, 3)
+            assert len(page.messages) <= 3
+            assert page.next is None or page.next > after
+            found += page.messages
+            after = page.next
+        assert found == [one for one in messages if one.account == alice.id]
 
 
 async def test_only_an_account_that_is_there_can_be_a_member(store: Storehouse) -> None:
