@@ -23,33 +23,30 @@ def at(hub: Town | str, person: Person | str, **more: object) -> Room:
     return Room(url, room=ROOM, token=token, backoff=SOON, **more)  # type: ignore[arg-type]
 
 
-async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(
-    tmp_path: Path,
-) -> None:
-    async with town(tmp_path) as hub:
-        ann, bob = await hub.person("ann"), await hub.person("bob")
-        await hub.room(ann)
-        async with at(hub, ann) as one:
+async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(town: Town) -> None:
+    ann, bob = await town.person("ann"), await town.person("bob")
+    await town.room(ann)
+    async with at(town, ann) as one:
 
-            @one.tool
-            async def half(n: int, ctx: Context) -> float:
-                await ctx.progress(1, total=2)
-                doubled = await one.call(ctx.caller, "double", {"n": n})
-                return int(doubled.text) / 4
+        @one.tool
+        async def half(n: int, ctx: Context) -> float:
+            await ctx.progress(1, total=2)
+            doubled = await one.call(ctx.caller, "double", {"n": n})
+            return int(doubled.text) / 4
 
-            async with at(hub, bob) as two:
+        async with at(town, bob) as two:
 
-                @two.tool
-                def double(n: int) -> int:
-                    return 2 * n
+            @two.tool
+            def double(n: int) -> int:
+                return 2 * n
 
-                told: list[float] = []
-                result = await two.call(
-                    "ann", "half", {"n": 5}, on_progress=lambda p: told.append(p.progress)
-                )
-                assert (result.text, told) == ("2.5", [1])
-                assert "bob" in one.participants
-            await eventually(lambda: "bob" not in one.participants)
+            told: list[float] = []
+            result = await two.call(
+                "ann", "half", {"n": 5}, on_progress=lambda p: told.append(p.progress)
+            )
+            assert (result.text, told) == ("2.5", [1])
+            assert "bob" in one.participants
+        await eventually(lambda: "bob" not in one.participants)
 
 
 @pytest.mark.requirement("room.resume", "room.close-restarting")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, Room
 from folkmoot.core import errors as e
 from tests.client.hub import CuttingHub, cutting_hub
 from tests.client.support import SOON, enter, eventually, outcome_of
-from tests.transports.rooms.support import ROOM, Person, Town, town
+from tests.transports.rooms.support import ROOM, Person, Town
 
 
 class Agent:
@@ -217,30 +216,28 @@ class Square:
         return Room(self.there.hub.base_url, room=ROOM, token=who.token, backoff=SOON, **more)
 
 
-@asynccontextmanager
-async def square(folder: Path, **values: Any) -> AsyncIterator[Square]:
-    async with town(folder, **values) as there:
-        owner, account = await there.person("alice"), await there.person("rob")
-        await there.room(owner, capabilities=None)
-        yield Square(there, owner, account)
+@pytest.fixture
+async def square(town: Town) -> AsyncIterator[Square]:
+    owner, account = await town.person("alice"), await town.person("rob")
+    await town.room(owner, capabilities=None)
+    yield Square(town, owner, account)  # noqa: PT022 - as async fixtures are
 
 
 @pytest.mark.requirement("room.welcome-waiting")
 async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
-    tmp_path: Path,
+    square: Square,
 ) -> None:
     # Someone is there under the agent's name, and offers nothing.
     async with (
-        square(tmp_path) as here,
-        here.enter(here.owner) as alice,
-        here.enter(here.account) as watching,
+        square.enter(square.owner) as alice,
+        square.enter(square.account) as watching,
         asyncio.TaskGroup() as tasks,
     ):
         calls = [tasks.create_task(alice.call("rob", "act", {"n": n})) for n in range(3)]
         await eventually(lambda: watching.last_seq >= 5)
         waiting = await watching.list_waiting()
         assert [one.state for one in waiting if isinstance(one, OpenRequest)] == ["waiting"] * 3
-        agent = Agent(here.enter(here.account))
+        agent = Agent(square.enter(square.account))
         async with agent.room as room:
             assert [(await call).text for call in calls] == ["0", "1", "2"]
             assert sorted(agent.ran) == [0, 1, 2]
@@ -248,12 +245,12 @@ async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
 
 
 @pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
-async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Path) -> None:
-    async with square(tmp_path) as here, here.enter(here.account) as rob:
+async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square: Square) -> None:
+    async with square.enter(square.account) as rob:
         call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
         why = "It is noon."
         proposal = await rob.propose("tools/call", call, to="gateway", reason=why)
-        async with here.enter(here.owner) as alice:
+        async with square.enter(square.owner) as alice:
             (waiting,) = alice.waiting.proposals
             assert (waiting.id, waiting.proposer, waiting.to) == (
                 proposal.id,
@@ -278,10 +275,10 @@ async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_pat
             assert refused.value.code == "proposal_unknown"
 
 
-async def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
-    async def texts(here: Any, *, count: int, **where: Any) -> list[str]:
+async def test_a_program_reads_what_was_said_before_it_came(square: Square) -> None:
+    async def texts(*, count: int, **where: Any) -> list[str]:
         found: list[str] = []
-        async with here.enter(here.account, **where) as rob:
+        async with square.enter(square.account, **where) as rob:
             async for message in rob:
                 if message.text:
                     found.append(message.text)
@@ -289,31 +286,30 @@ async def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> N
                     break
         return found
 
-    async with square(tmp_path) as here:
-        async with here.enter(here.owner) as alice:
-            first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
-            await alice.say("two")
-            epoch = alice.epoch
-            assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
-        assert await texts(here, after=0, count=2) == ["one", "two"]
-        assert await texts(here, after=first.seq, count=1, epoch=epoch) == ["two"]
-        async with here.enter(here.account) as rob:
-            page = await rob.history(limit=10)
-            assert [m.text for m in page if m.text] == ["one", "two"]
-            assert page[0].mentions == ()
-            (one,) = await rob.history(after=first.seq, limit=1)
-            assert one.text == "two"
-        async with here.enter(here.account, after=0, epoch="another") as rob:
-            gap = await anext(rob)
-            assert isinstance(gap, Gap)
-            assert gap.reason == "epoch_changed"
+    async with square.enter(square.owner) as alice:
+        first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
+        await alice.say("two")
+        epoch = alice.epoch
+        assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
+    assert await texts(after=0, count=2) == ["one", "two"]
+    assert await texts(after=first.seq, count=1, epoch=epoch) == ["two"]
+    async with square.enter(square.account) as rob:
+        page = await rob.history(limit=10)
+        assert [m.text for m in page if m.text] == ["one", "two"]
+        assert page[0].mentions == ()
+        (one,) = await rob.history(after=first.seq, limit=1)
+        assert one.text == "two"
+    async with square.enter(square.account, after=0, epoch="another") as rob:
+        gap = await anext(rob)
+        assert isinstance(gap, Gap)
+        assert gap.reason == "epoch_changed"
 
 
 async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
-    tmp_path: Path,
+    square: Square,
 ) -> None:
-    async with square(tmp_path) as here, here.enter(here.owner) as alice:
-        agent = here.enter(here.account)
+    async with square.enter(square.owner) as alice:
+        agent = square.enter(square.account)
 
         @agent.tool(title="Look", read_only=True, open_world=False)
         def look() -> None:
