@@ -662,6 +662,8 @@ def test_an_old_session_never_begins_again(pair: Pair) -> None:
     assert pair.departed == [pair.remote(1)]
     (effect,) = pair.owner.receive("e", joined, pair.now)
     assert effect == SendPacket("e", NotOwner(7, 1, 1))
+    # Nor does its end, told again, end another.
+    assert pair.owner.receive("e", EndSession(7, 1, 1), pair.now) == []
 
 
 def test_an_edge_says_when_it_has_too_much_on_its_way(pair: Pair) -> None:
