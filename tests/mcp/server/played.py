@@ -197,7 +197,7 @@ class Events:
 
     def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
-        self._reader = EventReader(2**24)
+        self._reader = EventReader(2**27)
         self._chunks = answer.aiter_raw()
         self._ready: list[SseEvent] = []
 
@@ -213,6 +213,12 @@ class Events:
             event = await self.next()
             if event.data:
                 return event.event_id or "", json.loads(event.data)
+
+    async def all(self) -> list[SseEvent]:
+        """Every event until the end."""
+        async for chunk in self._chunks:
+            self._ready += self._reader.feed(chunk)
+        return self._ready
 
     async def rest(self) -> list[tuple[str, Any]]:
         """Every message until the end."""
