@@ -12,9 +12,11 @@ from folkmoot.core.strict import Limits
 from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import ask
 from tests.mcp.client.places import Asked, Place, agree, event, result
+from tests.mcp.client.saying import python
+from tests.mcp.server.played import modern as stateless
 from tests.mcp.server.played import until
 from tests.mcp_harness import rpc
-from tests.relay.listening import initialize, listening, python, stateless
+from tests.relay.listening import initialize, listening
 from tests.relay.standing import standing
 
 ECHO = python(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.mcp.client.places import Asked, Place, event
-from tests.relay.listening import STATELESS, stateless
+from tests.mcp.server.played import modern as stateless
+from tests.mcp_harness import MODERN as STATELESS
 from tests.relay.standing import Standing, before
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -140,20 +141,6 @@ async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
                     tasks.create_task(call(proxy, session, name, id_))
             server.changed.set()
             assert (await changes.message())[1] == rpc(CHANGED)
-
-
-@pytest.mark.requirement("mcp.eras-questions")
-async def test_a_handshake_client_is_not_asked_over_http_for_what_it_does_not_offer() -> None:
-    server = Server()
-    server.both.set()
-    async with Place(server.stateless).open() as place, before(place.url) as proxy:
-        session = await opened(proxy, {"sampling": {}})
-        async with proxy.stream("POST", rpc("tools/call", 1, name="ada"), **session) as stream:
-            assert (await stream.message())[1]["params"]["data"] == "ada"
-            refused = (await stream.message())[1]["error"]
-        unable = "The server needs an input that this client does not offer: elicitation/create."
-        assert refused["message"] == unable
-        assert refused["data"]["needs"] == "elicitation"
 
 
 @pytest.mark.requirement("mcp.eras-own-stream")

@@ -17,11 +17,11 @@ import pytest
 from folkmoot.proxy.tape import read_tape
 from tests.forge import forked
 from tests.forge.forked import Forked
-from tests.mcp.client.places import Asked, Place, agree, event, result, told
+from tests.mcp.client.places import Asked, Place, agree, told
+from tests.mcp.client.saying import python
 from tests.mcp.server.played import until
 from tests.mcp_harness import INITIALIZE, rpc
 from tests.process import environment
-from tests.relay.listening import python
 from tests.relay.standing import BOTH, Standing, before, standing
 
 SECONDS = 60
@@ -40,15 +40,6 @@ for line in sys.stdin.buffer:
                   "serverInfo": {"name": "small", "version": "1"}, "pid": os.getpid()}
     elif method == "wait":
         continue
-    elif method == "steps":
-        token = asked["params"]["_meta"]["progressToken"]
-        for step in range(3):
-            params = {"progressToken": token, "progress": step}
-            notice = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-            print(json.dumps(notice), flush=True)
-            if step == 0:
-                sys.stdin.buffer.readline()
-        answer = {"done": token}
     else:
         answer = {"got": asked.get("params")}
     if id_ is not None:
@@ -91,34 +82,6 @@ async def test_a_server_that_is_killed_leaves_no_call_without_an_answer() -> Non
         assert (await proxy.post(INITIALIZE)).status_code == 200
 
 
-async def test_a_client_of_the_old_transport_is_told_that_the_connection_broke() -> None:
-    async def do(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-        elif asked.message["method"] == "initialize":
-            await asked.result({"protocolVersion": "2025-11-25", "capabilities": {}})
-        elif "id" not in asked.message:
-            await asked.say(202)
-        else:
-            said = event(told("notifications/message", level="info", data="x"))
-            await asked.events(said, end=False)
-            asked.hang_up()
-
-    async with standing(do) as (proxy, _):
-        proxy.url = proxy.url.replace("/mcp", "/sse")
-        async with proxy.stream("GET") as stream:
-            endpoint = await stream.next()
-            assert endpoint.event_type == "endpoint"
-            proxy.url = proxy.url.replace("/sse", endpoint.data.decode())
-            await proxy.post(INITIALIZE)
-            assert (await stream.message())[1]["id"] == 1
-            await proxy.post(told("notifications/initialized"))
-            await proxy.post(rpc("tools/list", id_=7))
-            assert (await stream.message())[1]["method"] == "notifications/message"
-            _, broken = await stream.message()
-            assert (broken["id"], broken["error"]["data"]["code"]) == (7, "server_unreachable")
-
-
 async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
     tmp_path: Path,
 ) -> None:
@@ -139,26 +102,6 @@ def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path:
     assert json.loads(out)["id"] == INITIALIZE["id"]
     assert (err, child.returncode) == ("", 0)
     assert ended.read_text() == "the input has ended"
-
-
-@pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
-async def test_two_streams_that_break_are_resumed_each_with_its_own_rest() -> None:
-    async with before(python(SERVER)) as proxy:
-        session, _ = await opened(proxy)
-        named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
-        last: dict[str, str] = {}
-        for name in ("a", "b"):
-            asking = rpc("steps", {"_meta": {"progressToken": name}}, name)
-            async with proxy.stream("POST", asking, **named) as stream:
-                last[name], first = await stream.message()
-                assert first["params"] == {"progressToken": name, "progress": 0}
-            # The server goes on while nobody reads, and then takes the next request.
-            await proxy.post(told("notifications/go"), **named)
-        for name in ("b", "a"):
-            async with proxy.stream("GET", **named, last_event_id=last[name]) as stream:
-                rest = [each for _, each in await stream.rest()]
-            assert [each.get("params", {}).get("progress") for each in rest] == [1, 2, None]
-            assert rest[-1] == result(name, {"done": name})
 
 
 def call_with(params: bytes, id_: int = 1) -> bytes:

@@ -19,6 +19,7 @@ from tests.mcp.eras.script import (
     SERVER,
     TOLD,
     VERSION,
+    Line,
     bridge,
     client,
     error,
@@ -228,31 +229,75 @@ def test_a_request_refused_for_no_clear_reason_is_made_again_after_the_handshake
     )
 
 
-def test_an_error_of_a_stateless_server_stays_an_error() -> None:
-    machine = bridge()
-    play(
-        machine,
+OTHER = request(2, "tools/list", _meta=META)
+AGAIN = request(2, "server/discover", _meta=META)
+SAME_ERA: dict[str, tuple[Line, ...]] = {
+    "a typed result shows the stateless era": (
+        *passed(LIST),
+        *returned(result(1, resultType="complete", tools=[])),
+    ),
+    "so does a capability that is missing": (
+        *passed(LIST),
+        *returned(error(1, -32021, data={"requiredCapabilities": {}})),
+    ),
+    "and a stateless version": (
+        *passed(LIST),
+        *returned(error(1, -32022, data={"supported": ["2031-01-01"]})),
+    ),
+    "an error of a stateless server stays an error": (
         *passed(LIST),
         server(error(1, -32602, "bad cursor")),
         to_server(PROBE),
         server(result(ours(1), **FOUND)),
         to_client(error(1, -32602, "bad cursor")),
-    )
-    assert machine.transparent
+    ),
+    "a lenient server that wants no handshake is let be": (
+        *passed(LIST),
+        server(result(1, tools=[])),
+        to_server(SHAKE),
+        server(error(ours(1), -32601)),
+        to_client(result(1, tools=[])),
+    ),
+    "nobody gets the answer to a question of ours": (
+        *passed(LIST),
+        *passed(OTHER),
+        server(error(1, -32602)),
+        to_server(PROBE),
+        server(result(2, resultType="complete", tools=[])),
+        server(result(ours(1), **FOUND)),
+        to_client(error(1, -32602)),
+        to_client(result(2, resultType="complete", tools=[])),
+    ),
+    "the first answer counts of a server that takes no opening": (
+        *passed(DISCOVER),
+        server(error(1, -32603, "broken")),
+        to_server(SHAKE),
+        client(AGAIN),
+        server(error(ours(1), -32603, "broken")),
+        to_client(error(1, -32603, "broken")),
+        to_server(AGAIN),
+        *returned(result(2, **FOUND)),
+    ),
+    "a slow server names its stateless version after all": (
+        *passed(DISCOVER),
+        server(error(1, -32001, "timed out")),
+        to_server(SHAKE),
+        server(error(ours(1), -32022, data={"supported": ["2026-07-28"]})),
+        to_client(error(1, -32001, "timed out")),
+    ),
+    "a client of both eras gives up on the newer": (
+        *passed(DISCOVER),
+        *passed(HELLO),
+        *returned(WELCOME),
+    ),
+}
+"""Openings after which both sides speak the same era."""
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        result(1, resultType="complete", tools=[]),
-        error(1, -32021, data={"requiredCapabilities": {}}),
-        error(1, -32022, data={"supported": ["2031-01-01"]}),
-    ],
-    ids=["typed result", "capability missing", "stateless version"],
-)
-def test_a_server_that_shows_the_stateless_era_needs_no_bridge(answer: dict[str, Any]) -> None:
+@pytest.mark.parametrize("how", SAME_ERA)
+def test_two_that_speak_the_same_era_need_no_bridge(how: str) -> None:
     machine = bridge()
-    play(machine, *passed(LIST), *returned(answer))
+    play(machine, *SAME_ERA[how])
     assert machine.transparent
 
 
@@ -272,67 +317,6 @@ def test_a_lenient_server_is_initialised_and_asked_again_what_may_be_asked_twice
         server(result(1, tools=["t"])),
         to_client(result(1, tools=["t"], **LISTED)),
     )
-
-
-def test_a_lenient_server_that_wants_no_handshake_is_let_be() -> None:
-    machine = bridge()
-    play(
-        machine,
-        *passed(LIST),
-        server(result(1, tools=[])),
-        to_server(SHAKE),
-        server(error(ours(1), -32601)),
-        to_client(result(1, tools=[])),
-    )
-    assert machine.transparent
-
-
-def test_nobody_gets_the_answer_to_a_question_of_ours() -> None:
-    machine = bridge()
-    other = request(2, "tools/list", _meta=META)
-    answer = result(2, resultType="complete", tools=[])
-    play(
-        machine,
-        *passed(LIST),
-        *passed(other),
-        server(error(1, -32602)),
-        to_server(PROBE),
-        server(answer),
-        server(result(ours(1), **FOUND)),
-        to_client(error(1, -32602)),
-        to_client(answer),
-    )
-    assert machine.transparent
-
-
-def test_a_stateless_client_gets_the_first_answer_of_a_server_that_takes_no_opening() -> None:
-    machine = bridge()
-    again = request(2, "server/discover", _meta=META)
-    play(
-        machine,
-        *passed(DISCOVER),
-        server(error(1, -32603, "broken")),
-        to_server(SHAKE),
-        client(again),
-        server(error(ours(1), -32603, "broken")),
-        to_client(error(1, -32603, "broken")),
-        to_server(again),
-        *returned(result(2, **FOUND)),
-    )
-    assert machine.transparent
-
-
-def test_a_slow_server_that_names_its_stateless_version_after_all_needs_no_bridge() -> None:
-    machine = bridge()
-    play(
-        machine,
-        *passed(DISCOVER),
-        server(error(1, -32001, "timed out")),
-        to_server(SHAKE),
-        server(error(ours(1), -32022, data={"supported": ["2026-07-28"]})),
-        to_client(error(1, -32001, "timed out")),
-    )
-    assert machine.transparent
 
 
 def test_a_request_that_is_cancelled_during_the_opening_gets_no_answer() -> None:
@@ -411,17 +395,6 @@ def test_requests_that_follow_the_first_at_once_are_all_answered() -> None:
         to_client(result(2, content=[], **DONE)),
         *returned(error("3", -32050)),
     )
-
-
-def test_a_client_of_both_eras_may_give_up_on_the_newer() -> None:
-    machine = bridge()
-    play(
-        machine,
-        *passed(DISCOVER),
-        *passed(HELLO),
-        *returned(WELCOME),
-    )
-    assert machine.transparent
 
 
 def test_a_client_that_shows_no_era_is_passed_on() -> None:
