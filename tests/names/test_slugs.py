@@ -48,8 +48,7 @@ def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
 ) -> None:
     with pytest.raises(InvalidName) as refused:
         namespace_from_slug(slug)
-    assert refused.value.rule == "namespace-length"
-    assert refused.value.nearest == proposal
+    assert (refused.value.rule, refused.value.nearest) == ("namespace-length", proposal)
     assert f"Did you mean {proposal}?" in str(refused.value)
     validate_namespace(proposal)
 
@@ -95,8 +94,7 @@ def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str) -> None:
     validate_namespace(name)
     with pytest.raises(InvalidName) as refused:
         check_free_namespace(name)
-    assert refused.value.rule == "reserved-namespace"
-    assert refused.value.nearest == f"{name}tools"
+    assert (refused.value.rule, refused.value.nearest) == ("reserved-namespace", f"{name}tools")
 
 
 def test_a_namespace_that_someone_has_cannot_be_taken() -> None:
