@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from folkmoot.names import (
     validate_resource_uri,
     validate_tool_name,
 )
+from tests.names.support import cases, refusal
 
 # The sample expressions of the specification, as it has them; they are used with `match`.
 SAMPLES = {
@@ -28,11 +28,6 @@ VALIDATORS = {
     "tool": validate_tool_name,
     "uri": validate_resource_uri,
 }
-
-
-def cases(table: dict[Any, list[Any]]) -> list[tuple[Any, Any]]:
-    """The rows of a table by what is expected of them."""
-    return [(expected, given) for expected, every in table.items() for given in every]
 
 
 def rule_of(what: str, name: str) -> str | None:
@@ -282,6 +277,5 @@ def test_a_template_is_a_uri_with_expressions_in_its_id_and_its_query(
     if rule is None:
         validate_resource_template(template, expected_namespace="myproject")
     else:
-        with pytest.raises(InvalidName) as refused:
-            validate_resource_template(template)
-        assert (refused.value.rule, refused.value.nearest) == (rule, None)
+        found = refusal(validate_resource_template, template)
+        assert (found.rule, found.nearest) == (rule, None)

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from folkmoot import __version__
-from folkmoot.names import Deprecation, InvalidName, Stage, deprecated, stage
+from folkmoot.names import Deprecation, Stage, deprecated, stage
 from tests.harness import run
+from tests.names.support import cases, refusal
 
 DATES: dict[str, Any] = {"since": "1.4.0", "removed_in": "1.6.0"}
 GOING = "is deprecated since 1.4.0 and will be gone in 1.6.0."
@@ -71,11 +72,6 @@ def test_past_its_removal_it_still_works_and_logs_that_it_should_be_gone(
     assert old() == 1
     assert logged() == [("ERROR", "myproject:old should be gone since 1.6.0. Use new.")]
     assert old.__deprecated_tool__.hidden  # type: ignore[attr-defined]
-
-
-def cases(table: dict[Any, list[Any]]) -> list[tuple[Any, Any]]:
-    """The rows of a table by what is expected of them."""
-    return [(expected, given) for expected, every in table.items() for given in every]
 
 
 REACHED = {
@@ -237,10 +233,9 @@ def test_a_deprecation_with_impossible_versions_is_refused_where_it_is_written(
     wrong: dict[str, Any], rule: str
 ) -> None:
     for declare in (Deprecation, lambda **dates: deprecated(**dates)(print)):
-        with pytest.raises(InvalidName) as refused:
-            declare(**wrong)
-        assert refused.value.rule == rule
-        assert len(str(refused.value)) < 200
+        found = refusal(declare, **wrong)
+        assert found.rule == rule
+        assert len(str(found)) < 200
 
 
 def test_a_mark_above_the_registration_is_refused_where_that_can_be_told() -> None:

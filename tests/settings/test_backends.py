@@ -14,27 +14,11 @@ from hypothesis import strategies as st
 from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.safe_names import OF_A_BACKEND
-from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, SecretReference, load
+from folkmoot.settings import BACKEND_FIELDS, BackendSpec, SecretReference, load
+from tests.settings.conftest import load_text, problems, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def load_text(text: str, environ: Mapping[str, str] | None = None) -> Loaded:
-    Path("hub.toml").write_text(text, encoding="utf-8")
-    return load("hub.toml", environ=environ or {})
-
-
-def problems(text: str) -> list[str]:
-    with pytest.raises(e.SettingsError) as caught:
-        load_text(text)
-    told: list[str] = caught.value.data["problems"]
-    return told
+    pass
 
 
 WHOLE = """\
@@ -415,9 +399,7 @@ def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
         '[backends.one]\ncommand = ["true"]\nfolders = ["data"]\n'
         '[backends.two]\nurl = "http://h/"\nuser = "nobody"\n'
     )
-    with pytest.raises(e.SettingsError) as caught:
-        load(file, environ={})
-    assert caught.value.data["problems"] == [
+    assert refused(file) == [
         f"{file}:3: backends.one.folders can only be used with sandbox",
         f"{file}:6: backends.two.user can only be used with command",
     ]

@@ -65,7 +65,6 @@ def test_what_is_no_tape_is_not_followed(tmp_path: Path, content: bytes) -> None
 
 
 def line_of(stream: IO[str] | None) -> str:
-    assert stream is not None
     return stream.readline()
 
 
