@@ -111,9 +111,8 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
 
     right = file.read_text()
     file.write_text(f"{right}nope = 1\n")
-    wrong = cli("backends", "reload")
-    assert wrong.code == ExitCode.SETTINGS
-    assert wrong.err.endswith("config.toml:5: unknown setting 'nope' in [backends.small]\n")
+    told = "config.toml:5: unknown setting 'nope' in [backends.small]\n"
+    cli.fails("backends", "reload", told=told, code=ExitCode.SETTINGS)
     file.write_text(right)
     removed = cli("backends", "remove", "small")
     assert removed.out.endswith("config.toml.\nThe running hub has removed it.\n")
@@ -314,9 +313,7 @@ def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path) 
 def test_a_wrong_command_line_is_told_in_a_sentence(
     cli: Cli, arguments: list[str], said: str
 ) -> None:
-    ran = cli("backends", *arguments)
-    assert ran.code == ExitCode.USAGE, ran
-    assert ran.err.startswith(f"folkmoot: error: {said}")
+    ran = cli.fails("backends", *arguments, told=f"folkmoot: error: {said}", code=ExitCode.USAGE)
     assert "sesame" not in ran.err
 
 
@@ -336,9 +333,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
         "The tools 'a-b' and 'a_b' would all be called small:a_b, so none of them is shown."
     ]
     (tmp_path / "hub.toml").write_text('[backends.none]\ncommand = ["false"]\n')
-    gone = cli("backends", "test", "none", "--config", "hub.toml")
-    assert (gone.code, gone.out) == (ExitCode.FAILED, "")
-    assert gone.err.startswith("folkmoot: error: none: ")
+    cli.fails("backends", "test", "none", "--config", "hub.toml", told="folkmoot: error: none: ")
 
 
 def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli) -> None:

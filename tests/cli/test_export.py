@@ -148,8 +148,3 @@ def test_how_far_it_is_is_told_while_it_is_written(tmp_path: Path) -> None:
     check(tmp_path / "ada.json")
     assert told[-1] == {"done": 2, "total": 2}
     assert [it["done"] for it in told] == sorted(it["done"] for it in told)
-
-
-def test_where_there_is_nothing_there_is_nothing_to_export(cli: Cli, tmp_path: Path) -> None:
-    cli.fails("export", "ada", "-o", "ada.json", told="no database yet")
-    assert list(tmp_path.iterdir()) == []

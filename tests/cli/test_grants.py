@@ -77,13 +77,6 @@ def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path) -> 
         assert told in ran.err.splitlines()[0], arguments
 
 
-def test_where_no_hub_has_run_nobody_can_be_given_anything(cli: Cli, tmp_path: Path) -> None:
-    ran = cli("grant", "alice", "msg/send")
-    assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("nobody has an account. Start the hub first.\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited(
     cli: Cli,
     data: Path,

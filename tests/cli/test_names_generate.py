@@ -137,7 +137,6 @@ def test_a_wrong_use_is_told_in_one_line(
 def test_doc_does_not_write_the_page_from_itself(cli: Cli, tmp_path: Path) -> None:
     page = "**Namespace:** `mynotes`\n\n## Registered Tools\n"
     (tmp_path / "NAMESPACES.md").write_text(page)
-    ran = cli("names", "doc")
-    assert ran.code == 2
-    assert ran.err.startswith("folkmoot: error: NAMESPACES.md is the page itself: give --url URL")
+    told = "folkmoot: error: NAMESPACES.md is the page itself: give --url URL"
+    cli.fails("names", "doc", told=told, code=2)
     assert (tmp_path / "NAMESPACES.md").read_text() == page

@@ -98,9 +98,7 @@ def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
 def test_a_group_without_a_command_shows_its_help_as_a_mistake(
     cli: Cli, command: list[str]
 ) -> None:
-    ran = cli(*command)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err.startswith("Usage: folkmoot")
+    cli.fails(*command, told="Usage: folkmoot", code=ExitCode.USAGE)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +134,8 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
 def test_a_wrong_command_line_is_one_line_and_where_to_look(
     cli: Cli, arguments: list[str], message: str, command: str
 ) -> None:
-    ran = cli(*arguments)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err == f"folkmoot: error: {message}\nTry '{command} --help'.\n"
+    told = f"folkmoot: error: {message}\nTry '{command} --help'.\n"
+    cli.fails(*arguments, told=told, code=ExitCode.USAGE)
 
 
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
