@@ -28,8 +28,7 @@ from folkmoot.transports.mcp.session_ids import full_hash
 from tests import nats, postgres
 from tests.mcp_harness import Meeting, settings, until
 from tests.nats import NatsProcess
-from tests.test_two_hubs import KEY
-from tests.test_two_nodes import soon
+from tests.test_two_hubs import KEY, soon
 from tests.transports.mcp.gateway_support import Demo, Wire, payload, settle, wired
 from tests.transports.mcp.test_resuming import Talker, broken, calling, listening, refusal
 

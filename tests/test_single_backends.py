@@ -41,8 +41,7 @@ from tests.mcp_harness import Meeting, settings
 from tests.nodes import KEY, settings_of
 from tests.process import Process
 from tests.relay.upstream.scripted import SERVER, Told, call, resumed, seen, spec
-from tests.test_two_hubs import port
-from tests.test_two_nodes import soon
+from tests.test_two_hubs import port, soon
 from tests.transports.mcp.gateway_support import wired
 from tests.transports.rest.support import Asker
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from folkmoot.gateway.limits import MAX_TASK_ARGUMENTS, MAX_TASK_SECONDS, MAX_TA
 from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
-from tests.gateway.scripted import Scripted, behind, tool
+from tests.gateway.scripted import Behind, Scripted, tool
 
 pytestmark = pytest.mark.requirement("gateway.task-limits")
 
@@ -163,16 +162,15 @@ def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
-    async with behind(tmp_path) as there:
-        files = Scripted("files")
-        offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
-        must = tool("must", execution={"taskSupport": "required"})
-        may = tool("may", execution={"taskSupport": "optional"})
-        await there.has(files, tools=(must, may), capabilities=offered)
-        extras = CallExtras(room="den")
-        with pytest.raises(e.TaskUnsupported, match="as a task, which is not possible in a room"):
-            await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
-        await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
-        assert [each.params for each in files.asked] == [{"name": "may"}]
-        assert not files.asked[0].tasks
+async def test_in_a_room_nothing_is_run_as_a_task(gate: Behind) -> None:
+    files = Scripted("files")
+    offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
+    must = tool("must", execution={"taskSupport": "required"})
+    may = tool("may", execution={"taskSupport": "optional"})
+    await gate.has(files, tools=(must, may), capabilities=offered)
+    extras = CallExtras(room="den")
+    with pytest.raises(e.TaskUnsupported, match="as a task, which is not possible in a room"):
+        await gate.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
+    await gate.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
+    assert [each.params for each in files.asked] == [{"name": "may"}]
+    assert not files.asked[0].tasks
