@@ -73,9 +73,8 @@ async def test_what_is_no_handle_is_not_registered(world: World, handle: str) ->
 async def test_nobody_changes_to_what_is_no_handle(world: World) -> None:
     alice = await world.join("alice")
     for handle in INVALID:
-        with pytest.raises(e.HandleInvalid) as refused:
+        with pytest.raises(e.HandleInvalid, match=r"^Invalid handle format\.$"):
             await world.accounts.change_handle(alice, handle)
-        assert refused.value.message == "Invalid handle format."
 
 
 @pytest.mark.requirement("handle.case-and-at")
@@ -91,9 +90,8 @@ async def test_a_handle_in_use_is_taken_in_every_spelling(world: World) -> None:
     await world.register("alice")
     bob = await world.join("bobby")
     for spelling in ("alice", "ALICE", "@Alice"):
-        with pytest.raises(e.HandleTaken) as refused:
+        with pytest.raises(e.HandleTaken, match=r"^Handle already taken\.$"):
             await world.register(spelling)
-        assert refused.value.message == "Handle already taken."
         with pytest.raises(e.HandleTaken, match=r"Handle already taken\."):
             await world.accounts.change_handle(bob, spelling)
     with pytest.raises(e.HandleTaken):

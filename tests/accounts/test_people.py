@@ -24,7 +24,7 @@ async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(world: Wo
 
 
 @pytest.mark.requirement("privacy.recipients-contacts", "privacy.no-enumeration")
-@pytest.mark.requirement("tool.lookup.privacy")
+@pytest.mark.requirement("tool.lookup.privacy", "tool.send.privacy")
 @pytest.mark.parametrize("privacy", RESTRICTED)
 async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
     world: World, privacy: str
@@ -37,9 +37,8 @@ async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
         await world.accounts.lookup(bob, "nobody")
     assert hidden.value.as_jsonrpc() == absent.value.as_jsonrpc()
     assert hidden.value.message == "User not found."
-    with pytest.raises(e.CannotSend) as refused:
+    with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
         await world.may_write(bob, "alice")
-    assert refused.value.message == "Cannot send message to this user."
     await world.accounts.add_contact(alice, "bobby")
     assert await world.accounts.lookup(bob, "alice") == alice
     await world.may_write(bob, "alice")
@@ -102,9 +101,8 @@ async def test_nobody_adds_or_blocks_whom_there_is_not(world: World) -> None:
         accounts.lookup,
     ):
         for handle in ("nobody", "", "no handle", "\0", "\ud800", "%"):
-            with pytest.raises(e.UserNotFound) as refused:
+            with pytest.raises(e.UserNotFound, match=r"^User not found\.$"):
                 await action(alice, handle)
-            assert refused.value.message == "User not found."
     with pytest.raises(e.UserNotFound):
         await world.store.read(lambda tx: accounts.fetch(tx, "nobody"))
     assert await world.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
@@ -115,9 +113,8 @@ async def test_nobody_adds_or_blocks_themselves(world: World) -> None:
     alice = await world.join("alice")
     await world.accounts.change_handle(alice, "alice_v2")
     for handle in ("alice_v2", "@Alice"):
-        with pytest.raises(e.CannotAddSelf) as refused:
+        with pytest.raises(e.CannotAddSelf, match=r"^Cannot add yourself as a contact\.$"):
             await world.accounts.add_contact(alice, handle)
-        assert refused.value.message == "Cannot add yourself as a contact."
         with pytest.raises(e.CannotBlockSelf):
             await world.accounts.block(alice, handle)
 

@@ -168,9 +168,8 @@ async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(
     new, bob = await world.register("alice"), await world.register("bobby")
     before = world.store.writes
     for handle in ("nobody", "", "not a handle", "\ud800"):
-        with pytest.raises(e.HandleNotFound) as unknown:
+        with pytest.raises(e.HandleNotFound, match=r"^Handle not found\.$"):
             await world.accounts.recover(handle, new.recovery_code)
-        assert unknown.value.message == "Handle not found."
     wrong = [new_recovery_code() for _ in range(20)]
     for code in (bob.recovery_code, new.token, "", "A" * 1_000_000, "\ud800\0", *wrong):
         with pytest.raises(e.RecoveryCodeInvalid) as refused:

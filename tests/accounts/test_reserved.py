@@ -177,24 +177,6 @@ async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world:
     ]
 
 
-@pytest.mark.requirement("gateway.reserved-names")
-async def test_a_name_that_is_wanted_twice_at_one_moment_is_a_handle_or_a_namespace(
-    world: World,
-) -> None:
-    accounts = world.accounts
-    for number in range(12):
-        name = f"name{number}"
-        register = accounts.register(name)
-        reserve = accounts.reserved.reserve(world.store, [name], START)
-        both = (register, reserve) if number % 2 else (reserve, register)
-        ended = await asyncio.gather(*both, return_exceptions=True)
-        taken = next(each for each in ended if isinstance(each, dict))
-        failed = [each for each in ended if isinstance(each, Exception)]
-        assert bool(taken) != bool(failed), name
-        assert (name in accounts.reserved.namespaces) == (not taken)
-        assert all(isinstance(each, e.HandleTaken) for each in failed)
-
-
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("handle.shares-names")
 async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(world: World) -> None:

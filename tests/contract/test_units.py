@@ -130,7 +130,7 @@ async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_dat
     await world.always(holds, lambda _: change(OTHER_KEY), lambda _: change(other))
 
 
-@pytest.mark.requirement("handle.unique")
+@pytest.mark.requirement("handle.unique", "gateway.reserved-names")
 async def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
     world = World()
 

@@ -163,17 +163,6 @@ async def test_before_returns_what_is_older_than_that_second(office: PostOffice)
     assert await office.bodies(bob, before=2**63 - 1) == everything
 
 
-async def test_before_finds_its_place_among_gaps(office: PostOffice) -> None:
-    alice, bob = await office.people("alice", "bob")
-    for second in range(20):
-        office.clock.seconds = NOON + second
-        sent = await office.mail.send(alice, "bob", body=f"at {second}")
-        if second % 3:
-            await office.mail.delete_message(alice, sent.message_id)
-            await office.mail.delete_message(bob, sent.message_id)
-    assert await office.bodies(bob, before=NOON + 10) == ["at 9", "at 6", "at 3", "at 0"]
-
-
 HOUR = 3_600
 SWINGS = {
     "ten minutes": (0, 1, -600, -599, 2),

@@ -65,21 +65,6 @@ async def test_every_character_comes_back_unchanged(office: PostOffice, text: st
     assert not message.encrypted_payload
 
 
-async def test_a_body_of_a_million_characters_is_refused_with_the_limit(office: PostOffice) -> None:
-    alice, bob = await office.people("alice", "bob")
-    with pytest.raises(e.ArgumentInvalid, match=r"1,000,000 characters; at most 100,000"):
-        await office.mail.send(alice, "bob", body="x" * 1_000_000)
-    assert await office.bodies(bob) == []
-
-
-@pytest.mark.settings(max_body_characters=5)
-async def test_the_limit_of_a_body_is_what_the_office_was_given(office: PostOffice) -> None:
-    alice, _ = await office.people("alice", "bob")
-    await office.mail.send(alice, "bob", body="12345")
-    with pytest.raises(e.ArgumentInvalid):
-        await office.mail.send(alice, "bob", body="123456")
-
-
 @pytest.mark.requirement("crypto.e2e-as-given", "crypto.e2e-returned", "crypto.mode-indicator")
 async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path) -> None:
     async with opened(tmp_path) as office:
@@ -111,18 +96,16 @@ async def test_every_priority_is_sent_and_shown_and_normal_is_the_default(
 @pytest.mark.requirement("tool.send.self")
 async def test_nobody_writes_to_themselves(office: PostOffice) -> None:
     [alice] = await office.people("alice")
-    with pytest.raises(e.CannotSendToSelf) as caught:
+    with pytest.raises(e.CannotSendToSelf, match=r"^Cannot send a message to yourself\.$"):
         await office.mail.send(alice, "@Alice", body="hello me")
-    assert caught.value.message == "Cannot send a message to yourself."
 
 
 @pytest.mark.requirement("tool.send.not-found")
 @pytest.mark.parametrize("handle", ["nobody", "", "%", "a" * 1000, "bob\0"])
 async def test_nothing_is_sent_to_someone_who_is_not_there(office: PostOffice, handle: str) -> None:
     alice, _ = await office.people("alice", "bob")
-    with pytest.raises(e.UserNotFound) as caught:
+    with pytest.raises(e.UserNotFound, match=r"^User not found\.$"):
         await office.mail.send(alice, handle, body="hello")
-    assert caught.value.message == "User not found."
     assert await office.rows("SELECT * FROM threads") == []
 
 
@@ -131,42 +114,11 @@ async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice) -
     alice, bob = await office.people("alice", "bob")
     got = await office.mail.send(bob, "alice", body="write to me")
     await office.accounts.block(bob, "alice")
-    with pytest.raises(e.CannotSend) as caught:
+    with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
         await office.mail.send(alice, "bob", body="hello")
-    assert caught.value.message == "Cannot send message to this user."
     with pytest.raises(e.CannotSend):
         await office.mail.reply(alice, got.message_id, body="hello")
     assert await office.bodies(bob) == []
-
-
-@pytest.mark.requirement("tool.block.one-way", "tool.block.unblock")
-async def test_a_block_is_one_way_and_can_be_taken_back(office: PostOffice) -> None:
-    alice, bob = await office.people("alice", "bob")
-    await office.accounts.block(bob, "alice")
-    await office.mail.send(bob, "alice", body="from the blocker")
-    assert await office.bodies(alice) == ["from the blocker"]
-    await office.accounts.unblock(bob, "alice")
-    await office.mail.send(alice, "bob", body="again")
-    assert await office.bodies(bob) == ["again"]
-
-
-@pytest.mark.requirement("tool.send.privacy", "tool.reply.as-send")
-@pytest.mark.parametrize("privacy", ["contacts_only", "private"])
-async def test_the_reserved_take_mail_and_replies_only_from_their_contacts(
-    office: PostOffice, privacy: str
-) -> None:
-    alice, bob = await office.people("alice", "bob")
-    got = await office.mail.send(bob, "alice", body="one")
-    await office.accounts.set_profile(bob, privacy=privacy)
-    await office.accounts.add_contact(alice, "bob")
-    with pytest.raises(e.CannotSend):
-        await office.mail.send(alice, "bob", body="two")
-    with pytest.raises(e.CannotSend):
-        await office.mail.reply(alice, got.message_id, body="two")
-    await office.accounts.add_contact(bob, "alice")
-    await office.mail.send(alice, "bob", body="three")
-    await office.mail.reply(alice, got.message_id, body="four")
-    assert await office.bodies(bob) == ["four", "three"]
 
 
 @pytest.mark.requirement("tool.send.redirect", "tool.inbox.current-handles")
@@ -257,12 +209,10 @@ async def test_a_reply_goes_to_the_other_side_of_the_messages_thread(office: Pos
 async def test_nobody_replies_to_what_is_not_theirs(office: PostOffice) -> None:
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
-    with pytest.raises(e.AccessDenied) as denied:
+    with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
         await office.mail.reply(carol, sent.message_id, body="hello")
-    assert denied.value.message == "Access denied."
-    with pytest.raises(e.MessageNotFound) as unknown:
+    with pytest.raises(e.MessageNotFound, match=r"^Message not found\.$"):
         await office.mail.reply(bob, str(uuid.uuid4()), body="hello")
-    assert unknown.value.message == "Message not found."
     await office.mail.delete_message(bob, sent.message_id)
     with pytest.raises(e.MessageNotFound):
         await office.mail.reply(bob, sent.message_id, body="hello")
