@@ -16,7 +16,6 @@ from folkmoot.core import errors as e
 from folkmoot.core.capability import capability
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
-from folkmoot.core.ports import Tx
 from folkmoot.gateway import grants
 from folkmoot.gateway import grants as granting
 from folkmoot.gateway.configured_rights import compiled, fault_at
@@ -354,33 +353,6 @@ async def test_the_table_of_everyone_comes_in_pages(
         ]  # fmt: skip
         await hub.accounts.delete(zoe)
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
-
-
-async def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
-    hub: Office,
-) -> None:
-    made = await hub.accounts.register("gina")
-    gina, bus = made.account, hub.here.store.bus
-    await hub.granting.grant("gina", [READ_FILES])
-    read = f"{CALL}:files:read_me"
-
-    async def unheard(tx: Tx) -> None:
-        await tx.execute("DELETE FROM hub_grants")
-
-    await hub.here.store.write(unheard)
-    assert await hub.accounts.authenticate(made.token) == gina
-    assert hub.may(gina, read) == [True]
-    for listener in bus._doubt_listeners.values():
-        listener()
-    # Nobody is refused because of a doubt, but whoever asks is read again first.
-    assert await hub.accounts.authenticate(made.token) == gina
-    assert hub.may(gina, read) == [False]
-    await hub.granting.grant("gina", [READ_FILES])
-    assert hub.may(gina, read) == [True]
-    for listener in bus._doubt_listeners.values():
-        listener()
-    assert await hub.accounts.authenticate(made.token) == gina
-    assert hub.may(gina, read) == [True]
 
 
 async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
