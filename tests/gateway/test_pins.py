@@ -276,17 +276,18 @@ async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path) 
         await store.close()
 
 
+async def change_unheard(tx: Tx) -> None:
+    """What another node does, of which this one does not hear."""
+    await tx.execute("UPDATE pins SET hash = 'of another'")
+
+
 async def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(
     pins: Pins,
 ) -> None:
     store: Any = pins._store
     assert await verdicts(pins, tool("read")) == {"read": "new"}
     assert await verdicts(pins, tool("read")) == {"read": "same"}
-
-    async def unheard(tx: Tx) -> None:
-        await tx.execute("UPDATE pins SET hash = 'of another'")
-
-    await store.write(unheard)
+    await store.write(change_unheard)
     assert await verdicts(pins, tool("read")) == {"read": "same"}
     for listener in store.bus._doubt_listeners.values():
         listener()
@@ -303,11 +304,7 @@ async def test_pins_that_change_while_all_are_read_are_read_again(
     async def changed_meanwhile(*given: Any, **named: Any) -> Any:
         monkeypatch.undo()
         rows = await read(*given, **named)
-
-        async def unheard(tx: Tx) -> None:
-            await tx.execute("UPDATE pins SET hash = 'of another'")
-
-        await store.write(unheard)
+        await store.write(change_unheard)
         for listener in store.bus._doubt_listeners.values():
             listener()
         return rows
@@ -331,9 +328,5 @@ async def test_pins_that_could_not_be_read_are_read_the_next_time(pins: Pins) ->
     with pytest.raises(e.DatabaseUnreachable):
         await pins.judge("docs", [tool("read")])
     store.read = read
-
-    async def unheard(tx: Tx) -> None:
-        await tx.execute("UPDATE pins SET hash = 'of another'")
-
-    await store.write(unheard)
+    await store.write(change_unheard)
     assert await verdicts(pins, tool("read")) == {"read": "changed"}

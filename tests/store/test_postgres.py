@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -26,30 +25,9 @@ from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
 from tests.harness import reached
+from tests.store.support import OpenStore
 
 pytestmark = postgres.NEEDED
-
-OpenStore = Callable[..., Awaitable[Any]]
-
-
-@pytest.fixture
-async def url(tmp_path: Path) -> AsyncIterator[str]:
-    """The address of an empty schema."""
-    yield await postgres.schema_of(tmp_path)  # noqa: PT022 - async fixtures are generators
-
-
-@pytest.fixture
-async def open_store(url: str) -> AsyncIterator[OpenStore]:
-    """Opens stores on one schema, which are closed with the test."""
-    opened: list[PostgresStore] = []
-
-    async def start(**options: Any) -> PostgresStore:
-        opened.append(await PostgresStore.open(url, **options))
-        return opened[-1]
-
-    yield start
-    for store in opened:
-        await store.close()
 
 
 @pytest.fixture
@@ -58,14 +36,6 @@ async def store(open_store: OpenStore) -> AsyncIterator[PostgresStore]:
     made = await open_store()
     await made.write(make_counts)
     yield made  # noqa: PT022
-
-
-@pytest.fixture
-async def connection(url: str) -> AsyncIterator[asyncpg.Connection]:
-    """A connection of another program."""
-    made = await asyncpg.connect(url)
-    yield made
-    await made.close()
 
 
 async def make_counts(tx: Tx) -> None:
