@@ -9,16 +9,9 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore
+from tests.store.support import all_notes, make_table
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
-
-
-async def make_table(tx: Tx) -> None:
-    await tx.execute("CREATE TABLE notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)")
-
-
-async def all_notes(tx: Tx) -> list[int]:
-    return [row[0] for row in await tx.fetch("SELECT id FROM notes ORDER BY id")]
 
 
 def insert(*numbers: int, fail: bool = False):
@@ -33,12 +26,10 @@ def insert(*numbers: int, fail: bool = False):
 
 
 async def test_a_write_answers_with_what_its_unit_returned(store: Store) -> None:
-    await store.write(make_table)
     assert await store.write(insert(1, 2, 3)) == 3
 
 
 async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(store: Store) -> None:
-    await store.write(make_table)
     for number in range(20):
         await store.write(insert(number))
         assert await store.read(all_notes) == list(range(number + 1))
@@ -47,7 +38,6 @@ async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(store:
 async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
     store: Store,
 ) -> None:
-    await store.write(make_table)
     with pytest.raises(LookupError, match="changed my mind"):
         await store.write(insert(1, 2, fail=True))
     assert await store.read(all_notes) == []
@@ -55,7 +45,6 @@ async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_err
 
 @pytest.mark.requirement("store.failing-unit-alone")
 async def test_units_that_fail_among_others_undo_only_themselves(store: Store) -> None:
-    await store.write(make_table)
     units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
     results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
     kept = [number for number in range(100) if number % 3]
@@ -139,14 +128,12 @@ async def test_a_row_that_is_changed_gets_the_next_number(store: Store) -> None:
         ]
         return [*found, await tx.next_sequence("message_seq")]
 
-    await store.write(make_table)
     await store.write(insert(1, 2))
     first, absent, second, last = await store.write(number)
     assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
 
 
 async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(store: Store) -> None:
-    await store.write(make_table)
     await store.write(insert(1))
     with pytest.raises(e.ConstraintViolated):
         await store.write(insert(2, 1))
@@ -163,7 +150,6 @@ async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store: S
 
 
 async def test_a_long_read_answers_what_a_short_one_does(store: Store) -> None:
-    await store.write(make_table)
     await store.write(insert(*range(100)))
     assert await store.read(all_notes) == await store.read(all_notes, long=True)
 
@@ -177,7 +163,6 @@ async def test_execute_answers_how_many_rows_it_changed(store: Store) -> None:
             await tx.execute("DELETE FROM notes WHERE id > ?", (0,)),
         ]
 
-    await store.write(make_table)
     assert await store.write(unit) == [2, 1, 0, 2]
 
 
@@ -189,7 +174,6 @@ async def test_fetch_one_answers_the_first_row_or_none(store: Store) -> None:
             await tx.fetch_one("INSERT INTO notes (id, body) VALUES (3, 'z') RETURNING id"),
         ]
 
-    await store.write(make_table)
     await store.write(insert(1, 2))
     assert await store.write(unit) == [(2, "x"), None, (3,)]
     assert await store.read(all_notes) == [1, 2, 3]
@@ -204,7 +188,6 @@ async def test_values_come_back_as_they_went_in(store: Store) -> None:
     async def query(tx: Tx) -> object:
         return await tx.fetch_one("SELECT id, body FROM notes")
 
-    await store.write(make_table)
     await store.write(unit)
     assert await store.read(query) == (number, text)
 
@@ -217,7 +200,6 @@ async def test_a_read_sees_one_view_however_many_statements_it_runs(store: Store
                 return False
         return True
 
-    await store.write(make_table)
     writes = [store.write(insert(number)) for number in range(200)]
     reads = [store.read(sums) for _ in range(50)]
     results = await asyncio.gather(*writes, *reads)
@@ -243,7 +225,6 @@ def heard_from(store: Store) -> list[Event]:
 async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
     store: Store,
 ) -> None:
-    await store.write(make_table)
     heard = heard_from(store)
 
     async def unit(tx: Tx) -> None:
@@ -258,7 +239,6 @@ async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_
 async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
     store: Store,
 ) -> None:
-    await store.write(make_table)
     heard = heard_from(store)
 
     def unit(number: int) -> Unit[None]:
@@ -275,7 +255,6 @@ async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it
 
 
 async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store: Store) -> None:
-    await store.write(make_table)
     heard = heard_from(store)
     running, may_end = threading.Event(), threading.Event()
 
@@ -298,7 +277,6 @@ async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store
 async def test_what_cannot_be_published_fails_its_unit(
     store: Store, subject: str, event: object
 ) -> None:
-    await store.write(make_table)
 
     async def unit(tx: Tx) -> None:
         await insert(1)(tx)

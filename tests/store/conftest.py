@@ -11,12 +11,14 @@ import pytest
 from folkmoot.store import SqliteStore
 from tests import postgres
 from tests.conftest import settings_of
-from tests.store.support import OpenStore, opened
+from tests.store.support import OpenStore, make_table, opened
 
 
 @pytest.fixture
 async def store(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[SqliteStore]:
+    """A store with a table of notes."""
     async with opened(tmp_path, **settings_of(request)) as made:
+        await made.write(make_table)
         yield made
 
 

@@ -99,14 +99,12 @@ async def test_the_steps_of_all_statements_of_a_query_count_together(store: Sqli
             await tx.fetch("SELECT id FROM notes ORDER BY id")
         return in_loop()
 
-    await store.write(make_table)
     for number in range(20):
         await store.write(insert(number))
     assert not await store.read(query)
 
 
 async def test_a_short_query_is_never_given_up_for_what_others_used(store: SqliteStore) -> None:
-    await store.write(make_table)
     for number in range(20):
         await store.write(insert(number))
     for _ in range(1_000):
@@ -172,7 +170,6 @@ async def test_giving_a_query_up_ends_its_view(
 async def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
     store: SqliteStore,
 ) -> None:
-    await store.write(make_table)
     with closing(apsw.Connection(str(store.path))) as other:
 
         async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
@@ -187,7 +184,6 @@ async def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_commi
 async def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(
     store: SqliteStore,
 ) -> None:
-    await store.write(make_table)
     for number in range(50):
         await store.write(insert(number))
         assert await store.read(all_notes) == list(range(number + 1))

@@ -131,7 +131,6 @@ async def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Pat
 
 
 async def test_a_read_cannot_write(store: SqliteStore) -> None:
-    await store.write(make_table)
     with pytest.raises(e.DatabaseUnwritable, match="may only be read"):
         await store.read(insert(1))
     assert await store.read(all_notes) == []
@@ -139,7 +138,6 @@ async def test_a_read_cannot_write(store: SqliteStore) -> None:
 
 @pytest.mark.settings(queue=2, readers=1)
 async def test_a_full_queue_of_reads_refuses_at_once(store: SqliteStore) -> None:
-    await store.write(make_table)
     async with asyncio.TaskGroup() as tasks, held(in_thread(store)):
         for _ in range(2):
             tasks.create_task(store.read(all_notes, long=True))
@@ -154,7 +152,6 @@ async def test_a_full_queue_of_reads_refuses_at_once(store: SqliteStore) -> None
 async def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(
     store: SqliteStore,
 ) -> None:
-    await store.write(make_table)
     writing, reading = Gate(), Gate()
 
     async def insert_slowly(tx: Tx) -> None:
@@ -199,7 +196,6 @@ async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_p
 async def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(
     store: SqliteStore,
 ) -> None:
-    await store.write(make_table)
     async with held(in_thread(store)):
         await store.write(insert(1))
         assert await store.read(all_notes) == [1]

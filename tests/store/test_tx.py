@@ -6,11 +6,10 @@ from contextlib import closing
 import apsw
 
 from folkmoot.store import SqliteStore
-from tests.store.support import all_notes, insert, make_table
+from tests.store.support import all_notes, insert
 
 
 async def test_a_change_of_the_schema_leaves_units_and_queries_working(store: SqliteStore) -> None:
-    await store.write(make_table)
     with closing(apsw.Connection(str(store.path))) as other:
         for number in range(3):
             other.execute(f"ALTER TABLE notes ADD COLUMN other{number} TEXT")

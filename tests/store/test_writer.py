@@ -16,7 +16,6 @@ from tests.store.support import Gate, all_notes, held, insert, make_table, opene
 
 @pytest.mark.requirement("store.group-commit")
 async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store: SqliteStore) -> None:
-    await store.write(make_table)
     before = store.stats()
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(50):
@@ -56,7 +55,6 @@ async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_l
 
 @pytest.mark.requirement("store.answer-after-commit")
 async def test_a_caller_is_answered_only_after_its_own_commit(store: SqliteStore) -> None:
-    await store.write(make_table)
     with closing(apsw.Connection(str(store.path))) as witness:
         for number in range(20):
             await store.write(insert(number))
@@ -65,7 +63,6 @@ async def test_a_caller_is_answered_only_after_its_own_commit(store: SqliteStore
 
 
 async def test_units_are_committed_in_the_order_in_which_they_came(store: SqliteStore) -> None:
-    await store.write(make_table)
     answered: list[int] = []
 
     async def write(number: int) -> None:
@@ -88,7 +85,6 @@ async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(
     async def sleeper_read(tx: Tx) -> None:
         await asyncio.sleep(0)
 
-    await store.write(make_table)
     with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
         await store.write(sleeper)
     with pytest.raises(e.UnitSuspended):
@@ -110,7 +106,6 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
 
         return unit
 
-    await store.write(make_table)
     for kind in (*ends, StopIteration):
         for ask in (store.write, store.read):
             with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
@@ -122,7 +117,6 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
 
 @pytest.mark.settings(queue=3, readers=1)
 async def test_a_full_queue_refuses_at_once(store: SqliteStore) -> None:
-    await store.write(make_table)
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(3):
             tasks.create_task(store.write(insert(number)))
@@ -133,7 +127,6 @@ async def test_a_full_queue_refuses_at_once(store: SqliteStore) -> None:
 
 
 async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store: SqliteStore) -> None:
-    await store.write(make_table)
     async with asyncio.TaskGroup() as tasks, held(store.write):
         leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
         staying = tasks.create_task(store.write(insert(3)))
@@ -146,7 +139,6 @@ async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store: Sqlite
 
 
 async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(store: SqliteStore) -> None:
-    await store.write(make_table)
     gate = Gate()
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(store.write(gate.unit))
@@ -265,7 +257,6 @@ async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_mos
         return unit
 
     heard: list[int] = []
-    await store.write(make_table)
     store.bus.listen("note.*", lambda event: heard.append(event.data))
     before = store.stats()
     async with asyncio.TaskGroup() as tasks, held(store.write):
@@ -349,7 +340,6 @@ async def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
 
 
 async def test_the_sizes_of_batches_are_counted(store: SqliteStore) -> None:
-    await store.write(make_table)
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(600):
             tasks.create_task(store.write(insert(number)))
