@@ -83,8 +83,7 @@ async def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_acc
 
 
 async def test_prompts_of_a_server_that_had_none_are_new(gate: Behind) -> None:
-    backend = Scripted("demo")
-    await gate.has(backend, tools=(tool("read"),))
+    backend = await gate.has(Scripted("demo"), tools=(tool("read"),))
     await gate.has(backend, tools=(tool("read"),), prompts=({"name": "greet"},))
     assert gate.gateway.catalogue.rows("prompts") == ()
     assert gate.gateway.catalogue.parts["demo"].held == ("demo://prompts/greet",)

@@ -42,6 +42,12 @@ class Office:
     async def people(self, *handles: str) -> list[Someone]:
         return [Someone(self, await self.here.person(handle)) for handle in handles]
 
+    async def square(self, *handles: str, **options: Any) -> list[Someone]:
+        """People, of whom the first makes a room."""
+        people = await self.people(*handles)
+        await people[0].call("room/create", name="square", **options)
+        return people
+
 
 class Someone:
     """An account that calls tools."""
@@ -105,8 +111,7 @@ def test_every_kind_there_is_belongs_to_a_group() -> None:
 
 @pytest.mark.requirement("room.tools")
 async def test_chat_is_shown_the_same_in_either_spelling(office: Office) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     said = await ann.call(
         "room/say",
         room="square",
@@ -136,8 +141,7 @@ async def test_chat_is_shown_the_same_in_either_spelling(office: Office) -> None
 
 @pytest.mark.requirement("room.read-waits")
 async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(office: Office) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     await ann.say(*(f"{number}" for number in range(1, 8)))
     read = {"room": "square", "limit": 3}
     part = await ann.call("room/read", **read)
@@ -164,8 +168,7 @@ async def test_an_answer_ends_early_when_its_messages_are_long(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_MESSAGES_BYTES", 5_000)
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     await ann.say("a" * 2_000, "b" * 2_000, "c" * 2_000, "d" * 9_000, "e")
 
     async def seqs(**place: int) -> tuple[list[int], int, bool]:
@@ -183,8 +186,7 @@ async def test_an_answer_ends_early_when_its_messages_are_long(
 
 
 async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square", durable=False)
+    ann, bob = await office.square("ann", "bob", durable=False)
     await ann.say("before")
     part = await bob.call("room/read", room="square", after=10_000)
     assert (part["messages"], part["last_seq"]) == ([], 1)
@@ -197,8 +199,7 @@ async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(office: Off
 
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5))
 async def test_what_is_no_longer_kept_is_passed_over_and_told(office: Office) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square", durable=False)
+    (ann,) = await office.square("ann", durable=False)
     await ann.say(*(f"{number}" for number in range(1, 13)))
     part = await ann.call("room/read", room="square", after=2)
     assert [message["text"] for message in part["messages"]] == ["8", "9", "10", "11", "12"]
@@ -213,8 +214,7 @@ async def test_the_kinds_asked_for_are_found_among_many_others(
     thought = json.dumps(
         {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "hm"}}
     ).encode()
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     await ann.say("first")
     for _ in range(8):
         await ann.post(thought)
@@ -239,8 +239,7 @@ async def test_the_kinds_asked_for_are_found_among_many_others(
 
 @pytest.mark.requirement("room.read-waits")
 async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square")
+    ann, bob = await office.square("ann", "bob")
     wanted = {"room": "square", "kinds": ["chat"], "after": 0, "wait": LONG}
     async with meanwhile(ann.call("room/read", **wanted)) as waiting:
         await bob.call("room/join", room="square")
@@ -254,8 +253,7 @@ async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Offi
 
 @pytest.mark.requirement("room.read-waits")
 async def test_without_a_place_a_wait_is_for_what_is_new(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square")
+    ann, bob = await office.square("ann", "bob")
     await ann.say("old")
     part = await bob.call("room/read", room="square", wait=1)
     assert (part["messages"], part["last_seq"]) == ([], 1)
@@ -268,8 +266,7 @@ async def test_without_a_place_a_wait_is_for_what_is_new(office: Office) -> None
 
 @pytest.mark.requirement("room.read-waits")
 async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square")
+    ann, bob = await office.square("ann", "bob")
     async with meanwhile(bob.call("room/read", room="square", after=7, wait=LONG)) as waiting:
         bob.leaving.set()
     assert waiting.result()["messages"] == []
@@ -281,8 +278,7 @@ async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office: 
 
 
 async def test_whoever_is_put_out_while_waiting_reads_no_more(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square")
+    ann, bob = await office.square("ann", "bob")
     await bob.call("room/join", room="square")
     kick = {"protocol": "mcpx/v1", "kind": "room.kick", "payload": {"participant": "bob"}}
     async with meanwhile(bob.refused("room/read", room="square", after=1, wait=LONG)) as told:
@@ -297,8 +293,7 @@ async def test_whoever_is_put_out_while_waiting_reads_no_more(office: Office) ->
 async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
     office: Office, durable: bool
 ) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square", durable=durable)
+    ann, bob = await office.square("ann", "bob", durable=durable)
     await bob.call("room/join", room="square")
     here, writing, gone = office.here, threading.Event(), threading.Event()
 
@@ -329,8 +324,7 @@ async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
 
 @pytest.mark.requirement("room.tools")
 async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office: Office) -> None:
-    ann, bob, cid = await office.people("ann", "bob", "cid")
-    await ann.call("room/create", name="square")
+    ann, bob, cid = await office.square("ann", "bob", "cid")
     for each in (ann, bob, cid):
         await each.call("room/join", room="square")
     made = await bob.call(
@@ -375,8 +369,7 @@ async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office: Office) -
 
 @pytest.mark.requirement("room.tools")
 async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office: Office) -> None:
-    ann, bob, cid = await office.people("ann", "bob", "cid")
-    await ann.call("room/create", name="square")
+    ann, bob, cid = await office.square("ann", "bob", "cid")
     for each in (ann, bob, cid):
         await each.call("room/join", room="square")
     made = await bob.call("room/propose", room="square", method="ping", to="cid")
@@ -431,8 +424,7 @@ async def test_rejections_need_a_reason_and_as_many_as_the_room_says(office: Off
 
 @pytest.mark.requirement("room.tools")
 async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square")
+    ann, bob = await office.square("ann", "bob")
     made = await bob.call("room/propose", room="square", method="ping")
     decide = {"room": "square", "proposal": made["proposal"], "decision": "withdraw"}
     assert (await ann.refused("room/decide", **decide))["code"] == "proposal_not_own"
@@ -446,8 +438,7 @@ async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office: Office) -> 
 async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(
     office: Office,
 ) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     for arguments, sentence in (
         ({"method": "tools/call"}, '"params.name" must be a string.'),
         ({"method": "tools/call", "params": {"name": 7}}, '"params.name" must be a string.'),
@@ -499,8 +490,7 @@ async def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_n
 
 
 async def test_proposals_are_listed_in_parts(office: Office) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     for _ in range(5):
         await ann.call("room/propose", room="square", method="ping")
     part = await ann.call("room/proposals", room="square", limit=2)
@@ -568,8 +558,7 @@ async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(office: Office
 
 @pytest.mark.requirement("room.tools")
 async def test_an_invitation_is_for_a_handle_or_for_a_guest(office: Office) -> None:
-    ann, bob = await office.people("ann", "bob")
-    await ann.call("room/create", name="square", access="private")
+    ann, bob = await office.square("ann", "bob", access="private")
     for both in ({}, {"handle": "bob", "guest": "zoe"}):
         assert await ann.refused("room/invite", room="square", **both) == {
             "error": "Give either handle or guest."
@@ -594,8 +583,7 @@ async def test_an_invitation_is_for_a_handle_or_for_a_guest(office: Office) -> N
 async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(
     office: Office,
 ) -> None:
-    (ann,) = await office.people("ann")
-    await ann.call("room/create", name="square")
+    (ann,) = await office.square("ann")
     raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
     await ann.post(raw)
     await ann.post(chat("after"))
