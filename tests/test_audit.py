@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,7 @@ from folkmoot.core.ports import Tx
 from folkmoot.gateway.audit import CallAudit
 from folkmoot.store import SqliteStore
 from folkmoot.telemetry.logs import REQUEST, PlainRecord, RequestInfo
+from tests.clocks import StillClock
 from tests.conftest import settings_of
 
 LOGGER = logging.getLogger("folkmoot.audit")
@@ -25,33 +25,14 @@ DAY = 86_400
 CALL = "mcp.request.tools/call"
 
 
-class Clock:
-    """Two times that are set by hand."""
-
-    time = 1_000_000_000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    made = await SqliteStore.open(tmp_path / "folkmoot.db")
-    yield made
-    await made.close()
+def clock() -> StillClock:
+    return StillClock()
 
 
 @pytest.fixture
 async def table(
-    store: SqliteStore, clock: Clock, request: pytest.FixtureRequest
+    store: SqliteStore, clock: StillClock, request: pytest.FixtureRequest
 ) -> AsyncIterator[AuditTable]:
     """Where lines of the audit log become rows, meanwhile."""
     limits = {"keep_days": 90, "keep_lines": 1_000_000, **settings_of(request)}
@@ -136,7 +117,7 @@ async def test_rows_are_found_by_who_what_where_and_when(store: SqliteStore) -> 
 
 @pytest.mark.settings(keep_lines=1000)
 async def test_old_lines_go_and_so_do_the_oldest_of_too_many(
-    store: SqliteStore, table: AuditTable, clock: Clock
+    store: SqliteStore, table: AuditTable, clock: StillClock
 ) -> None:
     old, new = clock.now() - 91 * DAY, clock.now() - 89 * DAY
     rows = [
@@ -147,7 +128,7 @@ async def test_old_lines_go_and_so_do_the_oldest_of_too_many(
     await table.tidy()
     count = await store.read(lambda tx: tx.fetch_one("SELECT COUNT(*), MIN(id) FROM audit"))
     assert count == (1_000, 1_501)
-    clock.time += 2 * DAY
+    clock.seconds += 2 * DAY
     await table.tidy()
     assert await lines(store) == []
 
@@ -209,7 +190,7 @@ async def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
 
 
 async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
-    table: AuditTable, store: SqliteStore, clock: Clock
+    table: AuditTable, store: SqliteStore, clock: StillClock
 ) -> None:
     calls, mallory = CallAudit(b"key"), Principal("m", "mallory", PrincipalType.PERSON)
 
@@ -232,7 +213,7 @@ async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
         "mcp.request.tools/call:demo:echo",
     ]
     assert len(await lines(store, by="ada")) == 1
-    clock.time += 61
+    clock.seconds += 61
     table.summarise()
     await table.drain()
     summary, *before = await lines(store, by="mallory", limit=500)
@@ -243,7 +224,7 @@ async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
     assert summary.detail["kinds"]["room.kick"] == 1_999
     assert len(summary.detail["kinds"]) <= audit.KINDS_TOLD
     # Nothing more was denied, so nothing more is told; and the next minute begins anew.
-    clock.time += 61
+    clock.seconds += 61
     table.summarise()
     denied("demo:echo")
     await table.drain()
@@ -254,7 +235,7 @@ async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
 
 @pytest.mark.settings(keep_lines=1000)
 async def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_left(
-    store: SqliteStore, table: AuditTable, clock: Clock
+    store: SqliteStore, table: AuditTable, clock: StillClock
 ) -> None:
     line = Line("account.suspended", audit.OPERATOR, "eve", "e")
     await store.write(lambda tx: audit.record(tx, [line], clock.now()))

@@ -15,9 +15,9 @@ from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.pins import Pins
+from tests.clocks import NOON, StillClock
 from tests.gateway.support import pinning, tool, tools
 from tests.harness import reached
-from tests.mail.support import NOON, StillClock
 from tests.stores import OneHeld, open_store
 
 PINNED_CHANGES: list[dict[str, Any]] = [

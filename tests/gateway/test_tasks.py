@@ -12,26 +12,14 @@ from folkmoot.gateway.limits import MAX_TASK_ARGUMENTS, MAX_TASK_SECONDS, MAX_TA
 from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
+from tests.clocks import StillClock
 from tests.gateway.scripted import Behind, Scripted, tool
 
 pytestmark = pytest.mark.requirement("gateway.task-limits")
 
 
-class Time:
-    """A clock that stands until it is set."""
-
-    def __init__(self) -> None:
-        self.at = 1_000.0
-
-    def now(self) -> float:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at
-
-
-def tasks(time: Time | None = None, key: bytes = b"k" * 32) -> Tasks:
-    return Tasks(Vault(key, "test"), time or Time())
+def tasks(time: StillClock | None = None, key: bytes = b"k" * 32) -> Tasks:
+    return Tasks(Vault(key, "test"), time or StillClock())
 
 
 def made(known: Tasks, own: str = "1", owner: str = "ann", **said: Any) -> Task:
@@ -64,7 +52,7 @@ def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
 
 
 def test_a_task_is_listed_until_its_time_is_over() -> None:
-    time = Time()
+    time = StillClock()
     known = tasks(time)
     made(known, "short", ttl=1_000)
     made(known, "endless", ttl=None)
@@ -72,9 +60,9 @@ def test_a_task_is_listed_until_its_time_is_over() -> None:
     renewed = made(known, "renewed", ttl=1_000)
     assert ids(known) == ["short", "endless", "long", "renewed"]
     known.confirmed(renewed, {"status": "working", "ttlMs": 5_000})
-    time.at += 2
+    time.seconds += 2
     assert ids(known) == ["endless", "long", "renewed"]
-    time.at += MAX_TASK_SECONDS
+    time.seconds += MAX_TASK_SECONDS
     assert ids(known) == []
     assert len(known) == 0
     assert known.of_backend("demo", "long") is None
@@ -127,7 +115,7 @@ def test_an_own_id_that_is_used_again_is_another_task() -> None:
 
 def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_OPEN_TASKS", 2)
-    time = Time()
+    time = StillClock()
     known = tasks(time)
     first = made(known, "a")
     made(known, "b", ttl=1_000)
@@ -137,7 +125,7 @@ def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert known.has_room("ann")
     made(known, "c")
     assert not known.has_room("ann")
-    time.at += 2
+    time.seconds += 2
     assert known.has_room("ann")
 
 

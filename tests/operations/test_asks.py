@@ -20,8 +20,8 @@ from folkmoot.operations.call import Caller
 from folkmoot.operations.risks import RISKS, risk_of, risk_of_method, riskiest
 from folkmoot.operations.table import CATALOGUE
 from folkmoot.pipeline import enveloped
+from tests.clocks import StillClock
 from tests.gateway.scripted import Scripted, tool
-from tests.mail.support import StillClock
 from tests.transports.events.support import following
 from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
 

@@ -13,7 +13,7 @@ from folkmoot.ratelimits import DAY, Limit, RateLimits
 from folkmoot.store.postgres import PostgresStore, rates
 from folkmoot.store.postgres.gather import Gatherer
 from tests import postgres
-from tests.mail.support import StillClock
+from tests.clocks import StillClock
 
 pytestmark = postgres.NEEDED
 
