@@ -208,10 +208,7 @@ async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
     # What is new is told at once, but of each only the first, and of many only some.
     told = await lines(store, by="mallory", limit=500)
     assert len(told) == audit.DENIALS_TOLD
-    assert [one.about for one in told[-2:]] == [
-        "room.kick",
-        "mcp.request.tools/call:demo:echo",
-    ]
+    assert [one.about for one in told[-2:]] == ["room.kick", "mcp.request.tools/call:demo:echo"]
     assert len(await lines(store, by="ada")) == 1
     clock.seconds += 61
     table.summarise()

@@ -43,10 +43,7 @@ async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
     ann = await first.accounts.register("ann")
     bob = await first.accounts.register("bob")
     await hubs.call(first, ann.token, "room/create", name=ROOM)
-    async with (
-        joined(port(first), ann.token) as here,
-        joined(port(second), bob.token) as there,
-    ):
+    async with joined(port(first), ann.token) as here, joined(port(second), bob.token) as there:
         await here.said(chat("from the owner"))
         await there.said(chat("from elsewhere"))
         assert (await listed(second))[first.bus.node].rooms == 1

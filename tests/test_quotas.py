@@ -27,11 +27,7 @@ from tests.transports.rooms.support import town
 BODY = "x" * 3_000
 BODY_BYTES = 4_600
 """What such a message takes at most."""
-THOUGHT = {
-    "protocol": "mcpx/v1",
-    "kind": "reasoning.thought",
-    "payload": {"text": "x" * 10_000},
-}
+THOUGHT = {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "x" * 10_000}}
 
 
 NO_QUOTAS = dict.fromkeys(

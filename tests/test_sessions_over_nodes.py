@@ -413,10 +413,7 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
         monkeypatch.setattr("folkmoot.transports.mcp.forwarding.MAX_FORWARDED", 1)
         async with listening(at(wire, hub[1])):
             told_too = await at(wire, hub[1]).post(PING)
-            assert (told_too.status, told_too.json()["error"]["data"]["code"]) == (
-                503,
-                "hub_full",
-            )
+            assert (told_too.status, told_too.json()["error"]["data"]["code"]) == (503, "hub_full")
             passages = set(there._passages)
             there._passages.clear()
             assert (await at(wire, hub[1]).post(PING)).status == 503, "refused by its node"

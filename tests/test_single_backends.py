@@ -226,10 +226,7 @@ async def test_someone_at_another_node_is_asked_by_the_server(there: LinkedNodes
     wire = await wired(meeting, ann.token, capabilities={"elicitation": {}})
     arguments = {
         "asks": "elicitation/create",
-        "about": {
-            "message": "Which?",
-            "requestedSchema": {"type": "object", "properties": {}},
-        },
+        "about": {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}},
     }
     asking = wire.message("tools/call", {"name": "demo_ask", "arguments": arguments}, 7, None)
     await there[1].request(call("grow", name="ask"))

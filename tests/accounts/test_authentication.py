@@ -215,10 +215,7 @@ async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(world: Wor
     short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
     made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)
     assert made is not None
-    assert (made.scope, made.expires_at) == (
-        "account rooms:square",
-        short.credential.expires_at,
-    )
+    assert (made.scope, made.expires_at) == ("account rooms:square", short.credential.expires_at)
     who = await world.accounts.principal(made.id)
     assert who is not None
     assert (who.name, who.scope) == ("ann", "account rooms:square")

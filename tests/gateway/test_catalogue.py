@@ -16,15 +16,7 @@ from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.pins import Pins
 from folkmoot.names import WireNames, safe_name
-from tests.gateway.support import (
-    EVERYTHING,
-    NOTHING,
-    OWN,
-    catalogue_of,
-    parts_of,
-    tool,
-    tools,
-)
+from tests.gateway.support import EVERYTHING, NOTHING, OWN, catalogue_of, parts_of, tool, tools
 
 NAMESPACES = st.sampled_from(["docs", "doc", "docs1", "mail", "abcdefghijklmnopqrst"])
 NAMES = st.builds(

@@ -77,11 +77,7 @@ async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path)
     async with pinning(tmp_path) as (pins, clock):
         assert await verdicts(pins, changed) == {"readFile": "changed"}
         (diff,) = await pins.diff("docs")
-        assert (diff.namespace, diff.name, diff.canonical) == (
-            "docs",
-            "readFile",
-            "docs:read_file",
-        )
+        assert (diff.namespace, diff.name, diff.canonical) == ("docs", "readFile", "docs:read_file")
         assert (diff.pinned, diff.changed) == (tool("readFile"), changed)
         assert diff.since == NOON + 60
         assert '-  "description": "Does readFile.",' in diff.lines

@@ -119,10 +119,7 @@ async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(
     page = await office.mail.inbox(bob, limit=2)
     await office.mail.send(alice, "bob", body="new")
     await office.mail.delete_message(bob, sent[4].message_id)
-    assert await office.bodies(bob, cursor=page.next_cursor, limit=2) == [
-        "number 3",
-        "number 2",
-    ]
+    assert await office.bodies(bob, cursor=page.next_cursor, limit=2) == ["number 3", "number 2"]
 
 
 async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(

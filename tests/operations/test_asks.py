@@ -241,11 +241,7 @@ async def test_an_approval_that_a_restart_came_between_is_answered_all_the_same(
             "protocol": "mcpx/v1",
             "kind": "mcp.notification.notifications/cancelled",
             "correlation_id": [made["decision"]],
-            "payload": {
-                "jsonrpc": "2.0",
-                "method": "notifications/cancelled",
-                "params": {},
-            },
+            "payload": {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
         }
         await unload(hub)
         done(await ada.post("attic", cancel), 201)
@@ -318,11 +314,7 @@ async def test_operators_also_decide_on_held_messages_and_changed_tools(hub: Hou
     for wrong in ("?limit=101", "?limit=-1", "?kind=dream"):
         refused(await runs.ask("GET", f"/v1/asks{wrong}"), 400, "query_invalid")
     # Everyone else sees their rooms alone, also with a token that only operates.
-    assert (await ada.get("/v1/asks?limit=0"))["counts"] == {
-        "proposal": 2,
-        "held": 0,
-        "tool": 0,
-    }
+    assert (await ada.get("/v1/asks?limit=0"))["counts"] == {"proposal": 2, "held": 0, "tool": 0}
     only_runs = await operator(hub, ada, "operate")
     refused(await only_runs.ask("GET", "/v1/asks"), 403, "scope_missing")
     # What is decided is remembered, and waits no more.
@@ -357,10 +349,7 @@ async def test_whoever_follows_hears_that_something_waits_or_that_they_may_do_mo
     ada, bob = await hub.people("ada", "bob")
     runs = await operator(hub, ada)
     await ada.create("attic")
-    async with (
-        Room(hub.hub.base_url, room="attic", token=bob.token),
-        following(runs) as source,
-    ):
+    async with Room(hub.hub.base_url, room="attic", token=bob.token), following(runs) as source:
         id_ = await proposed(bob, "attic")
         grant = {"recipient": "bob", "capabilities": ["chat.*"]}
         envelope = {"protocol": "mcpx/v1", "kind": "capability.grant", "payload": grant}

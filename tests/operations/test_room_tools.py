@@ -442,10 +442,7 @@ async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(
     for arguments, sentence in (
         ({"method": "tools/call"}, '"params.name" must be a string.'),
         ({"method": "tools/call", "params": {"name": 7}}, '"params.name" must be a string.'),
-        (
-            {"method": "notifications/x"},
-            "The method notifications/x is not valid for a proposal.",
-        ),
+        ({"method": "notifications/x"}, "The method notifications/x is not valid for a proposal."),
         ({"method": "ping:x"}, "The method ping takes no context."),
     ):
         told = await ann.refused("room/propose", room="square", **arguments)

@@ -105,9 +105,7 @@ def pages_in(log: Path, frames: int) -> set[int]:
 
 
 @contextmanager
-def logging_pages(
-    folder: Path,
-) -> Iterator[tuple[apsw.Connection, erasure.PageCleaner, list[int]]]:
+def logging_pages(folder: Path) -> Iterator[tuple[apsw.Connection, erasure.PageCleaner, list[int]]]:
     """A database of small pages, its cleaner, and the frames of its log after each commit."""
     path = folder / "hub.db"
     path.touch()

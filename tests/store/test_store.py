@@ -11,13 +11,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from folkmoot.store import (
-    SqliteStore,
-    find_faults,
-    inspect_database,
-    inspection,
-    read_identity,
-)
+from folkmoot.store import SqliteStore, find_faults, inspect_database, inspection, read_identity
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.disk import Disk
 from tests.store.support import Gate, all_notes, held, in_thread, insert, make_table, opened
