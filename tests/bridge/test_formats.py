@@ -155,7 +155,7 @@ async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(
 ) -> None:
     async with town(tmp_path) as there:
         [ada] = await there.people("ada")
-        hub = ada.bridge.device._hub
+        hub = ada.bridge.device.hub
         assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
         own = ada.bridge.device.owner
         kept = await hub.call("msg/set_profile", client_public_key=own, bio="Here.")

@@ -280,7 +280,7 @@ async def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
         session_id = await open_session(there, f"?token={made.token}")
         session = there.hub.mcp._sessions._sessions[session_id]
         stored = there.hub.mcp._stored
-        held = stored._rows._store = OneHeld(there.hub.store)
+        held = stored._rows.store = OneHeld(there.hub.store)
         session.log_level = "debug"
         first = asyncio.ensure_future(stored.keep(session))
         await reached(lambda: held.begun == 1)

@@ -102,7 +102,7 @@ async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(tmp_p
         (ann,) = await hub.people("ann")
         await hub.create(ann)
         _, live = await hub.join(ann)
-        store: Any = live.journal._store  # type: ignore[union-attr]
+        store: Any = live.journal.store  # type: ignore[union-attr]
         fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         async def write(_unit: Any, **_how: Any) -> Any:
@@ -303,7 +303,7 @@ async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_st
         await hub.create(ann, durable=False)
         ear, live = await hub.join(ann)
         await hub.join(bob)
-        store, write = live.journal._store, live.journal._store.write
+        store, write = live.journal.store, live.journal.store.write
 
         async def refuse(*_: Any, **__: Any) -> Any:
             raise e.StoreError("The disk is full.")

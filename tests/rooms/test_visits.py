@@ -50,7 +50,7 @@ async def taken(many: Hub, by: Visitor) -> LiveRoom:
 
 
 def clock(node: Member) -> Any:
-    return node.rooms._upkeep._clock
+    return node.rooms._upkeep.clock
 
 
 async def here(live: LiveRoom) -> list[str]:
@@ -152,7 +152,7 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
         (remote,) = two.rooms._nodes.rooms
         # As if it had heard of it a moment ago.
         assert remote._edge.owner.node == one.bus.node
-        remote._edge._sent_at = remote._traffic.now()
+        remote._edge._sent_at = remote.traffic.now()
         async with asyncio.timeout(WAIT_SECONDS):
             await two.rooms.depart(ann, "square")
         assert await here(next_live) == ["bob"]
@@ -227,7 +227,7 @@ async def test_who_leaves_while_their_visit_is_stored_has_none(tmp_path: Path) -
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann)
-        waits, go_on = hold_first(live.visits._table)
+        waits, go_on = hold_first(live.visits.table)
         coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
         async with asyncio.timeout(WAIT_SECONDS):
             await waits.wait()
@@ -245,7 +245,7 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann)
-        table = live.visits._table
+        table = live.visits.table
         put, remove = table.put, table.remove
 
         async def put_before_they_leave(*how: Any) -> None:
@@ -273,7 +273,7 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann, bob)
-        table = live.visits._table
+        table = live.visits.table
         remove = table.remove
 
         async def remove_after_they_come(*how: Any) -> None:
@@ -355,7 +355,7 @@ async def test_who_comes_again_while_their_first_visit_is_stored_has_one(tmp_pat
         ann, bob = await many.people("ann", "bob")
         one, two = many.nodes
         live = await visited(many, ann)
-        waits, go_on = hold_first(live.visits._table)
+        waits, go_on = hold_first(live.visits.table)
         coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
         async with asyncio.timeout(WAIT_SECONDS):
             await waits.wait()
