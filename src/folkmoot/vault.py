@@ -54,7 +54,6 @@ class Master(Protocol):
 
     def secret(self) -> bytes:
         """The 32 bytes of the key."""
-        ...
 
 
 class SealedIds(Generic[T]):

@@ -82,7 +82,6 @@ class EventFeed(Protocol):
 
     async def follow(self, caller: Caller, last_event_id: str) -> EventStream:
         """What changes from now on, or since an event, as far as the caller may know it."""
-        ...
 
 
 class Backups(Protocol):
@@ -92,7 +91,6 @@ class Backups(Protocol):
         self, target: str, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
     ) -> Backup:
         """Copy the database into one file; cancelling stops the copy."""
-        ...
 
 
 ABSENT: Any = None

@@ -359,7 +359,6 @@ FOLLOWING = (
         description="Follow what changes, as Server-Sent Events: your mail, contacts and tokens, "
         "the rooms you are in, tools. An event says what is not as it was and where to read it, "
         "never what somebody wrote. Each is told only to those who may read the same.",
-        takes=FollowEvents,
         gives=FollowedEvent,
         events=FollowedEvent,
         handler=follow_events,

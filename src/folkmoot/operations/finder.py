@@ -114,8 +114,6 @@ FINDERS: Final = (
             "and input schema of each, best match first. Call a tool you found with "
             "folkmoot_call_tool."
         ),
-        takes=FindTool,
-        gives=FoundTools,
         handler=find_tool,
         scope="tools",
         who="anyone",
@@ -129,8 +127,6 @@ FINDERS: Final = (
         name=CALL_TOOL,
         description="Call a tool that folkmoot_find_tool returned, with arguments that match "
         "its input schema.",
-        takes=CallFoundTool,
-        gives=Whatever,
         handler=call_tool,
         scope="tools",
         who="anyone",
@@ -156,7 +152,6 @@ HUB: Final = (
     Operation(
         name="folkmoot/openapi",
         description="Read this document.",
-        takes=Nothing,
         gives=Document,
         handler=openapi,
         scope="",

@@ -101,8 +101,6 @@ INVITES: Final = (
     Operation(
         name="folkmoot/my_invites",
         description="List the invitations to this hub that you made and nobody has used yet.",
-        takes=ListInvites,
-        gives=OpenInvites,
         handler=my_invites,
         scope="contacts",
         effect="reads",
@@ -131,8 +129,6 @@ INVITES: Final = (
     operated(
         name="folkmoot/invites",
         description="List all invitations to this hub that nobody has used yet, and who made them.",
-        takes=ListInvites,
-        gives=OpenInvites,
         handler=invites,
         effect="reads",
         needs=("accounts",),
@@ -198,8 +194,6 @@ ROOM_INVITES: Final = (
         name="room/invitations",
         description="List whom a room waits for. Owners see all of them; others see the guests "
         "that they invited.",
-        takes=OneRoom,
-        gives=OpenInvitations,
         handler=invitations,
         scope="rooms.manage",
         about="room",
@@ -220,8 +214,6 @@ ROOM_INVITES: Final = (
         name="room/withdraw_invitation",
         description="A guest's token stops working, and an account needs a new invitation. Owners "
         "withdraw any; others those of the guests that they invited.",
-        takes=OneInvited,
-        gives=NoContent,
         handler=withdraw_room_invite,
         scope="rooms.manage",
         about="room",

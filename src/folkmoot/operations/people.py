@@ -209,8 +209,6 @@ PEOPLE = (
     Operation(
         name="msg/contacts",
         description="List your contacts with their handles, display names, and nicknames.",
-        takes=People,
-        gives=ContactPage,
         handler=contacts,
         scope="contacts",
         effect="reads",
@@ -221,8 +219,6 @@ PEOPLE = (
     Operation(
         name="msg/add_contact",
         description="Add a user to your contacts list.",
-        takes=AddContact,
-        gives=ContactAdded,
         handler=add_contact,
         scope="contacts",
         limits=(MISSED,),
@@ -241,8 +237,6 @@ PEOPLE = (
     Operation(
         name="msg/remove_contact",
         description="Remove a user from your contacts list.",
-        takes=RemoveContact,
-        gives=ContactRemoved,
         handler=remove_contact,
         scope="contacts",
         effect="destroys",
@@ -254,8 +248,6 @@ PEOPLE = (
     Operation(
         name="msg/lookup",
         description="Look up a user's public profile by handle.",
-        takes=LookUpUser,
-        gives=PublicProfile,
         handler=lookup,
         scope="contacts",
         effect="reads",
@@ -268,8 +260,6 @@ PEOPLE = (
     Operation(
         name="msg/search_users",
         description="Search for users by handle or display name.",
-        takes=SearchUsers,
-        gives=FoundUsers,
         handler=search_users,
         scope="contacts",
         effect="reads",
@@ -281,8 +271,6 @@ PEOPLE = (
     Operation(
         name="msg/block",
         description="Block or unblock a user. Blocked users cannot send you messages.",
-        takes=BlockUser,
-        gives=Blocked,
         handler=block,
         scope="contacts",
         limits=(MISSED,),
@@ -304,8 +292,6 @@ PEOPLE = (
     Operation(
         name="msg/blocks",
         description="List the users you have blocked, by handle.",
-        takes=People,
-        gives=BlockedPage,
         handler=blocks,
         scope="contacts",
         effect="reads",
@@ -316,8 +302,6 @@ PEOPLE = (
         name="msg/invite",
         description="Generate an invite link for someone who doesn't have MMP. Optionally include "
         "a message that will be delivered when they register.",
-        takes=InviteUser,
-        gives=InviteMade,
         handler=invite,
         secret=("invite_code",),
         scope="contacts",

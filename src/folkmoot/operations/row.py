@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from folkmoot.operations.schema import schema_of
 
@@ -78,6 +78,19 @@ PageLimit = Annotated[
 Cursor = Annotated[str, says("Continue where an earlier answer ended: its next_cursor.")]
 
 
+NOT_SAID: Any = None
+
+
+def learn(row: Route | Operation, handler: Handler) -> None:
+    """Add to a row what its handler's annotations say: `Call[Takes]`, and what it returns."""
+    takes, gives = handler.__annotations__.values()
+    names = handler.__globals__
+    if row.takes is NOT_SAID:
+        force_setattr(row, "takes", names[takes.removeprefix("Call[").removesuffix("]")])
+    if row.gives is NOT_SAID:
+        force_setattr(row, "gives", names[gives])
+
+
 class OperationLimit(Struct, frozen=True):
     """A rate limit: its setting, the key it counts by, and which outcomes count.
 
@@ -123,10 +136,15 @@ class Route(Struct, frozen=True):
     """Where what was made is, with members of the answer in braces."""
     errors: tuple[type[e.FolkmootError], ...] = ()
     """What this route may refuse with, beside what the operation may."""
-    takes: type[Arguments] | None = None
-    """What programs give, where that is more than models do; also what they get, and how."""
-    gives: type[Struct] | None = None
     handler: Handler | None = None
+    """What programs call, where they give or get more than models do."""
+    takes: type[Arguments] | None = None
+    gives: type[Struct] | None = None
+
+    def __post_init__(self) -> None:
+        """Learn from the handler, if there is one, what it takes and gives."""
+        if self.handler is not None:
+            learn(self, self.handler)
 
 
 class Absent(Struct, frozen=True):
@@ -153,9 +171,10 @@ class Operation(Struct, frozen=True, kw_only=True):
     name: str
     """The canonical name: in policy, logs, metrics and listings."""
     description: str
-    takes: type[Arguments]
-    gives: type[Struct]
     handler: Handler
+    takes: type[Arguments] = NOT_SAID
+    """By the handler's annotations, unless it is said here; so is what it gives."""
+    gives: type[Struct] = NOT_SAID
     scope: str
     """The part of an account's rights that it belongs to."""
     about: str = ""
@@ -202,6 +221,10 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The app that shows its result, where there is one."""
     routes: tuple[Route, ...] | Absent
     commands: tuple[str, ...] | Absent
+
+    def __post_init__(self) -> None:
+        """Learn from the handler what it takes and gives."""
+        learn(self, self.handler)
 
     @property
     def kind(self) -> str:

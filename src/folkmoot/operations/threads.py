@@ -185,8 +185,6 @@ THREADS = (
     Operation(
         name="msg/threads",
         description="List your message threads with previews, unread counts, and participant info.",
-        takes=Threads,
-        gives=ThreadPage,
         handler=threads,
         scope="mail.read",
         effect="reads",
@@ -198,8 +196,6 @@ THREADS = (
         name="msg/thread",
         description="Read one conversation with the messages of both sides, newest first. What is "
         "returned counts as read unless peek is true.",
-        takes=ReadThread,
-        gives=ThreadMessages,
         handler=thread,
         scope="mail.read",
         others_words=("thread", "messages"),
@@ -219,8 +215,6 @@ THREADS = (
     Operation(
         name="msg/digest",
         description="Get a summary of your unread messages and recent activity.",
-        takes=Nothing,
-        gives=Digest,
         handler=digest,
         scope="mail.read",
         effect="reads",
@@ -231,8 +225,6 @@ THREADS = (
     Operation(
         name="msg/delete_thread",
         description="Delete a thread from your mailbox. The other participant keeps theirs.",
-        takes=DeleteThread,
-        gives=ThreadDone,
         handler=delete_thread,
         scope="mail.delete",
         effect="destroys",
@@ -252,8 +244,6 @@ THREADS = (
     Operation(
         name="msg/mark_read",
         description="Mark all messages in a thread as read.",
-        takes=MarkRead,
-        gives=ThreadDone,
         handler=mark_read,
         scope="mail.read",
         tool="app",

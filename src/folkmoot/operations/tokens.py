@@ -233,8 +233,6 @@ TOKENS = (
         description="List the tokens that open your account: what each is for, when it was created "
         "and last used, and when it expires. The secrets are not shown. The user creates and "
         "revokes tokens with 'folkmoot tokens'.",
-        takes=Nothing,
-        gives=Tokens,
         handler=tokens,
         scope="account.read",
         effect="reads",
@@ -246,7 +244,6 @@ TOKENS = (
                 summary="List your tokens",
                 description="Without their secrets.",
                 answer="The tokens, the oldest first.",
-                gives=Credentials,
                 handler=credentials,
             ),
         ),
@@ -256,8 +253,6 @@ TOKENS = (
         name="folkmoot/create_token",
         description="It opens your account until it is revoked or expires. The answer is the only "
         "place where it is shown.",
-        takes=NewCredential,
-        gives=CreatedCredential,
         handler=create_token,
         secret=("token",),
         scope="account",
@@ -285,8 +280,6 @@ TOKENS = (
         name="folkmoot/create_token_for",
         description="For the operator, on the hub's own machine: a token of any account, such as "
         "an agent's, and the only one that can have the scope `operate`.",
-        takes=CredentialFor,
-        gives=CreatedCredential,
         handler=create_token_for,
         scope=OPERATE,
         who="operator",
@@ -313,8 +306,6 @@ TOKENS = (
         name="folkmoot/tokens_of",
         description="List the tokens and browsers that open someone's account, without their "
         "secrets.",
-        takes=CredentialsOf,
-        gives=Credentials,
         handler=tokens_of,
         effect="reads",
         errors=(e.CommandInvalid, e.UserNotFound),
@@ -334,8 +325,6 @@ TOKENS = (
         name="folkmoot/revoke_token_of",
         description="Revoke a token of someone, or sign one of their browsers out. Whatever is "
         "open with it ends at once.",
-        takes=OneCredentialOf,
-        gives=NoContent,
         handler=revoke_token_of,
         effect="destroys",
         errors=(e.CommandInvalid, e.UserNotFound, e.CredentialNotFound),
@@ -356,8 +345,6 @@ TOKENS = (
     Operation(
         name="folkmoot/revoke_token",
         description="Whatever is open with it ends at once.",
-        takes=OneCredential,
-        gives=NoContent,
         handler=revoke_token,
         scope="account",
         effect="destroys",

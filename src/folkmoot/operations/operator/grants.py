@@ -118,8 +118,6 @@ GRANTS = (
     operated(
         name="folkmoot/grants",
         description="List everyone who has rights beyond the defaults.",
-        takes=ListGrants,
-        gives=Overview,
         handler=grants,
         effect="reads",
         needs=("grant_views",),
@@ -129,8 +127,6 @@ GRANTS = (
     operated(
         name="folkmoot/grants_of",
         description="Show all capabilities of one account, and where each comes from.",
-        takes=GrantsOf,
-        gives=PersonView,
         handler=grants_of,
         effect="reads",
         errors=(e.UserNotFound,),
@@ -143,8 +139,6 @@ GRANTS = (
     operated(
         name="folkmoot/grant",
         description="Grant or deny someone capabilities at the hub. Takes effect at once.",
-        takes=GrantCapabilities,
-        gives=GrantedView,
         handler=grant,
         errors=(e.CommandInvalid, e.PatternSyntax, e.TooManyCapabilities, e.UserNotFound),
         needs=("granting",),
@@ -163,8 +157,6 @@ GRANTS = (
     operated(
         name="folkmoot/revoke",
         description="Revoke what was granted. Rights from the settings file are changed there.",
-        takes=Revoke,
-        gives=Revoked,
         handler=revoke,
         effect="destroys",
         errors=(e.CommandInvalid, e.PatternSyntax, e.UserNotFound),
@@ -179,8 +171,6 @@ GRANTS = (
         name="folkmoot/invite_for",
         description="Create an invite for a handle that nobody has, even if registration is "
         "closed. It replaces an earlier one.",
-        takes=InviteFor,
-        gives=InvitedHandle,
         handler=invite_for,
         effect="adds",
         needs=("granting",),

@@ -232,8 +232,6 @@ HUB = (
     operated(
         name="folkmoot/status",
         description="Show who runs here, since when, and how much of each quota is used.",
-        takes=Nothing,
-        gives=HubStatus,
         handler=status,
         effect="reads",
         needs=("status",),
@@ -243,8 +241,6 @@ HUB = (
     operated(
         name="folkmoot/check",
         description="Read the whole database and tell its faults. A large one takes a while.",
-        takes=Nothing,
-        gives=Checked,
         handler=check,
         effect="reads",
         needs=("store",),
@@ -255,8 +251,6 @@ HUB = (
         name="folkmoot/settings",
         description="Show every setting that is in effect, and where it comes from. Secrets are "
         "masked; references to them are shown.",
-        takes=Nothing,
-        gives=ShownSettings,
         handler=settings,
         effect="reads",
         needs=("settings",),
@@ -266,8 +260,6 @@ HUB = (
     operated(
         name="folkmoot/rooms",
         description="List every room of the hub, including private ones.",
-        takes=ListAllRooms,
-        gives=RoomRows,
         handler=rooms,
         effect="reads",
         needs=("store",),
@@ -277,8 +269,6 @@ HUB = (
     operated(
         name="folkmoot/nodes",
         description="List the nodes of a hub on PostgreSQL: their addresses, versions and rooms.",
-        takes=Nothing,
-        gives=HubNodes,
         handler=nodes,
         effect="reads",
         needs=("store",),
@@ -289,8 +279,6 @@ HUB = (
         name="folkmoot/drain",
         description="Drain a node before it is stopped: it is no longer ready, other nodes get its "
         "rooms, and then its connections to rooms are closed.",
-        takes=DrainNode,
-        gives=DrainedNode,
         handler=drain,
         effect="changes",
         errors=(e.CommandInvalid,),
@@ -302,8 +290,6 @@ HUB = (
     operated(
         name="folkmoot/audit",
         description="Read the audit log: who did what, the newest line first.",
-        takes=ReadAudit,
-        gives=AuditLines,
         handler=read_audit,
         effect="reads",
         needs=("store",),

@@ -198,8 +198,6 @@ SERVER_VIEWS = (
     operated(
         name="folkmoot/server",
         description="Show one server behind the hub and its tools, also those that are held back.",
-        takes=ShowServer,
-        gives=ShownServer,
         handler=show_server,
         effect="reads",
         errors=(e.BackendUnknown,),
@@ -211,8 +209,6 @@ SERVER_VIEWS = (
         name="folkmoot/server_history",
         description="Show how many calls servers had in each minute of the latest hour, how many "
         "failed, and how long answers took.",
-        takes=AskHistory,
-        gives=Histories,
         handler=history,
         effect="reads",
         errors=(e.BackendUnknown,),
@@ -226,8 +222,6 @@ SERVER_VIEWS = (
         name="folkmoot/server_access",
         description="Show who may use a server or one of its tools, and why: by which grant, "
         "group or setting.",
-        takes=AskAccess,
-        gives=ServerAccess,
         handler=server_access,
         effect="reads",
         errors=(e.BackendUnknown, e.UnknownTool),

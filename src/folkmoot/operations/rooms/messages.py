@@ -360,8 +360,6 @@ MESSAGES = (
         name="room/say",
         description="Say something to everyone in a room. Returns the message's id and seq; give "
         "the seq to room_read as after, with wait, to get the answers.",
-        takes=Say,
-        gives=SaidMessage,
         handler=say,
         scope="rooms",
         about="room",
@@ -375,8 +373,6 @@ MESSAGES = (
         description="Read a room's messages, oldest first: the newest ones, or those after or "
         "before a seq. To follow a conversation, call it again with the answer's last_seq as "
         "after, and with wait to return as soon as something new arrives.",
-        takes=Read,
-        gives=RoomMessages,
         handler=read,
         scope="rooms",
         about="room",
