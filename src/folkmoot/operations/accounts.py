@@ -211,7 +211,6 @@ ACCOUNTS = (
         description="Show your own profile: the handle you are signed in as, and what others see.",
         handler=whoami,
         scope="account.read",
-        effect="reads",
         routes=(Route("GET", "/v1/me", "getAccount", "Read your own account"),),
         commands=("account whoami",),
     ),
@@ -258,7 +257,6 @@ ACCOUNTS = (
         f"be undone. {BACKUPS_KEEP}",
         handler=delete_account,
         scope="account",
-        effect="destroys",
         asks="confirm",
         routes=(Route("DELETE", "/v1/me", "deleteAccount", "Delete your account"),),
         commands=("account delete",),
@@ -271,7 +269,6 @@ ACCOUNTS = (
         handler=export_me,
         # Whoever may read only some of it may not have all of it.
         scope=ALL,
-        effect="reads",
         limits=(OperationLimit("export", by_user, when_done),),
         errors=(e.ExportFailed,),
         needs=("exporter",),

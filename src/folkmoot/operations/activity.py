@@ -84,7 +84,6 @@ ACTIVITY: Final = (
         "which token. What an operator did about you is not among them.",
         handler=activity,
         scope="account.read",
-        effect="reads",
         tool=Absent("People look at it to see what their programs did."),
         routes=(
             Route(

@@ -371,7 +371,6 @@ ASKS: Final = (
         "proposals with room_decide, and only as your user wants.",
         handler=asks,
         scope="decide",
-        effect="reads",
         others_words=("asks",),
         routes=(
             Route(
@@ -393,7 +392,6 @@ ASKS: Final = (
         "kept for 90 days, and those in rooms as long as the room.",
         handler=decisions,
         scope="decide",
-        effect="reads",
         tool=Absent("People look at it to see what came of what they decided."),
         routes=(
             Route(

@@ -364,7 +364,6 @@ FOLLOWING = (
         handler=follow_events,
         scope="",
         who="guest",
-        effect="reads",
         errors=(e.ConnectionsExceeded, e.HubFull),
         tool=Absent("MCP has notifications for it."),
         routes=(

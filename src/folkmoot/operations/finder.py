@@ -156,7 +156,6 @@ HUB: Final = (
         handler=openapi,
         scope="",
         who="anyone",
-        effect="reads",
         tool=Absent("Tools describe themselves when they are listed."),
         routes=(
             Route(

@@ -103,7 +103,6 @@ INVITES: Final = (
         description="List the invitations to this hub that you made and nobody has used yet.",
         handler=my_invites,
         scope="contacts",
-        effect="reads",
         tool=FOR_PEOPLE,
         routes=(Route("GET", "/v1/me/invites", "listMyInvites", "List your open invitations"),),
         commands=("invites",),
@@ -130,7 +129,6 @@ INVITES: Final = (
         name="folkmoot/invites",
         description="List all invitations to this hub that nobody has used yet, and who made them.",
         handler=invites,
-        effect="reads",
         needs=("accounts",),
         routes=(Route("GET", "/v1/invites", "listInvites", "List all open invitations"),),
         commands=("invites",),
@@ -196,8 +194,6 @@ ROOM_INVITES: Final = (
         "that they invited.",
         handler=invitations,
         scope="rooms.manage",
-        about="room",
-        effect="reads",
         tool=OF_ROOMS_FOR_PEOPLE,
         routes=(
             Route(
@@ -216,8 +212,6 @@ ROOM_INVITES: Final = (
         "withdraw any; others those of the guests that they invited.",
         handler=withdraw_room_invite,
         scope="rooms.manage",
-        about="room",
-        effect="destroys",
         errors=(e.InviteNotOpen,),
         audit=AuditSpec("room.invitation_withdrawn", "invited", within="room"),
         tool=OF_ROOMS_FOR_PEOPLE,

@@ -301,7 +301,6 @@ MESSAGES = (
         "encrypts) or an encrypted_payload (for E2E). Creates a thread if needed.",
         handler=send,
         scope="mail.send",
-        effect="adds",
         reaches_others=True,
         limits=(SEND_LIMIT, MISSED),
         once="idempotency_key",
@@ -323,6 +322,7 @@ MESSAGES = (
         description="Retrieve your recent messages. Server-assisted messages are returned "
         "decrypted; E2E messages include ciphertext for client-side decryption.",
         handler=inbox,
+        effect="changes",
         scope="mail.read",
         others_words=("messages",),
         waits="wait",
@@ -340,7 +340,6 @@ MESSAGES = (
         "sets the reply_to reference.",
         handler=reply,
         scope="mail.send",
-        effect="adds",
         reaches_others=True,
         limits=(SEND_LIMIT,),
         once="idempotency_key",
@@ -362,7 +361,6 @@ MESSAGES = (
         description="Delete your copy of a message. The other participant keeps theirs.",
         handler=delete_message,
         scope="mail.delete",
-        effect="destroys",
         errors=(e.MessageNotFound, e.AccessDenied),
         routes=(
             Route(

@@ -172,7 +172,6 @@ REGISTRATION = (
         secret=("invite_code", "token", "recovery_code"),
         scope="",
         who="anyone",
-        effect="adds",
         limits=(
             OperationLimit("register", by_distant_address, when_done),
             OperationLimit("refused_handles", by_address, when_refused),

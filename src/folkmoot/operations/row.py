@@ -25,6 +25,7 @@ Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+CREATED: Final = 201
 CONFIRMED: Final = {"folkmoot-confirm": "token"}
 """The header with a token that is given once more; a body or query may be logged somewhere."""
 NOTICE: Final = "notice"
@@ -146,6 +147,14 @@ class Route(Struct, frozen=True):
         if self.handler is not None:
             learn(self, self.handler)
 
+    @property
+    def effect(self) -> Effect:
+        """What a request does, by its method and the status of its answer."""
+        if self.status == CREATED:
+            return "adds"
+        by_method: dict[Method, Effect] = {"GET": "reads", "DELETE": "destroys"}
+        return by_method.get(self.method, "changes")
+
 
 class Absent(Struct, frozen=True):
     """Why an operation cannot be reached on one of the ways in."""
@@ -177,12 +186,15 @@ class Operation(Struct, frozen=True, kw_only=True):
     gives: type[Struct] = NOT_SAID
     scope: str
     """The part of an account's rights that it belongs to."""
-    about: str = ""
-    """The argument that a scope may name: `rooms:square` is for calls about one room."""
+    about: str = NOT_SAID
+    """The argument that a scope may name: `rooms:square` is for calls about one room, which is what
+    an argument `room` names unless something else is said.
+    """
     lesser: tuple[str, str, str] | None = None
     """An argument, one value of it, and the scope that is enough for that."""
     who: Who = "account"
-    effect: Effect = "changes"
+    effect: Effect = NOT_SAID
+    """As the first route does by its method and status, unless it is said."""
     others_words: tuple[str, ...] = ()
     """Members of the answer in which there is text that other people wrote."""
     reaches_others: bool = False
@@ -223,8 +235,13 @@ class Operation(Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] | Absent
 
     def __post_init__(self) -> None:
-        """Learn from the handler what it takes and gives."""
+        """Learn from the handler and the first route what was not said."""
         learn(self, self.handler)
+        if self.about is NOT_SAID:
+            force_setattr(self, "about", "room" if "room" in self.takes.__struct_fields__ else "")
+        if self.effect is NOT_SAID:
+            served = self.routes[0] if isinstance(self.routes, tuple) else None
+            force_setattr(self, "effect", "changes" if served is None else served.effect)
 
     @property
     def kind(self) -> str:

@@ -191,7 +191,6 @@ SESSIONS: Final = (
         handler=session,
         scope="",
         who="anyone",
-        effect="reads",
         tool=NO_TOOL,
         routes=(
             Route(
@@ -279,7 +278,6 @@ SESSIONS: Final = (
         "minutes; the session can do no more than the token that the request was made with.",
         handler=create_code,
         scope="account",
-        effect="adds",
         errors=(e.QuotaExceeded,),
         audit=AuditSpec("browser.code_created", by_service=True),
         tool=SECRET,
@@ -303,7 +301,6 @@ SESSIONS: Final = (
         handler=create_code_for,
         scope=OPERATE,
         who="operator",
-        effect="adds",
         errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,

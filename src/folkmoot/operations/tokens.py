@@ -235,7 +235,6 @@ TOKENS = (
         "revokes tokens with 'folkmoot tokens'.",
         handler=tokens,
         scope="account.read",
-        effect="reads",
         routes=(
             Route(
                 "GET",
@@ -256,7 +255,6 @@ TOKENS = (
         handler=create_token,
         secret=("token",),
         scope="account",
-        effect="adds",
         limits=(GUESSES,),
         errors=(e.QuotaExceeded, e.ConfirmationInvalid),
         tool=SECRET,
@@ -283,7 +281,6 @@ TOKENS = (
         handler=create_token_for,
         scope=OPERATE,
         who="operator",
-        effect="adds",
         errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,
@@ -307,7 +304,6 @@ TOKENS = (
         description="List the tokens and browsers that open someone's account, without their "
         "secrets.",
         handler=tokens_of,
-        effect="reads",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(
@@ -326,7 +322,6 @@ TOKENS = (
         description="Revoke a token of someone, or sign one of their browsers out. Whatever is "
         "open with it ends at once.",
         handler=revoke_token_of,
-        effect="destroys",
         errors=(e.CommandInvalid, e.UserNotFound, e.CredentialNotFound),
         needs=("accounts",),
         audit=AuditSpec("token.revoked", "credential", by_service=True),
@@ -347,7 +342,6 @@ TOKENS = (
         description="Whatever is open with it ends at once.",
         handler=revoke_token,
         scope="account",
-        effect="destroys",
         errors=(e.CredentialNotFound,),
         tool=Absent("Which token is not needed any more is for its owner to say."),
         audit=AuditSpec("token.revoked", "credential", by_service=True),

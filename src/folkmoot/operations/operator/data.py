@@ -224,7 +224,6 @@ DATA = (
         name="folkmoot/key",
         description="Show the id of the master key in use, and where it comes from.",
         handler=key,
-        effect="reads",
         needs=("key",),
         local=True,
         routes=(Route("GET", "/v1/key", "getKey", "Show the master key's id"),),

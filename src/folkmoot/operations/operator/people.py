@@ -232,7 +232,6 @@ PEOPLE = (
         name="folkmoot/people",
         description="List everyone who has an account, and what they store.",
         handler=people,
-        effect="reads",
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts", "listAccounts", "List all accounts"),),
         commands=("people list",),
@@ -241,7 +240,6 @@ PEOPLE = (
         name="folkmoot/person",
         description="Show one account: its state, and how much of its quotas it uses.",
         handler=person,
-        effect="reads",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts/{handle}", "getAccountOf", "Show an account"),),
@@ -252,7 +250,6 @@ PEOPLE = (
         description="Create an account, without an invitation or limits. The token and the "
         "recovery code are not shown again.",
         handler=add_person,
-        effect="adds",
         errors=(e.HandleInvalid, e.HandleTaken),
         needs=("accounts",),
         audit=AuditSpec("account.added", "handle", by_service=True),
@@ -310,7 +307,6 @@ PEOPLE = (
         description="Permanently delete an account and all its mail. Messages in rooms stay, and "
         "older backups still contain the mail.",
         handler=remove_person,
-        effect="destroys",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("mail",),
         audit=AuditSpec("account.removed", "handle", by_service=True),

@@ -345,7 +345,6 @@ SERVER_EDITS = (
         "gateway.edit_from_web, and a token given once more.",
         handler=remove_server,
         secret=("token",),
-        effect="destroys",
         limits=(GUESSES,),
         errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         needs=("fleet", "reloading"),
@@ -366,7 +365,6 @@ SERVER_EDITS = (
         description="Connect to a server anew: its program is started again, and secrets are read "
         "again.",
         handler=restart_server,
-        effect="changes",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         audit=AuditSpec("backend.restarted", "namespace"),

@@ -199,7 +199,6 @@ SERVER_VIEWS = (
         name="folkmoot/server",
         description="Show one server behind the hub and its tools, also those that are held back.",
         handler=show_server,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/servers/{namespace}", "getServer", "Show a server"),),
@@ -210,7 +209,6 @@ SERVER_VIEWS = (
         description="Show how many calls servers had in each minute of the latest hour, how many "
         "failed, and how long answers took.",
         handler=history,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(
@@ -223,7 +221,6 @@ SERVER_VIEWS = (
         description="Show who may use a server or one of its tools, and why: by which grant, "
         "group or setting.",
         handler=server_access,
-        effect="reads",
         errors=(e.BackendUnknown, e.UnknownTool),
         needs=("fleet", "grant_views"),
         routes=(

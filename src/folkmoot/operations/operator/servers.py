@@ -259,7 +259,6 @@ SERVERS = (
         description="List the servers behind the hub: their state, what they offer, and how they "
         "are used.",
         handler=servers,
-        effect="reads",
         needs=("fleet",),
         routes=(Route("GET", "/v1/servers", "listServers", "List the servers"),),
         commands=("backends list",),
@@ -268,7 +267,6 @@ SERVERS = (
         name="folkmoot/reload",
         description="Read the settings again and apply them. Invalid settings change nothing.",
         handler=reload,
-        effect="changes",
         errors=(e.SettingsError,),
         needs=("reloading",),
         audit=AuditSpec("settings.reloaded"),
@@ -280,7 +278,6 @@ SERVERS = (
         description="List the tools that changed or were added, and are neither listed nor "
         "callable until they are accepted.",
         handler=pins,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/pins", "listPins", "List tools that are held back"),),
