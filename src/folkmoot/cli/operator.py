@@ -7,7 +7,6 @@ folder meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlencode
@@ -153,6 +152,8 @@ def ask_here(
     on_progress: OnProgress | None = None,
 ) -> Any:
     """Have an operation performed in this process."""
+    import asyncio
+
     from folkmoot.offline import assembled
 
     row, answer = operation(name), OperatorAnswer(on_progress)
@@ -319,6 +320,8 @@ def connected(path: Path) -> Any:
 
 async def call_app(app: ASGIApp, request: OperatorRequest, answer: OperatorAnswer) -> None:
     """One request to an application in this process."""
+    import asyncio
+
     path, _, query = request.target.partition("?")
     scope = {
         "type": "http",
