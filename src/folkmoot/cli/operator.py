@@ -38,7 +38,6 @@ OTHER_VERSION = "The running hub does not know this command: it is of another ve
 
 Shape = TypeVar("Shape")
 OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
-"""Told how far a long command is."""
 
 
 class OperatedHub:

@@ -41,7 +41,6 @@ A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
 
 encode_payload = msgspec.json.Encoder().encode
-"""A payload as it goes over the wire."""
 
 Delivered: TypeAlias = Callable[[], Awaitable[None]]
 """To be called once the answer was handed to a client that is still there."""
@@ -112,7 +111,6 @@ class Services(Struct, frozen=True, kw_only=True):
     rooms: Rooms = ABSENT
     limits: RateLimits = ABSENT
     document: Callable[[], Raw] = Raw
-    """Makes the OpenAPI document."""
     events: EventFeed | None = None
     tapes: TapeLibrary | None = None
     store: Database = ABSENT

@@ -327,7 +327,6 @@ EVENTS: Final = (
     SETTINGS_CHANGED,
     RELOAD,
 )
-"""All events, in the order of the reference."""
 
 
 class FollowEvents(Arguments, frozen=True, kw_only=True):

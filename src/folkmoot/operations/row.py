@@ -120,7 +120,6 @@ class Route(Struct, frozen=True):
     """What is said of it instead of the operation's description, which is for models."""
     status: int = 200
     example: dict[str, Any] = {}
-    """A body that it may be sent."""
     fixed: dict[str, Any] = {}
     """Arguments that the route itself gives: `GET` marks nothing as read."""
     query: tuple[str, ...] = ()
@@ -333,7 +332,6 @@ operated = partial(
     who="operator",
     tool=Absent("Operating a hub is for people and their programs, not for models."),
 )
-"""A row of the operator's."""
 
 Handle = Annotated[str, says("Whose account, by its handle (without @ prefix).")]
 After = Annotated[str, says("Continue where an earlier answer ended: its `next`.")]

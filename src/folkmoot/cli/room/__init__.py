@@ -258,7 +258,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "change": manage.change,
     "delete": manage.delete,
 }
-"""Every command of the group by its name."""
 
 app = group(
     COMMANDS,

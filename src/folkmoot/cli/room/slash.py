@@ -251,7 +251,6 @@ SLASHES: Final[dict[str, Slash]] = {
     "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),
 }  # fmt: skip
-"""Every command of the input line."""
 
 DECIDING: Final = frozenset(("approve", "reject"))
 ABOUT_TAB: Final = "Tab shows the proposals that you can decide on."

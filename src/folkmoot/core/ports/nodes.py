@@ -32,7 +32,6 @@ class ListedNode(msgspec.Struct, frozen=True):
     lease_seconds: float
     """How long its lease still holds; less than 0 if it is over."""
     rooms: int
-    """How many rooms it has loaded."""
     draining: bool = False
     """Whether it takes no rooms any more, and is about to be stopped."""
     drained: bool = False

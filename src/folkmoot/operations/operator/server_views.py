@@ -49,7 +49,6 @@ class ServerTool(Struct, frozen=True, kw_only=True):
     findings: list[str]
     """What its description has that it should not."""
     may_call: bool
-    """Whether you may call it."""
 
 
 class ShowServer(Arguments, frozen=True, kw_only=True):

@@ -270,7 +270,6 @@ DECIDED: Final = (
     e.RejectedAlready,
     e.TooManyOpen,
 )
-"""What a decision on a proposal may be refused with."""
 
 READ_MESSAGES: Final = Route(
     "GET",
