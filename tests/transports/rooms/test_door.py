@@ -99,6 +99,25 @@ async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(
     await asyncio.gather(*(socket.close() for socket in sockets))
 
 
+@pytest.mark.requirement("room.guest-once")
+async def test_a_guest_comes_in_with_an_invitation_once_and_then_with_its_credential(
+    hub: Town, ann: Person, seat: Seat
+) -> None:
+    invitation = await hub.hub.rooms.invite(ann.visitor, ROOM, guest="gil")
+    assert invitation.token is not None
+    async with hub.joined(invitation.token) as guest:
+        credential = guest.welcome["credential"]
+        assert guest.welcome["you"]["id"] == "gil"
+        await guest.say("hello")
+        await seat.heard("hello")
+    assert (await refusal(hub, invitation.token))[0] == CloseCode.NOT_AUTHENTICATED
+    async with hub.joined(credential) as guest:
+        assert guest.welcome["you"]["id"] == "gil"
+        assert "credential" not in guest.welcome
+    elsewhere, _ = await refusal(hub, credential, room="other")
+    assert elsewhere in (CloseCode.NO_SUCH_ROOM, CloseCode.NOT_ALLOWED)
+
+
 @pytest.mark.parametrize("change", ["delete", "recover"])
 async def test_whose_token_is_void_before_they_are_in_is_put_out_at_once(
     hub: Town, ann: Person, monkeypatch: pytest.MonkeyPatch, change: str
