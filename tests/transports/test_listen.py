@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -9,12 +11,20 @@ from folkmoot.core import errors as e
 from folkmoot.transports.listen import base_url, close, listen
 
 
-def test_port_zero_is_a_free_port() -> None:
-    sockets = listen("127.0.0.1", 0)
+@contextmanager
+def listening(host: str) -> Iterator[list[tuple[str, int]]]:
+    """Listen on a free port: the addresses and ports."""
+    sockets = listen(host, 0)
     try:
-        assert sockets[0].getsockname()[1] > 0
+        yield [made.getsockname()[:2] for made in sockets]
     finally:
         close(sockets)
+
+
+def test_port_zero_is_a_free_port_and_every_address_of_a_name_gets_the_same() -> None:
+    with listening("localhost") as found:
+        (port,) = {port for _, port in found}
+        assert port > 0
 
 
 def test_a_taken_port_is_named_with_what_to_do() -> None:
@@ -40,14 +50,6 @@ def test_a_privileged_port_is_one_clear_sentence() -> None:
         listen("127.0.0.1", 81)
 
 
-def test_every_address_of_a_name_gets_the_same_port() -> None:
-    sockets = listen("localhost", 0)
-    try:
-        assert len({made.getsockname()[1] for made in sockets}) == 1
-    finally:
-        close(sockets)
-
-
 def resolve(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     """Let the name `many` stand for these addresses."""
     real = socket.getaddrinfo
@@ -67,11 +69,8 @@ def test_an_address_that_this_machine_lacks_is_left_out(
     monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
 ) -> None:
     resolve(monkeypatch, *addresses)
-    sockets = listen("many", 0)
-    try:
-        assert [made.getsockname()[0] for made in sockets] == ["127.0.0.1"]
-    finally:
-        close(sockets)
+    with listening("many") as found:
+        assert [address for address, _ in found] == ["127.0.0.1"]
 
 
 def test_a_name_without_any_address_here_is_one_clear_sentence(
@@ -90,13 +89,9 @@ def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.Monkey
 
 def test_ipv6_and_every_network_work() -> None:
     for host in ("::1", "::", "0.0.0.0"):
-        sockets = listen(host, 0)
-        try:
-            port = sockets[0].getsockname()[1]
+        with listening(host) as found:
             reach = "::1" if host == "::1" else "127.0.0.1"
-            socket.create_connection((reach, port), timeout=5).close()
-        finally:
-            close(sockets)
+            socket.create_connection((reach, found[0][1]), timeout=5).close()
 
 
 def test_urls_put_ipv6_addresses_in_brackets() -> None:

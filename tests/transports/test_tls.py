@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,70 +18,36 @@ def made(certificate: Path | str, key: Path | str) -> TlsSettings:
     return TlsSettings(certificate=str(certificate), key=str(key))
 
 
-def test_without_a_certificate_there_is_no_tls() -> None:
-    assert load_tls(TlsSettings()) is None
-
-
 def test_a_certificate_and_its_key_are_taken_from_tls_1_2_on(tmp_path: Path) -> None:
+    assert load_tls(TlsSettings()) is None
     context = load_tls(made(*certificate(tmp_path)))
     assert context is not None
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
-def missing(folder: Path) -> TlsSettings:
-    return made(folder / "none.pem", certificate(folder)[1])
-
-
-def missing_key(folder: Path) -> TlsSettings:
-    return made(certificate(folder)[0], folder / "none.pem")
-
-
-def a_folder(folder: Path) -> TlsSettings:
-    return made(folder, certificate(folder)[1])
-
-
-def only_one(folder: Path) -> TlsSettings:
-    return made(certificate(folder)[0], "")
-
-
-def another_key(folder: Path) -> TlsSettings:
-    return made(certificate(folder / "a")[0], certificate(folder / "b")[1])
-
-
-def with_password(folder: Path) -> TlsSettings:
-    return made(*certificate(folder, password=b"hunter2"))
-
-
-def swapped(folder: Path) -> TlsSettings:
-    return made(*reversed(certificate(folder)))
-
-
-def garbage(folder: Path) -> TlsSettings:
-    (folder / "garbage.pem").write_bytes(b"\xff" * 100)
-    return made(folder / "garbage.pem", certificate(folder)[1])
-
-
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (missing, "tls.certificate: there is no file "),
-        (missing_key, "tls.key: there is no file "),
-        (a_folder, "cannot be read: is a directory."),
-        (only_one, "tls.certificate and tls.key are set together or not at all."),
-        (another_key, " is not the key of "),
-        (with_password, "tls.key: the key is protected by a password"),
-        (swapped, "are not a certificate and its key in PEM form."),
-        (garbage, "are not a certificate and its key in PEM form."),
-    ],
-)
-def test_files_that_cannot_be_used_are_told_in_one_sentence(
-    tmp_path: Path, make: Callable[[Path], TlsSettings], told: str
-) -> None:
-    with pytest.raises(e.SettingsError) as refused:
-        load_tls(make(tmp_path))
-    assert told in refused.value.message
-    assert refused.value.message.endswith(".")
-    assert "\n" not in refused.value.message
+def test_files_that_cannot_be_used_are_told_in_one_sentence(tmp_path: Path) -> None:
+    chain, key = certificate(tmp_path / "a")
+    _, other_key = certificate(tmp_path / "b")
+    none, garbage = tmp_path / "none.pem", tmp_path / "garbage.pem"
+    garbage.write_bytes(b"\xff" * 100)
+    for settings, told in (
+        (made(none, key), "tls.certificate: there is no file "),
+        (made(chain, none), "tls.key: there is no file "),
+        (made(tmp_path, key), "cannot be read: is a directory."),
+        (made(chain, ""), "tls.certificate and tls.key are set together or not at all."),
+        (made(chain, other_key), " is not the key of "),
+        (
+            made(*certificate(tmp_path / "c", password=b"hunter2")),
+            "tls.key: the key is protected by a password",
+        ),
+        (made(key, chain), "are not a certificate and its key in PEM form."),
+        (made(garbage, key), "are not a certificate and its key in PEM form."),
+    ):
+        with pytest.raises(e.SettingsError) as refused:
+            load_tls(settings)
+        assert told in refused.value.message
+        assert refused.value.message.endswith(".")
+        assert "\n" not in refused.value.message
 
 
 def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(

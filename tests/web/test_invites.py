@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from folkmoot.app import Hub
 from folkmoot.telemetry import logs
 from folkmoot.web.clients import CLIENTS
 from folkmoot.web.pages import Pages
+from tests.conftest import settings_of
 from tests.harness import Answer, ask, run, serving
 from tests.mcp_harness import settings
 
@@ -135,8 +137,9 @@ def test_the_page_says_who_invites_and_what_they_wrote() -> None:
 class Browser:
     """Someone who follows a link to a hub and fills in its form."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.port = int(hub.base_url.rpartition(":")[2])
 
     async def open(self, code: str) -> Answer:
         return await ask(self.port, f"/invite/{code}")
@@ -149,51 +152,55 @@ class Browser:
         )
 
 
+@pytest.fixture
+async def browser(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
+    async with Hub(settings(tmp_path, **settings_of(request))).running() as hub:
+        yield Browser(hub)
+
+
 @pytest.mark.requirement("invite.page-form")
-async def test_whoever_was_invited_registers_on_the_page(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        ada = (await hub.accounts.register("ada")).account
-        code = await hub.accounts.create_invite(ada, "Come aboard.")
-        browser = Browser(int(hub.base_url.rpartition(":")[2]))
-        page = await browser.open(code)
-        assert '<form class="join" method="post">' in page.text
-        assert "form-action 'self'" in page.headers["content-security-policy"]
-        # With `no-referrer` browsers would send the form with `Origin: null`.
-        assert page.headers["referrer-policy"] == "same-origin"
-        for typed, why in (
-            ("handle=ada", "Handle already taken."),
-            ("handle=%3Cb%3E", "Invalid handle."),
-            ("", "Invalid handle."),
-            ("handle=" + "x" * 5_000, "Invalid handle."),
-            ("&".join(f"a{n}=1" for n in range(20)), "Invalid handle."),
-            ("handle=%ff%fe", "Invalid handle."),
-        ):
-            refused = await browser.submit(code, typed)
-            assert refused.status == 400
-            assert f'<p class="wrong" role="alert">{why}' in refused.text
-            assert "<b>" not in refused.text.partition("<form")[2].partition("</form>")[0]
-        assert 'value="ada"' in (await browser.submit(code, "handle=ada")).text
-        strange = await browser.submit(code, "{}", **{"content-type": "application/json"})
-        assert (strange.status, code in strange.text) == (415, False)
-        foreign = await browser.submit(code, "handle=bob", origin="https://evil.example")
-        assert foreign.status == 403
-        joined = await browser.submit(code, "handle=%40Bob")
-        assert joined.status == 200
-        assert "You are @bob." in joined.text
-        assert joined.headers["cache-control"] == "no-store"
-        found = re.search(r"/mcp\?token=(sk_[0-9a-f]{64})", joined.text)
-        assert found is not None
-        assert re.search(r"<code>([A-Z2-9]{4}-){2}[A-Z2-9]{4}</code>", joined.text)
-        check_settings(joined.text, found[1])
-        assert "sk_" not in (await ask(browser.port, "/")).text.replace("sk_…", "")
-        bob = await hub.accounts.authenticate(found[1])
-        assert bob is not None
-        [message] = (await hub.mail.inbox(bob)).messages
-        assert (message.from_handle, message.body) == ("ada", "Come aboard.")
-        again = await browser.submit(code, "handle=carol")
-        assert again.status == 410
-        assert "already been claimed" in again.text
-        assert await hub.accounts.count() == 2
+async def test_whoever_was_invited_registers_on_the_page(browser: Browser) -> None:
+    ada = (await browser.hub.accounts.register("ada")).account
+    code = await browser.hub.accounts.create_invite(ada, "Come aboard.")
+    page = await browser.open(code)
+    assert '<form class="join" method="post">' in page.text
+    assert "form-action 'self'" in page.headers["content-security-policy"]
+    # With `no-referrer` browsers would send the form with `Origin: null`.
+    assert page.headers["referrer-policy"] == "same-origin"
+    for typed, why in (
+        ("handle=ada", "Handle already taken."),
+        ("handle=%3Cb%3E", "Invalid handle."),
+        ("", "Invalid handle."),
+        ("handle=" + "x" * 5_000, "Invalid handle."),
+        ("&".join(f"a{n}=1" for n in range(20)), "Invalid handle."),
+        ("handle=%ff%fe", "Invalid handle."),
+    ):
+        refused = await browser.submit(code, typed)
+        assert refused.status == 400
+        assert f'<p class="wrong" role="alert">{why}' in refused.text
+        assert "<b>" not in refused.text.partition("<form")[2].partition("</form>")[0]
+    assert 'value="ada"' in (await browser.submit(code, "handle=ada")).text
+    strange = await browser.submit(code, "{}", **{"content-type": "application/json"})
+    assert (strange.status, code in strange.text) == (415, False)
+    foreign = await browser.submit(code, "handle=bob", origin="https://evil.example")
+    assert foreign.status == 403
+    joined = await browser.submit(code, "handle=%40Bob")
+    assert joined.status == 200
+    assert "You are @bob." in joined.text
+    assert joined.headers["cache-control"] == "no-store"
+    found = re.search(r"/mcp\?token=(sk_[0-9a-f]{64})", joined.text)
+    assert found is not None
+    assert re.search(r"<code>([A-Z2-9]{4}-){2}[A-Z2-9]{4}</code>", joined.text)
+    check_settings(joined.text, found[1])
+    assert "sk_" not in (await ask(browser.port, "/")).text.replace("sk_…", "")
+    bob = await browser.hub.accounts.authenticate(found[1])
+    assert bob is not None
+    [message] = (await browser.hub.mail.inbox(bob)).messages
+    assert (message.from_handle, message.body) == ("ada", "Come aboard.")
+    again = await browser.submit(code, "handle=carol")
+    assert again.status == 410
+    assert "already been claimed" in again.text
+    assert await browser.hub.accounts.count() == 2
 
 
 def check_settings(page: str, token: str) -> None:
@@ -211,47 +218,43 @@ def check_settings(page: str, token: str) -> None:
 
 @pytest.mark.requirement("browser.register-and-recover")
 async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(
-    tmp_path: Path,
+    browser: Browser,
 ) -> None:
     """Else a page of another port could sign someone in to an account of its own."""
-    async with Hub(settings(tmp_path)).running() as hub:
-        browser = Browser(int(hub.base_url.rpartition(":")[2]))
-        own = f"http://localhost:{browser.port}"
-        for handle, origin, site, signed_in in (
-            ("amy", own, "same-origin", True),
-            ("ben", f"http://localhost:{browser.port + 1}", "same-site", False),
-            ("cat", own, "same-site", False),
-        ):
-            code = await hub.accounts.create_invite(None)
-            head = {"origin": origin, "sec-fetch-site": site}
-            joined = await browser.submit(code, f"handle={handle}", **head)
-            assert joined.status == 200
-            assert ("set-cookie" in joined.headers) is signed_in
-            assert ('href="/inbox"' in joined.text) is signed_in
+    own = f"http://localhost:{browser.port}"
+    for handle, origin, site, signed_in in (
+        ("amy", own, "same-origin", True),
+        ("ben", f"http://localhost:{browser.port + 1}", "same-site", False),
+        ("cat", own, "same-site", False),
+    ):
+        code = await browser.hub.accounts.create_invite(None)
+        head = {"origin": origin, "sec-fetch-site": site}
+        joined = await browser.submit(code, f"handle={handle}", **head)
+        assert joined.status == 200
+        assert ("set-cookie" in joined.headers) is signed_in
+        assert ('href="/inbox"' in joined.text) is signed_in
 
 
 @pytest.mark.requirement("invite.page-form")
+@pytest.mark.settings(registration="closed")
 async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(
-    tmp_path: Path,
+    browser: Browser,
 ) -> None:
-    async with Hub(settings(tmp_path, registration="closed")).running() as hub:
-        browser = Browser(int(hub.base_url.rpartition(":")[2]))
-        plain = await hub.accounts.create_invite(None)
-        shown = (await browser.open(plain)).text
-        assert "<form" not in shown
-        assert "Registration is closed on this server" in shown
-        assert "<form" not in (await browser.submit(plain, "handle=eve")).text
-        made = await hub.accounts.invite_for("gina")
-        assert "readonly" in (await browser.open(made.code)).text
-        assert "You are @gina." in (await browser.submit(made.code, "handle=eve")).text
-        assert await hub.accounts.count() == 1
+    plain = await browser.hub.accounts.create_invite(None)
+    shown = (await browser.open(plain)).text
+    assert "<form" not in shown
+    assert "Registration is closed on this server" in shown
+    assert "<form" not in (await browser.submit(plain, "handle=eve")).text
+    made = await browser.hub.accounts.invite_for("gina")
+    assert "readonly" in (await browser.open(made.code)).text
+    assert "You are @gina." in (await browser.submit(made.code, "handle=eve")).text
+    assert await browser.hub.accounts.count() == 1
 
 
 @pytest.mark.requirement("invite.page-form")
-async def test_the_form_counts_towards_the_limits_of_registering(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path, rate_limits="on")).running() as hub:
-        codes = [await hub.accounts.create_invite(None) for _ in range(6)]
-        browser = Browser(int(hub.base_url.rpartition(":")[2]))
-        answers = [await browser.submit(code, f"handle=person{n}") for n, code in enumerate(codes)]
-        assert [it.status for it in answers] == [200] * 5 + [429]
-        assert await hub.accounts.count() == 5
+@pytest.mark.settings(rate_limits="on")
+async def test_the_form_counts_towards_the_limits_of_registering(browser: Browser) -> None:
+    codes = [await browser.hub.accounts.create_invite(None) for _ in range(6)]
+    answers = [await browser.submit(code, f"handle=person{n}") for n, code in enumerate(codes)]
+    assert [it.status for it in answers] == [200] * 5 + [429]
+    assert await browser.hub.accounts.count() == 5

@@ -65,6 +65,12 @@ def test_two_different_tokens_are_refused(query: str, authorization: list[str]) 
     assert TOKEN not in refused.value.message
 
 
+@pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
+def test_a_query_that_means_nothing_is_refused(query: str) -> None:
+    with pytest.raises(e.QueryInvalid):
+        read_query(scope(query))
+
+
 def shown_on(peer: ConnectionPeer | None, query: str = "", *authorization: str) -> tuple[str, Any]:
     asked = scope(query, *authorization)
     shown = read_shown(asked, head_of(asked), peer)

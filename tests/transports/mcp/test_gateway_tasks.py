@@ -13,6 +13,7 @@ import pytest
 from folkmoot.gateway import task_calls
 from folkmoot.gateway import tasks as gateway_tasks
 from tests.mcp_harness import Meeting, both_eras, until
+from tests.nodes import nodes_of
 from tests.transports.mcp.gateway_support import (
     Demo,
     fronted,
@@ -32,6 +33,7 @@ from tests.transports.mcp.task_support import (
 )
 
 UNKNOWN = (-32602, "Task not found.")
+LAST_STEP = {"handshake": "tasks/result", "stateless": "tasks/update"}
 
 
 @pytest.fixture
@@ -52,6 +54,17 @@ async def ann(hub: Meeting) -> AsyncIterator[Tasker]:
 @pytest.fixture
 async def bob(hub: Meeting) -> AsyncIterator[Tasker]:
     yield await tasker(hub, await hub.person("bob"))  # noqa: PT022 - async fixtures are generators
+
+
+@pytest.fixture
+async def others(hub: Meeting, era: str) -> AsyncIterator[Jobs]:
+    """Another backend."""
+    made = Jobs(era, "other")
+    for node in nodes_of(hub.hub):
+        node.behind.gateway.attach(made)
+        await node.behind.gateway.arrived("other", made.inventory())
+    await settle(hub, everyone=True)
+    yield made  # noqa: PT022 - async fixtures are generators
 
 
 @both_eras
@@ -90,35 +103,29 @@ async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era
 
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
-async def test_an_id_is_of_use_to_its_maker_alone(era: str, tmp_path: Path) -> None:
-    jobs, others = Jobs(era), Jobs(era, "other")
-    async with fronted(tmp_path, era, jobs, others) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        nobody = await tasker(there, "")
-        made = await ann.make()
-        bobs = await bob.make("other_may")
-        asked = len(jobs.asked) + len(others.asked)
-        methods = ["tasks/get", "tasks/cancel"]
-        methods += ["tasks/update"] if era == "stateless" else ["tasks/result"]
-        turned = made[:40] + ("A" if made[40] != "A" else "B") + made[41:]
-        forged = [turned, made[:-3], made + "A", "1", "x" * 5_000, "", bobs, "\u00e9", "a b"]
-        for method in methods:
-            more = {"inputResponses": {}} if method == "tasks/update" else {}
-            for task_id in forged:
-                if era == "stateless" and not (task_id.isascii() and task_id.strip()):
-                    continue
-                assert await ann.error(method, taskId=task_id, **more) == UNKNOWN, method
-            assert await bob.error(method, taskId=made, **more) == UNKNOWN
-            refused = await nobody.ask(method, taskId=made, **more)
-            assert "error" in refused
-        assert len(jobs.asked) + len(others.asked) == asked
-        if era == "handshake":
-            assert (await ann.error("tasks/get", taskId=7))[0] == -32602
-        assert await ann.status(made) == "working"
-        jobs.tasks.clear()
-        # A task that has ended and is forgotten is unknown in the same words.
-        assert await ann.error("tasks/get", taskId=made) == UNKNOWN
+async def test_an_id_is_of_use_to_its_maker_alone(
+    era: str, hub: Meeting, jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker
+) -> None:
+    nobody = await tasker(hub, "")
+    made, bobs = await ann.make(), await bob.make("other_may")
+    asked = len(jobs.asked) + len(others.asked)
+    turned = made[:40] + ("A" if made[40] != "A" else "B") + made[41:]
+    forged = [turned, made[:-3], made + "A", "1", "x" * 5_000, "", bobs, "\u00e9", "a b"]
+    for method in ("tasks/get", "tasks/cancel", LAST_STEP[era]):
+        more = {"inputResponses": {}} if method == "tasks/update" else {}
+        for task_id in forged:
+            if era == "stateless" and not (task_id.isascii() and task_id.strip()):
+                continue
+            assert await ann.error(method, taskId=task_id, **more) == UNKNOWN, method
+        assert await bob.error(method, taskId=made, **more) == UNKNOWN
+        assert "error" in await nobody.ask(method, taskId=made, **more)
+    assert len(jobs.asked) + len(others.asked) == asked
+    if era == "handshake":
+        assert (await ann.error("tasks/get", taskId=7))[0] == -32602
+    assert await ann.status(made) == "working"
+    jobs.tasks.clear()
+    # A task that has ended and is forgotten is unknown in the same words.
+    assert await ann.error("tasks/get", taskId=made) == UNKNOWN
 
 
 @both_eras
@@ -151,29 +158,23 @@ async def test_the_rights_of_the_call_are_asked_for_again(
 
 @pytest.mark.requirement("gateway.task-owner", "gateway.task-limits")
 async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_tasks, "MAX_TASKS_PAGE", 2)
-    jobs, others = Jobs("handshake"), Jobs("handshake", "other")
-    async with fronted(tmp_path, "handshake", jobs, others) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
-        await bob.make()
-        jobs.end("1")
-        del others.tasks["1"]
-        page = (await ann.ask("tasks/list"))["result"]
-        assert [each["taskId"] for each in page["tasks"]] == [made[0]]
-        assert page["tasks"][0]["status"] == "completed"
-        assert "result" not in page["tasks"][0]
-        rest = (await ann.ask("tasks/list", cursor=page["nextCursor"]))["result"]
-        assert [each["taskId"] for each in rest["tasks"]] == made[2:]
-        assert "nextCursor" not in rest
-        assert [each["status"] for each in rest["tasks"]] == ["working", "working"]
-        for cursor in ("x", "-1", 7, "9" * 40):
-            code, _ = await ann.error("tasks/list", cursor=cursor)
-            assert code == -32602
-        assert (await ann.error("tasks/get", taskId=made[1])) == UNKNOWN
+    made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
+    await bob.make()
+    jobs.end("1")
+    del others.tasks["1"]
+    page = (await ann.ask("tasks/list"))["result"]
+    assert [(each["taskId"], each["status"]) for each in page["tasks"]] == [(made[0], "completed")]
+    assert "result" not in page["tasks"][0]
+    rest = (await ann.ask("tasks/list", cursor=page["nextCursor"]))["result"]
+    found = [(each["taskId"], each["status"]) for each in rest["tasks"]]
+    assert found == [(made[2], "working"), (made[3], "working")]
+    assert "nextCursor" not in rest
+    for cursor in ("x", "-1", 7, "9" * 40):
+        assert (await ann.error("tasks/list", cursor=cursor))[0] == -32602
+    assert (await ann.error("tasks/get", taskId=made[1])) == UNKNOWN
 
 
 @pytest.mark.requirement("gateway.tasks")
@@ -253,14 +254,14 @@ async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) 
         ann = await tasker(there, person)
         wish: dict[str, Any] = {"task": {"ttl": 5}}
         unknown = -32601
-        said = await ann.error("tools/call", name="demo_echo", **wish)
-        assert said == (unknown, "demo:echo cannot be run as a task.")
-        said = await ann.error("tools/call", name="msg_whoami", **wish)
-        assert said == (unknown, "msg/whoami cannot be run as a task.")
-        said = await ann.error("tools/call", name="demo_must")
         needed = "demo:must can only be run as a task, "
         called = f"{needed}so the call must have `task` (MCP 2025-11-25)."
-        assert said == (unknown, called)
+        for params, sentence in (
+            ({"name": "demo_echo", **wish}, "demo:echo cannot be run as a task."),
+            ({"name": "msg_whoami", **wish}, "msg/whoami cannot be run as a task."),
+            ({"name": "demo_must"}, called),
+        ):
+            assert await ann.error("tools/call", **params) == (unknown, sentence)
         for bad in ({"task": 7}, {"task": {"ttl": "1"}}, {"task": {"ttl": -1}}, {"task": None}):
             assert (await ann.error("tools/call", name="demo_may", **bad))[0] == -32602
         assert jobs.asked == []
@@ -369,23 +370,16 @@ async def test_unfinished_tasks_of_one_account_are_limited(
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
 async def test_each_request_about_a_task_has_a_line_in_the_audit_log(
-    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    jobs: Jobs, ann: Tasker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            made = await ann.make()
-            await ann.status(made)
-            await ann.ask("tasks/cancel", taskId=made)
-            jobs.tasks.clear()
-            await ann.ask("tasks/get", taskId=made)
-    lines = [
-        (each.about, each.outcome)  # type: ignore[attr-defined]
-        for each in caplog.records
-        if each.message == "backend.call"
-    ]
-    assert lines == [
+    caplog.set_level(logging.INFO, "folkmoot.audit")
+    made = await ann.make()
+    await ann.status(made)
+    await ann.ask("tasks/cancel", taskId=made)
+    jobs.tasks.clear()
+    await ann.ask("tasks/get", taskId=made)
+    calls = [each for each in caplog.records if each.message == "backend.call"]
+    assert [(each.about, each.outcome) for each in calls] == [  # type: ignore[attr-defined]
         ("mcp.request.tools/call:demo:may", "task"),
         ("mcp.request.tasks/get:demo:may", "ok"),
         ("mcp.request.tasks/cancel:demo:may", "ok"),
@@ -518,18 +512,11 @@ async def test_sessions_of_the_owner_alone_are_told_of_a_task(
     gateway = hub.hub.behind.gateway
     async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:
         jobs.end("1")
-        gateway.task_changed("demo", "1")
-        gateway.task_changed("demo", "77")
-        gateway.task_changed("nobody", "1")
+        for namespace, own in (("demo", "1"), ("demo", "77"), ("nobody", "1")):
+            gateway.task_changed(namespace, own)
         told = await anext(hers)
         assert told["method"] == "notifications/tasks/status"
-        assert told["params"] == {
-            "taskId": mine,
-            "status": "completed",
-            "createdAt": jobs.time,
-            "lastUpdatedAt": jobs.time,
-            "ttl": 60_000,
-        }
+        assert told["params"] == {**jobs.told("1"), "taskId": mine}
         gateway.task_changed("demo", "2")
         # The first that he hears is of his own.
         assert (await anext(his))["params"]["taskId"] == bobs

@@ -14,6 +14,8 @@ from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
 from tests.transports.rest.support import House, house, path_of
 
+MADE = document(version="x")
+
 
 def nodes(value: Any) -> Iterator[Any]:
     """Every object of a document."""
@@ -32,18 +34,21 @@ async def test_the_hub_serves_its_document_to_everyone(tmp_path: Path) -> None:
         served = await here.stranger.get("/v1/openapi.json")
     assert served["openapi"].startswith("3.1.")
     assert served["servers"] == [{"url": public_url}]
-    assert served["paths"] == document(version="x")["paths"]
+    assert served["paths"] == MADE["paths"]
+
+
+def described(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The path, the method and the description of every operation of a document."""
+    for path, item in made["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                yield path, method, operation
 
 
 def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
-    described = [
-        (path, method, it["operationId"])
-        for path, item in document(version="x")["paths"].items()
-        for method, it in item.items()
-        if method != "parameters"
-    ]
+    found = [(path, method, it["operationId"]) for path, method, it in described(MADE)]
     table = [(row.path, row.method.lower(), row.id) for row in ENDPOINTS]
-    assert sorted(described) == sorted(table)
+    assert sorted(found) == sorted(table)
     assert len({id_ for *_, id_ in table}) == len(table)
 
 
@@ -64,33 +69,30 @@ async def test_every_path_of_the_document_is_served(hub: House) -> None:
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
-    made = document(version="x")
-    referred = {node["$ref"].rpartition("/")[2] for node in nodes(made) if "$ref" in node}
+    referred = {node["$ref"].rpartition("/")[2] for node in nodes(MADE) if "$ref" in node}
     assert referred == set(SCHEMAS)
 
 
 def test_every_parameter_of_a_path_is_described() -> None:
-    for path, item in document(version="x")["paths"].items():
+    for path, item in MADE["paths"].items():
         described = [each["name"] for each in item.get("parameters", ())]
         assert described == re.findall(r"\{([a-z_]+)\}", path)
 
 
 def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
-    made = document(version="x")
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
     for operation in ENDPOINTS:
         if operation.body:
-            schema = {**SCHEMAS[operation.body], "components": made["components"]}
+            schema = {**SCHEMAS[operation.body], "components": MADE["components"]}
             Draft202012Validator(schema).validate(operation.route.example)
 
 
 @pytest.mark.requirement("room.rest-openapi")
 def test_every_default_and_example_fits_the_schema_it_stands_in() -> None:
-    made = document(version="x")
     given = 0
-    for node in nodes(made):
-        schema = {**node.get("schema", node), "components": made["components"]}
+    for node in nodes(MADE):
+        schema = {**node.get("schema", node), "components": MADE["components"]}
         for member in ("default", "example"):
             # A member of an object can have this name, too: then a schema stands there.
             if member in node and not is_schema(node[member]):
@@ -104,27 +106,20 @@ def is_schema(value: Any) -> bool:
 
 
 def test_every_error_is_described_with_its_own_status() -> None:
-    for item in document(version="x")["paths"].values():
-        for method, operation in item.items():
-            if method == "parameters":
-                continue
-            for status, response in operation["responses"].items():
-                content = response.get("content", {}).get("application/json", {})
-                parts = content.get("schema", {}).get("allOf")
-                if parts:
-                    codes = parts[1]["properties"]["error"]["properties"]["code"]["enum"]
-                    assert {e.ERRORS[code].http for code in codes} == {int(status)}
+    for _, _, operation in described(MADE):
+        for status, response in operation["responses"].items():
+            content = response.get("content", {}).get("application/json", {})
+            if parts := content.get("schema", {}).get("allOf"):
+                codes = parts[1]["properties"]["error"]["properties"]["code"]["enum"]
+                assert {e.ERRORS[code].http for code in codes} == {int(status)}
 
 
 def test_what_needs_no_token_says_so_and_nothing_else_does() -> None:
-    made = document(version="x")
-    assert made["security"] == [{"bearer": []}]
+    assert MADE["security"] == [{"bearer": []}]
     public = {row.id for row in ENDPOINTS if row.public}
     assert public == {
         *("exchangeInvitation", "describe", "createAccount", "recoverAccount"),
         *("getSession", "signIn", "signInWithCode", "signOut"),
     }
-    for item in made["paths"].values():
-        for method, operation in item.items():
-            if method != "parameters":
-                assert ("security" in operation) == (operation["operationId"] in public)
+    for _, _, operation in described(MADE):
+        assert ("security" in operation) == (operation["operationId"] in public)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.transports.rest.support import ROOMS, Asker, House, done, refused
+from tests.transports.rest.support import ROOMS, Asker, House, chat, done, refused
 
 DENIED = "capability_denied"
 
@@ -124,55 +124,34 @@ async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub: Hou
         refused(await bob.ask("GET", path), 400, "argument_invalid")
 
 
-async def test_rights_are_granted_and_revoked_and_someone_is_removed(hub: House) -> None:
-    ada, bob = await hub.people("ada", "bob")
-    await ada.create("planning", capabilities=["chat.*"])
-    await bob.say("planning", "Here I am.")
-    visitor = await hub.hub.rooms.authenticate(bob.token)
-    await hub.hub.rooms.visit(visitor, "planning")
-    thought = {"protocol": "mcpx/v1", "kind": "reasoning.start", "payload": {}}
-    refused(await bob.post("planning", thought), 403, "capability_denied")
-    grants, wish = f"{ROOMS}/planning/grants", {"recipient": "bob"}
+async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub: House) -> None:
+    ada, bob, eve = await hub.people("ada", "bob", "eve")
+    await ada.create("planning", access="private", capabilities=["chat.*"])
+    room = f"{ROOMS}/planning"
+    done(await ada.ask("POST", f"{room}/invites", {"handle": "bob"}), 201)
+    await hub.hub.rooms.visit(await hub.hub.rooms.authenticate(bob.token), "planning")
+    thought = chat("", kind="reasoning.start", payload={})
+    refused(await bob.post("planning", thought), 403, DENIED)
+    grants, wish = f"{room}/grants", {"recipient": "bob"}
     refused(await bob.ask("POST", grants, {**wish, "capabilities": ["*"]}), 403, DENIED)
-    given = await ada.ask("POST", grants, {**wish, "capabilities": ["reasoning.*"]})
-    assert done(given, 201)["kind"] == "capability.grant"
+    given = {**wish, "capabilities": ["reasoning.*"]}
+    granted = done(await ada.ask("POST", grants, given), 201)
+    assert granted["kind"] == "capability.grant"
     done(await bob.post("planning", thought), 201)
+    shown = await bob.get(grants)
+    assert shown["roles"] == {**shown["roles"], "owner": ["*"], "member": ["chat.*"]}
+    assert shown["grants"] == [{"id": granted["id"], "granter": "ada", **given}]
+    refused(await eve.ask("GET", grants), 404, "room_not_found")
     for wrong in ({}, wish, {**wish, "capabilities": "*"}, {**wish, "capabilities": []}):
         assert (await ada.ask("POST", grants, wrong)).status == 400
-    taken = await ada.ask("POST", f"{ROOMS}/planning/revocations", wish)
-    assert done(taken, 201)["kind"] == "capability.revoke"
-    refused(await bob.post("planning", thought), 403, "capability_denied")
-    path = f"{ROOMS}/planning/participants"
-    refused(await bob.ask("DELETE", f"{path}/ada"), 403, DENIED)
-    kicked = done(await ada.ask("DELETE", f"{path}/bob?reason=Noise"), 200)
+    for by in ("recipient", "grant_id"):
+        which = {"recipient": "bob", "grant_id": granted["id"]}[by]
+        taken = done(await ada.ask("POST", f"{room}/revocations", {by: which}), 201)
+        assert taken["kind"] == "capability.revoke"
+        assert (await ada.get(grants))["grants"] == []
+        refused(await bob.post("planning", thought), 403, DENIED)
+        granted = done(await ada.ask("POST", grants, given), 201)
+    refused(await bob.ask("DELETE", f"{room}/participants/ada"), 403, DENIED)
+    kicked = done(await ada.ask("DELETE", f"{room}/participants/bob?reason=Noise"), 200)
     assert kicked["payload"] == {"participant": "bob", "reason": "Noise"}
-    refused(await bob.ask("GET", f"{ROOMS}/planning/messages"), 403, "room_forbidden")
-
-
-async def test_who_is_in_a_room_reads_who_may_do_what_there(hub: House) -> None:
-    ada, bob, eve = await hub.people("ada", "bob", "eve")
-    await ada.create("square", access="private")
-    rights = f"{ROOMS}/square/grants"
-    done(await ada.ask("POST", f"{ROOMS}/square/invites", {"handle": "bob"}), 201)
-    visitor = await hub.hub.rooms.authenticate(bob.token)
-    await hub.hub.rooms.visit(visitor, "square")
-    given = {"recipient": "bob", "capabilities": ["room.invite"]}
-    granted = done(await ada.ask("POST", rights, given), 201)
-    shown = await bob.get(rights)
-    assert shown["roles"]["owner"] == ["*"]
-    assert "mcp.proposal.*" in shown["roles"]["member"]
-    assert "mcp.proposal.*" not in shown["roles"]["guest"]
-    assert shown["grants"] == [
-        {
-            "id": granted["id"],
-            "recipient": "bob",
-            "granter": "ada",
-            "capabilities": ["room.invite"],
-        }
-    ]
-    done(
-        await ada.ask("POST", f"{ROOMS}/square/revocations", {"grant_id": granted["id"]}),
-        201,
-    )
-    assert (await ada.get(rights))["grants"] == []
-    refused(await eve.ask("GET", rights), 404, "room_not_found")
+    refused(await bob.ask("GET", f"{room}/messages"), 404, "room_not_found")
