@@ -61,10 +61,8 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
         edit(loaded, lambda text: text + BACKEND)
 
 
-def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
-    cli: Cli, tmp_path: Path
-) -> None:
-    file = tmp_path / "hub.toml"
+def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(cli: Cli) -> None:
+    file = cli.folder / "hub.toml"
     file.write_text('[backends.none]\ncommand = ["false"]\n')
     file.chmod(0o666)
     told = "hub.toml: can be written by others; run: chmod go-w hub.toml"
@@ -75,11 +73,11 @@ def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
         "backends add two --config hub.toml -- false",
     ):
         cli.fails(*command.split(), told=told, code=ExitCode.SETTINGS)
-    assert not (tmp_path / "data").exists()
+    assert not (cli.folder / "data").exists()
     doctor = json.loads(cli("doctor", "--config", "hub.toml", "--json").out)
     assert told in [each["text"] for each in doctor["findings"] if each["level"] == "problem"]
     assert cli("config", "show", "--config", "hub.toml").code == 0
-    servers = tmp_path / "mcp.json"
+    servers = cli.folder / "mcp.json"
     servers.write_text('{"mcpServers": {"two": {"command": "false"}}}')
     servers.chmod(0o666)
     ran = cli("backends", "add", "--from", "mcp.json", "--data", "other")

@@ -103,9 +103,7 @@ def test_a_key_is_made_shown_taken_elsewhere_and_changed(people: Person, tmp_pat
     assert "already" in ada("bridge", "key", "publish").out
 
 
-def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(
-    people: Person,
-) -> None:
+def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(people: Person) -> None:
     ada, bob = people("ada"), people("bob")
     for someone in (ada, bob):
         someone("bridge", given="")

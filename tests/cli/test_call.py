@@ -124,7 +124,7 @@ def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub: Hub, person: Pe
         assert "The server has no tool msg_inboxes. Did you mean msg_inbox" in none
 
 
-async def test_a_server_that_wants_to_know_who_calls_is_told_once(tmp_path: Path, cli: Cli) -> None:
+async def test_a_server_that_wants_to_know_who_calls_is_told_once(cli: Cli) -> None:
     async def do(asked: Asked) -> None:
         await asked.say(401, b"no", content_type="text/plain")
 
@@ -150,9 +150,7 @@ async def test_a_server_that_is_silent_to_discovery_is_an_older_one(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_over_http_is_used_in_the_era_it_speaks(
-    era: str, tmp_path: Path, cli: Cli
-) -> None:
+async def test_a_server_over_http_is_used_in_the_era_it_speaks(era: str, cli: Cli) -> None:
     async with listening(*start(era)) as proxy:
         url = f"http://127.0.0.1:{proxy.port}/mcp"
         done = await asyncio.to_thread(cli, "call", url, "tide", "port=Rye")
@@ -173,9 +171,7 @@ def test_a_backend_is_used_by_its_own_names_and_the_hubs(cli: Cli, tmp_path: Pat
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_on_a_terminal_things_stand_below_each_other_and_fit(
-    columns: int, tmp_path: Path, cli: Cli
-) -> None:
+def test_on_a_terminal_things_stand_below_each_other_and_fit(columns: int, cli: Cli) -> None:
     listing = cli.shown("call", "--", *start("handshake"), columns=columns, NO_COLOR="1")
     rows = [row.rstrip() for row in listing.splitlines() if row.strip()]
     at = rows.index("Tools:")
@@ -186,7 +182,7 @@ def test_on_a_terminal_things_stand_below_each_other_and_fit(
     assert {"Resources:", "Prompts:"} <= set(rows)
 
 
-def test_a_name_that_is_wider_than_the_terminal_is_not_cut(tmp_path: Path, cli: Cli) -> None:
+def test_a_name_that_is_wider_than_the_terminal_is_not_cut(cli: Cli) -> None:
     listing = cli.shown("call", "--", *start("handshake"), columns=12, NO_COLOR="1")
     assert "  harbour://log" in "".join(row.rstrip() for row in listing.splitlines())
 

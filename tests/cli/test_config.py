@@ -68,10 +68,8 @@ def test_check_tells_everything_wrong_a_line_each(cli: Cli, tmp_path: Path) -> N
     ]
 
 
-def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(
-    cli: Cli, tmp_path: Path
-) -> None:
-    (tmp_path / "moot.toml").write_text("port = \n")
+def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(cli: Cli) -> None:
+    (cli.folder / "moot.toml").write_text("port = \n")
     for command in (["serve"], ["config", "show"], ["status"], ["backup", "x"]):
         ran = cli(*command, "--config", "moot.toml")
         assert ran == (ExitCode.SETTINGS, "", "folkmoot: error: moot.toml:1:8: invalid value\n")

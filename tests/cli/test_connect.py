@@ -153,9 +153,7 @@ def test_with_bridge_a_client_starts_it_and_has_no_token(
     assert TOKEN not in path.read_text()
 
 
-def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(
-    connect: Run, tmp_path: Path
-) -> None:
+def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(connect: Run) -> None:
     written = connect("goose", "--bridge").out
     assert '    type: "stdio"\n' in written
     assert '    args: ["bridge", "--url"' in written or '"-m", "folkmoot", "bridge"' in written

@@ -230,14 +230,12 @@ def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, 
     assert f"{kept.name}: other users can read or write it" in ran.out
 
 
-def test_other_commands_open_the_database_in_the_middle_of_a_change(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli) -> None:
     old, new = fresh_key(), fresh_key()
-    folder = tmp_path / ".folkmoot"
+    folder = cli.folder / ".folkmoot"
     before = {VARIABLE: format_key(old)}
     make(folder, **before)
-    put_key(tmp_path / "new.key", new)
+    put_key(cli.folder / "new.key", new)
     assert cli("keys", "rotate-master", "--from", "new.key", **before).code == 0
 
     async def open_with(environ: dict[str, str]) -> None:

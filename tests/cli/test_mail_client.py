@@ -229,11 +229,7 @@ def test_an_empty_inbox_says_so_where_no_program_reads(ada: Cli, hub: Scripted) 
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
 def test_what_others_wrote_cannot_act_on_the_terminal(
-    ada: Cli,
-    hub: Scripted,
-    tmp_path: Path,
-    cli: Cli,
-    on_terminal: bool,
+    ada: Cli, hub: Scripted, on_terminal: bool
 ) -> None:
     hostile = {
         **MESSAGE,
@@ -310,10 +306,7 @@ def test_a_conversation_reads_downward(ada: Cli, hub: Scripted) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_mail_fits_a_terminal(
-    ada: Cli, hub: Scripted, tmp_path: Path, cli: Cli,
-    columns: int,
-) -> None:  # fmt: skip
+def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int) -> None:
     message = {**MESSAGE, "unread": True, "priority": "urgent", "body": "word " * 30}
     thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
               "member_state": "starred", "unread_count": 3}  # fmt: skip
@@ -399,9 +392,7 @@ def test_an_address_that_is_none_is_a_mistake(cli: Cli, url: str) -> None:
     )
 
 
-def test_an_account_is_deleted_only_by_someone_who_means_it(
-    ada: Cli, hub: Scripted, tmp_path: Path, cli: Cli
-) -> None:
+def test_an_account_is_deleted_only_by_someone_who_means_it(ada: Cli, hub: Scripted) -> None:
     ada.fails("account", "delete", told="--yes", code=ExitCode.USAGE)
     assert hub.asked == []
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli, Ran
+from tests.docs.following import fits
 from tests.docs.pages import pages
 
 BACKEND = str(Path(__file__).with_name("small_backend.py"))
@@ -93,13 +93,7 @@ def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli: Cli, project:
 def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli: Cli) -> None:
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
     made = cli("new", "server", "team-tasks")
-    assert like(made.out, blocks[0])
-
-
-def like(text: str, shown: str) -> bool:
-    """Whether a text is what a page shows, where `…` stands for anything."""
-    pattern = ".*".join(map(re.escape, shown.rstrip("\n").split("…")))
-    return re.fullmatch(pattern, text.rstrip("\n"), re.DOTALL) is not None
+    assert fits(blocks[0], made.out)
 
 
 def test_new_server_makes_it_and_says_how_to_go_on(cli: Cli, tmp_path: Path) -> None:

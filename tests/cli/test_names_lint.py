@@ -305,17 +305,15 @@ PAGE = """\
 
 
 @pytest.mark.requirement("names.pre-commit")
-def test_the_hook_stops_a_commit_with_a_wrong_name_and_lets_a_right_one_pass(
-    tmp_path: Path, cli: Cli
-) -> None:
+def test_the_hook_stops_a_commit_with_a_wrong_name_and_lets_a_right_one_pass(cli: Cli) -> None:
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert (hook["id"], hook["pass_filenames"]) == ("folkmoot-names", False)
     [name, *arguments] = [*hook["entry"].split(), *hook["args"]]
     assert name == program.PROGRAM
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    (tmp_path / "NAMESPACES.md").write_text(PAGE.format("buy"))
+    subprocess.run(["git", "init", "-q"], cwd=cli.folder, check=True)
+    (cli.folder / "NAMESPACES.md").write_text(PAGE.format("buy"))
     stopped = cli(*arguments)
     assert stopped.code == 1
     assert stopped.out.startswith("NAMESPACES.md:7: error: Tool 'buy' has no namespace.")
-    (tmp_path / "NAMESPACES.md").write_text(PAGE.format("shop:buy"))
+    (cli.folder / "NAMESPACES.md").write_text(PAGE.format("shop:buy"))
     assert cli(*arguments).code == 0

@@ -62,11 +62,9 @@ NOTHING_YET = {
 
 
 @pytest.mark.parametrize("command", NOTHING_YET)
-def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(
-    cli: Cli, tmp_path: Path, command: str
-) -> None:
+def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli: Cli, command: str) -> None:
     ran = cli.fails(*command.split(), told=NOTHING_YET[command])
-    assert (ran.err.count("\n"), list(tmp_path.iterdir())) == (1, [])
+    assert (ran.err.count("\n"), list(cli.folder.iterdir())) == (1, [])
 
 
 @pytest.mark.requirement("store.backup", "key.backup-says-so")

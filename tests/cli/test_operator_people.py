@@ -65,7 +65,7 @@ def test_everything_works_while_no_hub_runs(cli: Cli, data: Path) -> None:
 
 
 def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
-    start_hub: StartHub, cli: Cli, tmp_path: Path
+    start_hub: StartHub, cli: Cli
 ) -> None:
     start_hub()
     for handle in ("ann", "bob"):

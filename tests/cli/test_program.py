@@ -67,9 +67,7 @@ def test_the_help_says_of_a_command_what_the_command_says_of_itself() -> None:
         assert commands.summary(name, 60) == command.get_short_help_str(60)
 
 
-def test_the_help_lists_every_command_once_under_six_headings(
-    cli: Cli,
-) -> None:
+def test_the_help_lists_every_command_once_under_six_headings(cli: Cli) -> None:
     shown = cli("--help").out
     assert len(program.COMMANDS) == 6
     place = -1
@@ -197,9 +195,7 @@ def test_a_question_that_nobody_answers_ends_with_an_error(
     assert told == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
 
 
-def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
-    cli: Cli,
-) -> None:
+def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     arguments = ["config", "show", "--json"]
@@ -233,9 +229,7 @@ def test_a_closed_stream_is_no_error(cli: Cli, closed: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
-    cli: Cli,
-) -> None:
+def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(cli: Cli) -> None:
     assert "\x1b[" in cli.shown("serv")
     assert "\x1b[" not in cli.shown("serv", NO_COLOR="1")
 

@@ -63,21 +63,17 @@ def test_what_makes_no_sense_is_told_in_a_line_and_nothing_is_begun(
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.record")
-def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(cli: Cli) -> None:
     ran = cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "two"))
     assert ran.code == 0
     assert [json.loads(line)["id"] for line in ran.out.splitlines()] == [1, 2]
-    tape = read_tape(tmp_path / "t.jsonl")
+    tape = read_tape(cli.folder / "t.jsonl")
     assert len(tape.entries) == 4
     assert tape.end is not None
 
 
-def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
-    cli: Cli, tmp_path: Path
-) -> None:
-    first = tmp_path / "t.jsonl"
+def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(cli: Cli) -> None:
+    first = cli.folder / "t.jsonl"
     assert cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one")).err == ""
     before = first.read_bytes()
     for number in (2, 3):
@@ -85,21 +81,19 @@ def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(
         assert (again.code, json.loads(again.out)["id"]) == (0, number)
         name = f"t.{number}.jsonl"
         assert again.err == f"folkmoot: note: t.jsonl exists, so this recording goes to {name}.\n"
-        assert len(read_tape(tmp_path / name).entries) == 2
+        assert len(read_tape(cli.folder / name).entries) == 2
     assert first.read_bytes() == before
     # A hub of the same user finds them again.
-    remembered = recorded(tmp_path / "state/folkmoot/recordings").values()
+    remembered = recorded(cli.folder / "state/folkmoot/recordings").values()
     assert sorted(it.name for it in remembered) == ["t.2.jsonl", "t.3.jsonl", "t.jsonl"]
 
 
 @pytest.mark.requirement("proxy.own-answers")
-def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(cli: Cli) -> None:
     ran = cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "leave"))
     told = json.loads(ran.out.splitlines()[1])["error"]
     assert told["message"] == "The server ended before it answered."
-    last = read_tape(tmp_path / "t.jsonl").entries[-1]
+    last = read_tape(cli.folder / "t.jsonl").entries[-1]
     assert (last.verdict, last.by, last.error) == ("block", "proxy", told)
     assert "[answered by the proxy]" in cli("tape", "show", "t.jsonl").out
     # Another time it does not leave, and that is no difference.
@@ -109,9 +103,7 @@ def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(
-    cli: Cli,
-) -> None:
+def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(cli: Cli) -> None:
     silent = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
     ran = cli("proxy", "--start-timeout", "1", "--", *silent, given=asks(1, "one"))
     assert json.loads(ran.out)["error"]["message"] == (
@@ -138,7 +130,7 @@ def test_a_command_that_is_not_there_is_told_to_client_and_user_and_leaves_no_em
     assert not (tmp_path / "t.jsonl").exists()
 
 
-def test_a_server_that_ends_before_its_client_is_a_failure(tmp_path: Path, cli: Cli) -> None:
+def test_a_server_that_ends_before_its_client_is_a_failure(cli: Cli) -> None:
     with cli.begin("proxy", "--", *ECHO) as process:
         process.stdin.write(asks(1, "leave"))
         process.stdin.flush()
@@ -173,18 +165,16 @@ def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == [".redaction-key"]
 
 
-def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = cli("proxy", "--listen", f"127.0.0.1:{port}", "--record", "t.jsonl", "--", *ECHO)
     assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
     assert ran.err.endswith("choose another port with --listen.\n")
-    assert not (tmp_path / "t.jsonl").exists()
+    assert not (cli.folder / "t.jsonl").exists()
 
 
-def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(tmp_path: Path, cli: Cli) -> None:
+def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(cli: Cli) -> None:
     with cli.at_terminal("proxy", "--", *ECHO) as terminal:
         terminal.wait_for("This command is meant to be started by an MCP client")
         terminal.type("\x04")
@@ -203,10 +193,8 @@ def test_held_messages_are_shown_below_each_other_on_a_terminal(
     assert shown[2:] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
 
 
-def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(
-    tmp_path: Path, cli: Cli
-) -> None:
-    (tmp_path / "rules.toml").write_text(
+def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(cli: Cli) -> None:
+    (cli.folder / "rules.toml").write_text(
         '[[rule]]\nname = "ask"\nwhen = { type = "request", tool = "rm" }\n'
         'action = "hold"\nreason = "Sure?"\n'
     )
@@ -224,7 +212,7 @@ def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(
         decide = f"  Decide with: folkmoot proxy held release|drop {found[1]}\n"
         assert process.stderr.readline() == decide
         call["params"] = {"name": "rm", "arguments": {"path": "/tmp/x"}}
-        (tmp_path / "m.json").write_text(json.dumps(call))
+        (cli.folder / "m.json").write_text(json.dumps(call))
         ran = cli("proxy", "held", "release", found[1], "--with", "m.json")
         assert ran == (0, f"Released {found[1]} with your changes.\n", "")
         assert json.loads(process.stdout.readline())["result"] == call["params"]

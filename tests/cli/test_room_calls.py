@@ -210,9 +210,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
 
 
 @pytest.mark.requirement("room.keys-by-right")
-def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(
-    harbour: Harbour,
-) -> None:
+def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour: Harbour) -> None:
     ada, bob, _, _ = harbour
     call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
     with bob.at_terminal(*JOIN, rows=40) as his:

@@ -153,14 +153,6 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
-def test_what_is_refused_is_shown_with_what_is_allowed(room: People) -> None:
-    _, bob = room
-    with bob.at_terminal(*JOIN) as terminal:
-        terminal.wait_for("live").type("/grant ada chat.*\r").wait_for("refused")
-        terminal.wait_for("you tried: capability.grant").wait_for("you may: chat.*, mcp.notif")
-        terminal.type("/kick ada\r").wait_for("you tried: room.kick")
-
-
 def test_the_commands_of_the_input_line(room: People, screen: Terminal) -> None:
     ada, bob = room
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")

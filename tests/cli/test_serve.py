@@ -57,9 +57,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     assert logged[-1] == "stopped"
 
 
-def test_a_hub_that_was_told_to_outlive_its_terminal_does(
-    start_hub: StartHub,
-) -> None:
+def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub: StartHub) -> None:
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         hub = start_hub()

@@ -91,7 +91,7 @@ def on_terminal(
 
 def with_programs(folder: Path, **programs: str) -> str:
     """A path of programs in which these come first; in their text, `{python}` is this Python."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for name, text in programs.items():
         (folder / name).write_text(text.format(python=sys.executable), encoding="utf-8")
         (folder / name).chmod(0o700)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.following import compared, fits, on_terminal, session
+from tests.docs.following import compared, fits, on_terminal, session, with_programs
 from tests.docs.pages import pages
 from tests.process import Process, environment
 
@@ -19,7 +19,7 @@ FINGERPRINT = re.compile(r"(?:[0-9a-f]{4} ){7}[0-9a-f]{4}")
 ASKED = re.compile(r"^(Passphrase|Repeat for confirmation):\n", re.MULTILINE)
 """What is asked on the terminal where no variable has the answer."""
 PASSPHRASE = "five words picked at random"
-FOLKMOOT = f"#!{sys.executable}\nfrom folkmoot.cli import main\nmain()\n"
+FOLKMOOT = "#!{python}\nfrom folkmoot.cli import main\nmain()\n"
 
 
 class Desk:
@@ -27,13 +27,10 @@ class Desk:
 
     def __init__(self, home: Path, hub: str) -> None:
         self.home, self._hub = home, hub
-        programs = home / "programs"
-        programs.mkdir(parents=True)
-        (programs / "folkmoot").write_text(FOLKMOOT, encoding="utf-8")
-        (programs / "folkmoot").chmod(0o700)
+        path = with_programs(home / "programs", folkmoot=FOLKMOOT)
         self._environ = environment(
             HOME=str(home), XDG_CONFIG_HOME="", XDG_STATE_HOME="",
-            PATH=f"{programs}{os.pathsep}{os.environ['PATH']}", FOLKMOOT_PASSPHRASE=PASSPHRASE,
+            PATH=path, FOLKMOOT_PASSPHRASE=PASSPHRASE,
             PYTHONPATH=os.pathsep.join(sys.path),
         )  # fmt: skip
 

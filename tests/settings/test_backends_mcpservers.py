@@ -59,7 +59,7 @@ CLAUDE = """\
 """
 
 
-def test_a_clients_file_is_taken_as_it_is_with_comments(tmp_path: Path) -> None:
+def test_a_clients_file_is_taken_as_it_is_with_comments() -> None:
     loaded = load_file(CLAUDE)
     assert loaded.gateway.backends == {
         "myfiles": BackendSpec(

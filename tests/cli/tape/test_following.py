@@ -68,14 +68,12 @@ def line_of(stream: IO[str] | None) -> str:
     return stream.readline()
 
 
-def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
-    tmp_path: Path, cli: Cli
-) -> None:
+def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli: Cli) -> None:
     def said(studio: Studio, number: int) -> None:
         studio.tool(number, "echo", f"answer {number}")
         studio.recorder.commit()
 
-    with recording(tmp_path / "t.jsonl") as studio:
+    with recording(cli.folder / "t.jsonl") as studio:
         said(studio, 1)
         shown = cli.begin("tape", "show", "--follow", "t.jsonl", stdin=subprocess.DEVNULL)
         with shown:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -172,7 +171,7 @@ def test_asked_for_one_word_alone_it_gives_the_last_one() -> None:
     assert isinstance(said(lambda _: Delay(1.0)), Block)
 
 
-def test_a_rule_file_with_a_thousand_rules_still_finds_the_one(tmp_path: Path) -> None:
+def test_a_rule_file_with_a_thousand_rules_still_finds_the_one() -> None:
     text = "".join(
         f'[[rule]]\nname = "r{n}"\nwhen = {{ method = "m/{n}" }}\naction = "block"\n'
         for n in range(1_000)

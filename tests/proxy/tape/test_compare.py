@@ -44,9 +44,7 @@ def test_a_tape_is_the_same_as_itself(tmp_path: Path) -> None:
     assert list(compare(ComparedTape(follow_lines(path)), ComparedTape(follow_lines(path)))) == []
 
 
-def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
-    changes: Changes,
-) -> None:
+def test_ids_tokens_times_and_the_order_of_answers_do_not_count(changes: Changes) -> None:
     def a(studio: Studio) -> None:
         params = {"name": "echo", "_meta": {"progressToken": 1}}
         studio.call(1, "tools/call", params, result={"n": 1}, took=0.1)
@@ -62,9 +60,7 @@ def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
     assert changes(a, b) == []
 
 
-def test_an_answer_that_differs_is_told_with_its_places(
-    changes: Changes,
-) -> None:
+def test_an_answer_that_differs_is_told_with_its_places(changes: Changes) -> None:
     def told(word: str) -> Record:
         return lambda studio: studio.tool(1, "echo", f'{{"at": "{word}", "x": 1}}')
 
@@ -78,9 +74,7 @@ def test_an_answer_that_differs_is_told_with_its_places(
     assert changes(told("dawn"), told("noon"), (place,)) == []
 
 
-def test_of_equal_calls_the_first_belongs_to_the_first(
-    changes: Changes,
-) -> None:
+def test_of_equal_calls_the_first_belongs_to_the_first(changes: Changes) -> None:
     def counts(*words: str) -> Record:
         return lambda studio: [studio.tool(n, "next", word) for n, word in enumerate(words)]
 
@@ -88,9 +82,7 @@ def test_of_equal_calls_the_first_belongs_to_the_first(
     assert (change.a, change.b) == (5, 5)
 
 
-def test_a_call_that_ends_otherwise_is_told_as_that(
-    changes: Changes,
-) -> None:
+def test_a_call_that_ends_otherwise_is_told_as_that(changes: Changes) -> None:
     def error(code: int) -> Record:
         return lambda studio: studio.call(1, "x", error={"code": code, "message": "no"})
 
@@ -145,9 +137,7 @@ def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(
     ]
 
 
-def test_tools_that_came_went_or_changed_are_told_once_each(
-    changes: Changes,
-) -> None:
+def test_tools_that_came_went_or_changed_are_told_once_each(changes: Changes) -> None:
     def b(studio: Studio) -> None:
         handshake(studio, ("echo", "now"))
 
@@ -168,9 +158,7 @@ def test_tools_that_came_went_or_changed_are_told_once_each(
     )  # fmt: skip
 
 
-def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
-    changes: Changes,
-) -> None:
+def test_tapes_that_were_redacted_with_other_keys_can_be_compared(changes: Changes) -> None:
     def says(token: str) -> Record:
         return lambda s: s.tool(1, "login", f"welcome, Bearer {token}", token=token)
 
@@ -181,9 +169,7 @@ def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
     assert changes(says(token), says(other), keys=(one, one)) != []
 
 
-def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(
-    changes: Changes,
-) -> None:
+def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(changes: Changes) -> None:
     def says(studio: Studio) -> None:
         for number, letter in enumerate("abc"):
             token = "ghp_" + letter * 36
