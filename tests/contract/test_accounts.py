@@ -89,21 +89,6 @@ async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_regi
         assert (await two.invitation(code)).state == "claimed"
 
 
-@pytest.mark.requirement("recovery.new-token")
-async def test_of_recoveries_at_the_same_moment_one_token_is_left(
-    hubs: Hubs, open_store: OpenStore, tmp_path: Path
-) -> None:
-    one = hubs.one
-    new = await one.register("alice")
-    back = await asyncio.gather(*(each.recover("alice", new.recovery_code) for each in hubs * 2))
-    tokens = [new.token, *(each.token for each in back)]
-    async with open_store(tmp_path) as store:
-        fresh = Accounts(store, SystemClock(), Vault(bytes(32), "test"), policy="open")
-        known = [token for token in tokens if await fresh.authenticate(token)]
-    assert len(known) == 1
-    assert known != [new.token]
-
-
 async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
     hubs: Hubs,
 ) -> None:

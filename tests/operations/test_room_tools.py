@@ -185,18 +185,6 @@ async def test_an_answer_ends_early_when_its_messages_are_long(
     assert await seqs(before=4) == ([2, 3], 3, True)
 
 
-async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(office: Office) -> None:
-    ann, bob = await office.square("ann", "bob", durable=False)
-    await ann.say("before")
-    part = await bob.call("room/read", room="square", after=10_000)
-    assert (part["messages"], part["last_seq"]) == ([], 1)
-    async with meanwhile(bob.call("room/read", room="square", after=10_000, wait=LONG)) as waiting:
-        while not waiting.done():
-            await ann.say("after")
-            await asyncio.sleep(0)
-    assert waiting.result()["messages"][0]["text"] == "after"
-
-
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5))
 async def test_what_is_no_longer_kept_is_passed_over_and_told(office: Office) -> None:
     (ann,) = await office.square("ann", durable=False)
@@ -252,16 +240,23 @@ async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Offi
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_without_a_place_a_wait_is_for_what_is_new(office: Office) -> None:
-    ann, bob = await office.square("ann", "bob")
+@pytest.mark.parametrize(
+    ("durable", "looking", "waiting"),
+    [(True, {"wait": 1}, {}), (False, {"after": 10_000}, {"after": 10_000})],
+    ids=["without a place", "past the end"],
+)
+async def test_a_wait_without_a_place_that_is_there_is_for_what_is_new(
+    office: Office, durable: bool, looking: dict[str, int], waiting: dict[str, int]
+) -> None:
+    ann, bob = await office.square("ann", "bob", durable=durable)
     await ann.say("old")
-    part = await bob.call("room/read", room="square", wait=1)
+    part = await bob.call("room/read", room="square", **looking)
     assert (part["messages"], part["last_seq"]) == ([], 1)
-    async with meanwhile(bob.call("room/read", room="square", wait=LONG)) as waiting:
-        while not waiting.done():
+    async with meanwhile(bob.call("room/read", room="square", wait=LONG, **waiting)) as read:
+        while not read.done():
             await ann.say("new")
             await asyncio.sleep(0)
-    assert waiting.result()["messages"][0]["text"] == "new"
+    assert read.result()["messages"][0]["text"] == "new"
 
 
 @pytest.mark.requirement("room.read-waits")

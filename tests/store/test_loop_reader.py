@@ -4,7 +4,6 @@ import asyncio
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import count, repeat
 from pathlib import Path
 
@@ -165,29 +164,6 @@ async def test_giving_a_query_up_ends_its_view(
             assert await store.read(lambda tx: tx.fetch(LONG)) == ROWS
             assert store.stats().given_up_reads == number
             assert await store.read(look) == (True, (number,))
-
-
-async def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
-    store: SqliteStore,
-) -> None:
-    with closing(apsw.Connection(str(store.path))) as other:
-
-        async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
-            first = await all_notes(tx)
-            other.execute("INSERT INTO notes VALUES (1, '')")
-            return in_loop(), first, await all_notes(tx)
-
-        assert await store.read(look_twice) == (True, [], [])
-        assert await store.read(all_notes) == [1]
-
-
-async def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(
-    store: SqliteStore,
-) -> None:
-    for number in range(50):
-        await store.write(insert(number))
-        assert await store.read(all_notes) == list(range(number + 1))
-    assert store.stats().loop_reads == 50
 
 
 async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, Tx
 from folkmoot.store.postgres import HubNode, PostgresStore, inspect_server, nodes, schema
 from folkmoot.store.postgres import store as store_module
-from folkmoot.store.postgres.tx import SecondStatement, spelled
+from folkmoot.store.postgres.tx import SecondStatement
 from tests import postgres
 from tests.harness import reached
 from tests.store.support import OpenStore
@@ -732,18 +732,3 @@ async def test_a_server_that_took_over_begins_a_new_epoch_unless_it_has_everythi
         await trusting.close()
     finally:
         server.remove()
-
-
-def test_parameters_are_numbered_and_those_that_are_stored_come_first() -> None:
-    sql = "UPDATE t SET a = (SELECT b FROM c WHERE d = ?), e = ? WHERE f = ?"
-    whole = spelled(sql)
-    assert whole.text == "UPDATE t SET a = (SELECT b FROM c WHERE d = $1), e = $2 WHERE f = $3"
-    assert (whole.verb, whole.stored, whole.parameters) == ("UPDATE", 2, 3)
-    assert spelled("SELECT a FROM t WHERE b = ?", 4) == (
-        "SELECT a FROM t WHERE b = $5",
-        "SELECT",
-        0,
-        1,
-    )
-    assert spelled("INSERT INTO t VALUES (?, ?)").stored == 2
-    assert spelled("UPDATE t SET a = ?").stored == 1
