@@ -174,7 +174,7 @@ def forget_to_doubt(monkeypatch: pytest.MonkeyPatch, given: Revocable) -> None:
     monkeypatch.setattr(NatsBus, "doubt", lambda _: None)
     for node in given.nodes[1:]:
         log: Any = node.store
-        log._log._connected = Unreachable()
+        log._log.connected = Unreachable()
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ async def test_a_cache_that_forgets_to_doubt_is_found(
         forget(monkeypatch, given)
         for node in given.nodes[1:]:
             store: Any = node.store
-            pool = store._log._connected
+            pool = store._log.connected
             if isinstance(pool, Unreachable):
                 # A look that had begun before could still read it.
                 await nats.until(lambda pool=pool: pool.was_asked)
@@ -217,9 +217,9 @@ async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keep
             store: Any = two.store
             bus: Any = two.bus
             # It can't read the log, and its events are lost.
-            store._log._connected = Unreachable()
+            store._log.connected = Unreachable()
             listeners, bus._listeners = bus._listeners, SubjectIndex()
-            await nats.until(lambda: store._log._connected.was_asked)
+            await nats.until(lambda: store._log.connected.was_asked)
             await one.accounts.authentication.revoke(ann.account, made.credential.id)
             with pytest.raises(Closed) as end:
                 await seat.kind("never")

@@ -20,7 +20,7 @@ from folkmoot.mail.model import (
     Thread,
 )
 from folkmoot.operations.call import patiently
-from folkmoot.operations.limits import MAX_SENDERS_NAMED, MAX_THREADS_SHOWN
+from folkmoot.operations.limits import MAX_SENDERS_NAMED
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try
 from folkmoot.operations.row import (
     Absent,
@@ -247,7 +247,7 @@ async def open_inbox(call: Call[Nothing]) -> InboxOpened:
     """The inbox at a glance."""
     mail = call.services.mail
     digest = await mail.digest(call.account)
-    page = await mail.threads(call.account, limit=MAX_THREADS_SHOWN)
+    page = await mail.threads(call.account, limit=20)
     return InboxOpened(
         INBOX_APP,
         call.caller.base_url,
