@@ -161,8 +161,6 @@ class Accounts:
             self._sealer,
             self._now(),
             handle=handle,
-            client_public_key=None,
-            invite_code=None,
             account_type=account_type,
         )
 
