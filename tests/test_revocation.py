@@ -148,9 +148,9 @@ async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keep
             store: Any = two.store
             bus: Any = two.bus
             # It can't read the log, and its events are lost.
-            store._log._connected = Unreachable()
+            store._log.connected = Unreachable()
             listeners, bus._listeners = bus._listeners, SubjectIndex()
-            await nats.until(lambda: store._log._connected.was_asked)
+            await nats.until(lambda: store._log.connected.was_asked)
             await one.accounts.authentication.revoke(ann.account, made.credential.id)
             assert await close_code(seat) == CloseCode.NOT_AUTHENTICATED
             bus._listeners = listeners

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple, replace
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Tx
@@ -64,23 +65,8 @@ class NewDecision(Struct, frozen=True, kw_only=True):
     @property
     def params(self) -> tuple[str | float | int | None, ...]:
         """What `INSERT` takes."""
-        return (
-            self.account,
-            self.id,
-            self.at,
-            self.kind,
-            self.decision,
-            self.about,
-            self.what,
-            self.place,
-            self.room_id,
-            self.seq,
-            self.asked_by,
-            self.reason,
-            self.outcome or self.decision,
-            self.ended_at,
-            self.account,
-        )
+        noted = replace(self, outcome=self.outcome or self.decision)
+        return (*astuple(noted), self.account)
 
 
 class StoredDecision(Struct, frozen=True):

@@ -45,20 +45,19 @@ Told = Callable[[int, int], None]
 """Told how many conversations are written, and how many there are."""
 
 
-class Exporter:
+class Exporter(Struct, eq=False):
     """Writes what belongs to a person; reading it marks nothing as read."""
 
-    def __init__(self, store: Store, clock: Clock, accounts: Accounts, mail: Mail) -> None:
-        self._store = store
-        self._clock = clock
-        self._accounts = accounts
-        self._mail = mail
+    store: Store
+    clock: Clock
+    accounts: Accounts
+    mail: Mail
 
     async def export(
         self, handle: str, target: Path, *, overwrite: bool = False, told: Told | None = None
     ) -> Exported:
         """Write everything of a person into a file that appears when it is whole."""
-        account = await self._store.read(lambda tx: self._accounts.resolve(tx, handle))
+        account = await self.store.read(lambda tx: self.accounts.resolve(tx, handle))
         try:
             part, name = await asyncio.to_thread(new_part, target, overwrite=overwrite)
         except OSError as error:
@@ -109,12 +108,12 @@ class Exporter:
         self, account: Account, said: ExportCounts
     ) -> AsyncIterator[tuple[bytes, int, int, int]]:
         """The file piece by piece, with the conversations done, their number and the messages."""
-        belongings = await self._accounts.belongings(account.id)
+        belongings = await self.accounts.belongings(account.id)
         if belongings is None:
             raise e.UserNotFound
         head = {
             "format": FORMAT,
-            "exported_at": int(self._clock.now()),
+            "exported_at": int(self.clock.now()),
             **msgspec.structs.asdict(belongings),
         }
         yield msgspec.json.encode(head)[:-1] + b',"threads":[', 0, 0, 0
@@ -131,9 +130,9 @@ class Exporter:
                     yield piece, len(seen) - 1, total, count
                 yield b"]}", len(seen), total, 0
         yield b'],"rooms":[', len(seen), len(seen), 0
-        async for piece in room_pieces(self._store, account, said):
+        async for piece in room_pieces(self.store, account, said):
             yield piece, len(seen), len(seen), 0
-        decided = await self._store.read(lambda tx: decisions.page(tx, account.id, MOST_DECISIONS))
+        decided = await self.store.read(lambda tx: decisions.page(tx, account.id, MOST_DECISIONS))
         ending = b'],"decisions":' + msgspec.json.encode(decided) + b"}\n"
         yield ending, len(seen), len(seen), 0
 
@@ -141,7 +140,7 @@ class Exporter:
         found: list[Thread] = []
         cursor: str | None = None
         while True:
-            page = await self._mail.threads(account, limit=PAGE, cursor=cursor)
+            page = await self.mail.threads(account, limit=PAGE, cursor=cursor)
             found += page.threads
             cursor = page.next_cursor
             if cursor is None:
@@ -151,7 +150,7 @@ class Exporter:
         cursor: str | None = None
         opening = b""
         while True:
-            read = await self._mail.thread(account, thread.id, limit=PAGE, cursor=cursor, peek=True)
+            read = await self.mail.thread(account, thread.id, limit=PAGE, cursor=cursor, peek=True)
             page = read.page
             if page.messages:
                 yield opening + msgspec.json.encode(page.messages)[1:-1], len(page.messages)

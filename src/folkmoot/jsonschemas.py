@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn
 
 import jsonschema_rs
 import msgspec
+from msgspec import Struct
 
 logger = logging.getLogger("folkmoot.schemas")
 
@@ -65,18 +66,17 @@ class TooComplex(Exception):
     """A schema would cost too much to apply."""
 
 
-class Schema:
+class Schema(Struct, eq=False):
     """One schema; `faults` says what is wrong with a value."""
 
-    def __init__(self, source: dict[str, Any], tool: str = "") -> None:
-        self._source = source
-        self._tool = tool
-        self._validator: Any = None
-        self._without_patterns: Any = None
-        self._patterns = 0
-        self._size = 1
-        self.unusable = False
-        """Whether the schema is invalid or too complex, so that nothing can be checked."""
+    source: dict[str, Any]
+    tool: str = ""
+    _validator: Any = None
+    _without_patterns: Any = None
+    _patterns: int = 0
+    _size: int = 1
+    unusable: bool = False
+    """Whether the schema is invalid or too complex, so that nothing can be checked."""
 
     @property
     def prepared(self) -> bool:
@@ -94,7 +94,7 @@ class Schema:
             reason = str(error).partition("\n")[0][:200]
             logger.warning(
                 "the schema of a tool cannot be used, so arguments are not checked against it",
-                extra={"tool": self._tool, "reason": reason},
+                extra={"tool": self.tool, "reason": reason},
             )
 
     def fits(self, value: Any) -> bool:
@@ -126,7 +126,7 @@ class Schema:
         return [described(error) for error in islice(validator.iter_errors(value), MOST_ERRORS)]
 
     def _compile(self) -> None:
-        named = self._source.get("$schema")
+        named = self.source.get("$schema")
         dialect = DIALECTS.get(named.rstrip("#") if isinstance(named, str) else "", DEFAULT_DIALECT)
         patterns: list[str] = []
 
@@ -140,10 +140,10 @@ class Schema:
                 return False
             return True
 
-        schema = simplified(self._source, is_linear)
+        schema = simplified(self.source, is_linear)
         self._size = expanded_size(schema)
         self._patterns = len(patterns)
-        self._without_patterns = compiled(dialect, simplified(self._source, lambda _: False))
+        self._without_patterns = compiled(dialect, simplified(self.source, lambda _: False))
         self._validator = compiled(dialect, schema)
 
 

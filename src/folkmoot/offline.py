@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from folkmoot.accounts import Accounts
 from folkmoot.bus import MemoryBus
 from folkmoot.datafolder import DataFolder, Paths
@@ -38,11 +40,10 @@ if TYPE_CHECKING:
     from folkmoot.settings import Loaded
 
 
-class StoppedDatabase:
+class StoppedDatabase(Struct, eq=False):
     """The database of a stopped hub, for a copy."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    file: Path
 
     async def backup(
         self,
@@ -61,7 +62,7 @@ class StoppedDatabase:
         try:
             return await asyncio.to_thread(
                 copy_database,
-                self._file,
+                self.file,
                 Path(target),
                 overwrite=overwrite,
                 progress=tell,

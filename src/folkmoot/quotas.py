@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from folkmoot.core import errors as e
@@ -148,6 +149,7 @@ def warning(quota: str, use: QuotaUse) -> str | None:
     return f"{sentence} Delete what you no longer need, or ask the operator to raise it."
 
 
+@dataclass(eq=False)
 class Quotas:
     """The limits that hold, and what is known of how much is used.
 
@@ -155,19 +157,13 @@ class Quotas:
     the store, and what is stored meanwhile is added.
     """
 
-    def __init__(
-        self,
-        limits: QuotaSettings | None = None,
-        *,
-        disk: Disk | None = None,
-    ) -> None:
-        self.limits = limits or QuotaSettings()
-        self.disk = disk
-        self.mail_used = 0
-        self.rooms_used = 0
-        self.near_mail = 0
-        self.near_rooms = 0
-        self.refused: Counter[str] = Counter()
+    limits: QuotaSettings = field(default_factory=QuotaSettings)
+    disk: Disk | None = None
+    mail_used: int = 0
+    rooms_used: int = 0
+    near_mail: int = 0
+    near_rooms: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
 
     def check(self, quota: str, used: int, limit: int) -> None:
         """Refuse what would make the use of a quota this much, if that is too much."""
@@ -198,20 +194,20 @@ class Quotas:
         return found
 
 
+@dataclass(eq=False)
 class Disk:
     """The free space of the disk that the data folder is on."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        self._folder = folder
-        self._clock = clock
-        self._free = 0
-        self._until = float("-inf")
+    folder: Path
+    clock: Clock
+    _free: int = 0
+    _until: float = float("-inf")
 
     def free(self) -> int:
         """How many bytes are free, as seen within the last second."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now >= self._until:
-            status = os.statvfs(self._folder)
+            status = os.statvfs(self.folder)
             self._free, self._until = status.f_bavail * status.f_frsize, now + DISK_SECONDS
         return self._free
 

@@ -12,16 +12,15 @@ from msgspec import Struct
 T = TypeVar("T")
 
 
-class Aside:
+class Aside(Struct, eq=False):
     """The tasks of one `aside`."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self._tasks = tasks
-        self._started: set[asyncio.Task[None]] = set()
+    tasks: asyncio.TaskGroup
+    _started: set[asyncio.Task[None]] = set()
 
     def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Begin one."""
-        task = self._tasks.create_task(work)
+        task = self.tasks.create_task(work)
         self._started.add(task)
         task.add_done_callback(self._started.discard)
         return task

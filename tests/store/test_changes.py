@@ -148,10 +148,10 @@ async def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
     async with nodes(tmp_path) as (one, two):
         doubts: list[bool] = []
         two.bus.listen_doubt(lambda: doubts.append(True))
-        real, two._log._connected = two._log._connected, Unreachable()
+        real, two._log.connected = two._log.connected, Unreachable()
         await until(lambda: len(doubts) >= 2)
         await one.write(publishing("meanwhile"))
-        two._log._connected = real
+        two._log.connected = real
         await until(lambda: "meanwhile" in two.heard)
         # On a busy machine, a node may come too late to the log and rightly doubt.
         monkeypatch.setattr(changes, "TRUST_SECONDS", 3_600.0)

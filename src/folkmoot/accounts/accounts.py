@@ -93,18 +93,13 @@ class Accounts:
         self._clock = clock
         self._sealer = sealer
         self._nicknames = people.Nicknames(sealer)
-        self._policy = policy
+        self.policy = policy
         self.reserved = reserved or ReservedNames()
         self._max_message_characters = max_message_characters
         self._quotas = quotas or Quotas()
         times = session_times or SessionTimes()
         self.authentication = Authentication(store, clock, self._quotas, times, owners)
         self.browsers = BrowserSessions(store, clock, self._quotas, times)
-
-    @property
-    def policy(self) -> Policy:
-        """Who may register."""
-        return self._policy
 
     async def register(
         self,
@@ -120,10 +115,10 @@ class Accounts:
         It claims the invite, which a name that is kept for someone needs.
         """
         self._quotas.check_disk()
-        if self._policy == "closed":
+        if self.policy == "closed":
             await self._store.read(lambda tx: registration.check_invited(tx, invite_code))
         application = registration.check_application(
-            self._policy,
+            self.policy,
             self._sealer,
             self._now(),
             handle=handle,
@@ -166,8 +161,6 @@ class Accounts:
             self._sealer,
             self._now(),
             handle=handle,
-            client_public_key=None,
-            invite_code=None,
             account_type=account_type,
         )
 
@@ -411,7 +404,7 @@ class Accounts:
 
     async def create_invite(self, viewer: Account | None, message: str | None = None) -> str:
         """Make an invite and answer its code; without a viewer it is the operator's."""
-        if viewer is not None and self._policy == "closed":
+        if viewer is not None and self.policy == "closed":
             raise e.RegistrationClosed(
                 "Registration is closed here, so an invite would not work. Ask the operator to "
                 "invite them by their handle."
@@ -492,7 +485,7 @@ class Accounts:
                 inviter=None if inviter is None else inviter.handle,
                 inviter_name=None if inviter is None else inviter.display_name,
                 message=message,
-                opens=self._policy != "closed" or claim.handle is not None,
+                opens=self.policy != "closed" or claim.handle is not None,
             )
 
         return await self._store.read(query)

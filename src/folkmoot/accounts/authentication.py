@@ -16,7 +16,6 @@ from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.credentials import hash_browser_secret, hash_secret, new_token
 from folkmoot.accounts.limits import (
     MAX_CACHED_IDENTITIES,
-    MAX_EXPIRED_REMOVED,
     MAX_LABEL,
     MAX_TOKEN_SECONDS,
     UPKEEP_SECONDS,
@@ -379,9 +378,7 @@ class Authentication:
                 return
             # A hub that has nothing to remove writes nothing.
             while await self._store.read(lambda tx: queries.any_expired(tx, now)):
-                await self._store.write(
-                    lambda tx: queries.remove_expired(tx, now, MAX_EXPIRED_REMOVED)
-                )
+                await self._store.write(lambda tx: queries.remove_expired(tx, now, 500))
         except e.StoreError as error:
             logger.warning("the upkeep of credentials failed", extra={"error": error.code})
 

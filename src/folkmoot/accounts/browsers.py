@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from folkmoot.accounts import queries_credentials as queries
 from folkmoot.accounts.authentication import audit_credential
 from folkmoot.accounts.credentials import (
@@ -34,14 +36,13 @@ if TYPE_CHECKING:
     from folkmoot.quotas import Quotas
 
 
-class BrowserSessions:
+class BrowserSessions(Struct, eq=False):
     """Opens browser sessions and makes the codes that open them."""
 
-    def __init__(self, store: Store, clock: Clock, quotas: Quotas, times: SessionTimes) -> None:
-        self._store = store
-        self._clock = clock
-        self._quotas = quotas
-        self.times = times
+    store: Store
+    clock: Clock
+    quotas: Quotas
+    times: SessionTimes
 
     async def open(
         self,
@@ -57,8 +58,8 @@ class BrowserSessions:
         `parent_id` is the token that it is opened with; it can do no more, and ends with that.
         Without one it has the `scope` that an operator gave it.
         """
-        self._quotas.check_disk()
-        now, secret = int(self._clock.now()), new_browser_secret()
+        self.quotas.check_disk()
+        now, secret = int(self.clock.now()), new_browser_secret()
 
         async def unit(tx: Tx) -> tuple[Account, Credential] | None:
             account = await account_by_id(tx, account_id)
@@ -91,7 +92,7 @@ class BrowserSessions:
             await queries.insert(tx, made, hash_secret(secret))
             return account, made
 
-        opened = await self._store.write(unit)
+        opened = await self.store.write(unit)
         if opened is None:
             return None
         account, made = opened
@@ -100,12 +101,12 @@ class BrowserSessions:
 
     async def came_from(self, credential_id: str, other_id: str) -> bool:
         """Whether a credential is another one, or came from it."""
-        found = await self._store.read(lambda tx: queries.lineage(tx, credential_id))
+        found = await self.store.read(lambda tx: queries.lineage(tx, credential_id))
         return any(each.id == other_id for each in found)
 
     async def close(self, account: Account, credential_id: str) -> None:
         """End a session that its browser signs out of; one that is gone is no error."""
-        if await self._store.write(lambda tx: queries.remove(tx, account.id, credential_id)):
+        if await self.store.write(lambda tx: queries.remove(tx, account.id, credential_id)):
             audit_credential("browser.signed_out", account, credential_id, account.handle)
 
     async def create_code(self, account: Account, by: str = "", scope: str = "") -> OneTimeCode:
@@ -113,8 +114,8 @@ class BrowserSessions:
 
         Without one, an operator makes it, and may say the `scope` of the session.
         """
-        self._quotas.check_disk()
-        now, code = int(self._clock.now()), new_one_time_code()
+        self.quotas.check_disk()
+        now, code = int(self.clock.now()), new_one_time_code()
 
         async def unit(tx: Tx) -> None:
             current = await account_by_id(tx, account.id)
@@ -126,7 +127,7 @@ class BrowserSessions:
             made = queries.Code(account.id, by or None, now + ONE_TIME_CODE_SECONDS, scope or None)
             await queries.insert_code(tx, hash_secret(code), made)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
         audit_credential("browser.code_created", account, by, account.handle if by else OPERATOR)
         return OneTimeCode(code, now + ONE_TIME_CODE_SECONDS)
 
@@ -135,8 +136,8 @@ class BrowserSessions:
 
         Whoever gives it a second time, or too late, is refused.
         """
-        hashed, now = hash_one_time_code(code.strip()), int(self._clock.now())
-        if hashed is None or not await self._store.read(lambda tx: queries.has_code(tx, hashed)):
+        hashed, now = hash_one_time_code(code.strip()), int(self.clock.now())
+        if hashed is None or not await self.store.read(lambda tx: queries.has_code(tx, hashed)):
             # A wrong guess never makes the writer work.
             raise e.OneTimeCodeInvalid
 
@@ -147,7 +148,7 @@ class BrowserSessions:
                 return None
             return account, found.parent_id or "", found.scope or ""
 
-        taken = await self._store.write(unit)
+        taken = await self.store.write(unit)
         if taken is None:
             raise e.OneTimeCodeInvalid
         if taken[0].suspended_at is not None:

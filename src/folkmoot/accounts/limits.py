@@ -6,8 +6,6 @@ from typing import Final
 
 UPKEEP_SECONDS: Final = 300.0
 """How often the last use of credentials is stored, and expired ones are removed."""
-MAX_EXPIRED_REMOVED: Final = 500
-"""Expired credentials that one transaction removes."""
 MAX_CACHED_IDENTITIES: Final = 10_000
 """Credentials that are kept in memory; the least recently used is looked up again."""
 ONE_TIME_CODE_SECONDS: Final = 120

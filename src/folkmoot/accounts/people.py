@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.accounts import queries
@@ -61,23 +62,22 @@ async def access_profile(tx: Tx, viewer: Account, handle: str, now: int) -> Acco
     return account
 
 
-class Nicknames:
+class Nicknames(Struct, eq=False):
     """Seals and opens nicknames; each seal is bound to one contact of one user."""
 
-    def __init__(self, sealer: Sealer) -> None:
-        self._sealer = sealer
+    sealer: Sealer
 
     def seal(self, user_id: str, contact_id: str, nickname: str) -> str:
         """A nickname as it is stored; none is stored as none."""
         if not nickname:
             return ""
-        return self._sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
+        return self.sealer.seal(NICKNAME, f"{user_id} {contact_id}", nickname.encode())
 
     def open(self, user_id: str, contact_id: str, contact: Contact) -> Contact:
         """A contact with its nickname in plain text."""
         if not contact.nickname:
             return contact
-        plain = self._sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
+        plain = self.sealer.open(NICKNAME, f"{user_id} {contact_id}", contact.nickname)
         return replace(contact, nickname=plain.decode())
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec.structs import astuple
+
 from folkmoot.accounts.limits import MAX_GRAM, MAX_QUERY_GRAMS
 from folkmoot.accounts.model import Account, PersonRow
 from folkmoot.audit import like
@@ -84,22 +86,9 @@ async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
     """Store a new account."""
     await tx.execute(
         "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
-        "public_key, client_public_key, created_at, updated_at, "
-        "recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            account.id,
-            account.handle,
-            account.display_name,
-            account.bio,
-            account.privacy,
-            account.status,
-            account.account_type,
-            account.public_key,
-            account.client_public_key,
-            account.created_at,
-            account.updated_at,
-            *secrets,
-        ),
+        "public_key, client_public_key, created_at, updated_at, payload_formats, suspended_at, "
+        "recovery_hash, private_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*astuple(account), *secrets),
     )
     await count_users(tx, 1)
     await index_names(tx, account)

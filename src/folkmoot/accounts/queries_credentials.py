@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
+from msgspec.structs import astuple
+
 from folkmoot.accounts.model import (
     Account,
     Credential,
@@ -71,19 +73,7 @@ async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
     await tx.execute(
         "INSERT INTO credentials (id, kind, account_id, guest_id, parent_id, label, created_at, "
         "used_at, expires_at, scope, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            credential.id,
-            credential.kind,
-            credential.account_id,
-            credential.guest_id,
-            credential.parent_id,
-            credential.label,
-            credential.created_at,
-            credential.used_at,
-            credential.expires_at,
-            credential.scope,
-            hashed,
-        ),
+        (*astuple(credential), hashed),
     )
     if credential.account_id is not None and credential.kind != SESSION:
         publish_tokens(tx, credential.account_id, credential.id, "created")

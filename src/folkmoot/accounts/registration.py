@@ -170,9 +170,9 @@ def check_application(
     now: int,
     *,
     handle: str,
-    client_public_key: str | None,
-    invite_code: str | None,
     account_type: AccountType,
+    client_public_key: str | None = None,
+    invite_code: str | None = None,
 ) -> Application:
     """Check the fields of a registration, and create its token and keys."""
     if policy == "invite" and not invite_code:

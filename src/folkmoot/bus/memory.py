@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct, field
 
 from folkmoot.bus.limits import MAX_EVENT, MAX_QUEUED_EVENT_BYTES, MAX_QUEUED_EVENTS
 from folkmoot.bus.subjects import SubjectIndex, check_pattern, check_subject
@@ -163,27 +164,24 @@ class MemoryBus:
             await subscription.close()
 
 
-class MemorySubscription:
+class MemorySubscription(Struct, eq=False):
     """`core.ports.Subscription`: bounded by events and by bytes, for one consumer."""
 
-    def __init__(
-        self, bus: MemoryBus, tokens: list[str], max_queued: int, max_queued_bytes: int
-    ) -> None:
-        self._bus = bus
-        self._tokens = tokens
-        self._queue: deque[tuple[str, bytes]] = deque()
-        self._queued_bytes = 0
-        self._max_queued = max_queued
-        self._max_queued_bytes = max_queued_bytes
-        self._missed = 0
-        self._closed = False
-        self._news = asyncio.Event()
+    bus: MemoryBus
+    tokens: list[str]
+    max_queued: int
+    max_queued_bytes: int
+    _queue: deque[tuple[str, bytes]] = field(default_factory=deque)
+    _queued_bytes: int = 0
+    _missed: int = 0
+    _closed: bool = False
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def offer(self, subject: str, data: bytes) -> None:
         """Queue an event; what no longer fits is dropped, the oldest first."""
         self._queue.append((subject, data))
         self._queued_bytes += len(data)
-        while len(self._queue) > self._max_queued or self._queued_bytes > self._max_queued_bytes:
+        while len(self._queue) > self.max_queued or self._queued_bytes > self.max_queued_bytes:
             self._queued_bytes -= len(self._queue.popleft()[1])
             self._missed += 1
         self._news.set()
@@ -210,7 +208,7 @@ class MemorySubscription:
 
     async def close(self) -> None:
         """Stop receiving; what waits in the queue is dropped and the iteration ends."""
-        self._bus.forget(self, self._tokens)
+        self.bus.forget(self, self.tokens)
         self._closed = True
         self._queue.clear()
         self._news.set()

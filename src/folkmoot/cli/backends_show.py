@@ -13,7 +13,7 @@ import msgspec
 import typer
 from msgspec import Struct
 
-from folkmoot.cli.limits import MAX_FAULTS, RELOAD_SECONDS, SOCKET_ANSWER_SECONDS
+from folkmoot.cli.limits import MAX_FAULTS, SOCKET_ANSWER_SECONDS
 from folkmoot.cli.operator import ask_running, understood
 from folkmoot.cli.options import (
     ConfigOption,
@@ -71,7 +71,7 @@ class RunningHub:
         """Have the hub read its settings again; problems in them are raised."""
         from folkmoot.operations.operator.servers import Reloaded
 
-        return understood(self._ask("folkmoot/reload", timeout=RELOAD_SECONDS), Reloaded)
+        return understood(self._ask("folkmoot/reload", timeout=60.0), Reloaded)
 
     def differences(self, namespace: str = "") -> ChangedTools:
         """The tools that have changed or are new, of one backend or of all."""

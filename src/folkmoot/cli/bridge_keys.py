@@ -23,7 +23,6 @@ from folkmoot.cli.credentials import (
     hub_at,
     read_keyring,
 )
-from folkmoot.cli.limits import MAX_PASSPHRASE_BYTES
 from folkmoot.cli.options import argument, flag, number, option
 from folkmoot.cli.output import (
     aligned,
@@ -309,7 +308,7 @@ def asked_passphrase(descriptor: int | None, *, twice: bool) -> str:
     """The passphrase: never an argument, which every process could read."""
     if descriptor is not None:
         try:
-            read = os.read(descriptor, MAX_PASSPHRASE_BYTES)
+            read = os.read(descriptor, 4096)
         except OSError:
             raise typer.BadParameter(f"file descriptor {descriptor} cannot be read") from None
         return read.decode("utf-8", "surrogateescape").rstrip("\r\n")

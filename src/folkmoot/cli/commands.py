@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import typer
+from msgspec import Struct
 
 from folkmoot.cli.credentials import AsOption, UrlOption, signed_in
 from folkmoot.cli.operator import NO_ACCOUNTS, OperatedHub
@@ -66,15 +67,14 @@ class Fields:
         show_fields(self._fields)
 
 
-class Note:
+class Note(Struct, eq=False):
     """A line on stderr: what a person should know, and a program that reads stdout need not."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    text: str
 
     def show(self) -> None:
         """Show it."""
-        say(self._text, err=True)
+        say(self.text, err=True)
 
 
 class Output:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from folkmoot.cli.limits import MAX_CREDENTIALS_BYTES, MAX_TYPED_TEXT
+from folkmoot.cli.limits import MAX_TYPED_TEXT
 from folkmoot.cli.options import argument, flag, option
 from folkmoot.cli.output import ExitCode, complain, say
 from folkmoot.client.http import hub_url
@@ -150,7 +150,7 @@ def read_keyring() -> Keyring:
                     f"{path}: others can read it. Run 'chmod 600' on it; if they may have read it, "
                     "'folkmoot account recover' replaces the tokens."
                 )
-            return msgspec.json.decode(file.read(MAX_CREDENTIALS_BYTES), type=Keyring)
+            return msgspec.json.decode(file.read(1_048_576), type=Keyring)
     except msgspec.DecodeError:
         raise e.CredentialsUnusable(
             f"{path}: is not a valid credentials file. Fix it or move it away."

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from folkmoot.cli.commands import group
-from folkmoot.cli.limits import MAX_KEY_BYTES
 from folkmoot.cli.operator import OperatedHub, understood
 from folkmoot.cli.options import ConfigOption, DataOption, JsonOption, flag, option, settings_from
 from folkmoot.cli.output import complain, say, say_data
@@ -151,7 +150,7 @@ def given_key(file: str) -> str:
     if sys.stdin is not None and sys.stdin.isatty():
         text = str(typer.prompt("New master key", hide_input=True, err=True))
     else:
-        read = sys.stdin.buffer.read(MAX_KEY_BYTES) if sys.stdin else b""
+        read = sys.stdin.buffer.read(256) if sys.stdin else b""
         text = read.decode("ascii", errors="replace")
     return format_key(parse_key(text, "The standard input"))
 

@@ -6,38 +6,22 @@ from typing import Final
 
 REACH_SECONDS: Final = 5.0
 """How much longer than a server may take to be reached the hub is asked whether it was."""
-RELOAD_SECONDS: Final = 60.0
-"""How long the hub may take to read its settings again."""
 MAX_FAULTS: Final = 10
 """How many sentences about what cannot be shown people are told of one backend."""
 MAX_NAMES: Final = 50
 """Names of each sort that people are shown; programs get all."""
-MAX_PASSPHRASE_BYTES: Final = 4096
-"""Bytes of a passphrase that is read from a descriptor."""
 MAX_REASON: Final = 500
 """Characters of the hub's reason that an error repeats."""
 MAX_CLIENT_FILE_BYTES: Final = 32 * 1024 * 1024
 """The largest settings file of an MCP client."""
-MAX_CREDENTIALS_BYTES: Final = 1_048_576
-"""The largest file of accounts."""
 MAX_TYPED_TEXT: Final = 4 * 1024 * 1024
 """Bytes of a text from the standard input; the hub's own limit is lower, and it says so itself."""
-MAX_KEY_BYTES: Final = 256
-"""Bytes of a master key from the standard input."""
-SOCKET_CONNECT_SECONDS: Final = 5.0
-"""How long a connection to the hub's own socket may take."""
 SOCKET_ANSWER_SECONDS: Final = 10.0
 """How long a hub may say nothing on its own socket."""
 MAX_SOCKET_ANSWER: Final = 16 * 1024 * 1024
 """The largest answer on the hub's own socket, in bytes."""
 MAX_AUDIT_LINES: Final = 10_000
 """Lines that `audit --last` shows."""
-FOLLOW_SECONDS: Final = 1.0
-"""How often `audit --follow` asks for new lines."""
-MAX_SECRET_BYTES: Final = 65_536
-"""Bytes of a secret from a file."""
-MAX_INVITATION: Final = 256
-"""Bytes of an invitation on the standard input."""
 MAX_UNSENT: Final = 64
 """Messages that may be on their way before more are refused here."""
 LIST_TOOLS_SECONDS: Final = 5
@@ -50,8 +34,6 @@ MAX_LINE: Final = 4 * 1024 * 1024
 """Bytes of one line of the standard input that is said in a room."""
 MAX_WAIT: Final = 120.0
 """Seconds for which a refusal's wish to be asked later is heeded."""
-MAX_ASK_TEXT: Final = 200
-"""Characters of what is asked, and of its reason, in a row of `asks`."""
 MAX_SHOWN_TEXT: Final = 65_536
 """Characters of a room's message that are shown."""
 MAX_REMEMBERED: Final = 4_096
@@ -66,7 +48,3 @@ MAX_TOKEN_DAYS: Final = 3650
 """Days after which a token may expire."""
 MAX_DIFFERING: Final = 5
 """Settings of a node that are named because they differ."""
-DRAIN_WAIT_SECONDS: Final = 60.0
-"""How long `drain` waits until a node is drained."""
-DRAIN_LOOK_SECONDS: Final = 0.5
-"""How often it looks."""

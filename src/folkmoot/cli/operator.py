@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
 import msgspec
+from msgspec import Struct
 
-from folkmoot.cli.limits import MAX_SOCKET_ANSWER, SOCKET_ANSWER_SECONDS, SOCKET_CONNECT_SECONDS
+from folkmoot.cli.limits import MAX_SOCKET_ANSWER, SOCKET_ANSWER_SECONDS
 from folkmoot.cli.options import settings_from
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths, running_hub
@@ -202,15 +203,14 @@ def asked(row: Operation, arguments: dict[str, Any]) -> OperatorRequest:
 NO_CONTENT: Final = 204
 
 
-class OperatorAnswer:
+class OperatorAnswer(Struct, eq=False):
     """An answer as it arrives: JSON, or a stream of events that ends with a result or an error."""
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
-        self.status = 0
-        self.body = b""
-        self._on_progress = on_progress
-        self._streams = False
-        self._ended: tuple[str, Any] | None = None
+    on_progress: OnProgress | None
+    status: int = 0
+    body: bytes = b""
+    _streams: bool = False
+    _ended: tuple[str, Any] | None = None
 
     def begin(self, status: int, content_type: str) -> None:
         """Take the status and content type of the answer."""
@@ -233,8 +233,8 @@ class OperatorAnswer:
         name, data = members.get(b"event", b"").decode(), decoded(members[b"data"])
         if name != "progress":
             self._ended = name, data
-        elif self._on_progress is not None and isinstance(data, dict):
-            self._on_progress(data)
+        elif self.on_progress is not None and isinstance(data, dict):
+            self.on_progress(data)
 
     def outcome(self) -> Any:
         """The result; an error is raised as the error it was."""
@@ -305,7 +305,7 @@ def connected(path: Path) -> Any:
 
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(SOCKET_CONNECT_SECONDS)
+        connection.settimeout(5.0)
         with socket_address(path) as address:
             connection.connect(address)
     except PermissionError as error:

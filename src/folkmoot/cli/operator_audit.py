@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from folkmoot.cli.credentials import checked_handle
-from folkmoot.cli.limits import FOLLOW_SECONDS, MAX_AUDIT_LINES
+from folkmoot.cli.limits import MAX_AUDIT_LINES
 from folkmoot.cli.operator import OperatedHub
 from folkmoot.cli.options import (
     ConfigOption,
@@ -164,7 +164,7 @@ def show_as_they_come(
             for line in found:
                 say(msgspec.json.encode(line).decode() if as_json else plain(line))
             if not found:
-                time.sleep(FOLLOW_SECONDS)
+                time.sleep(1.0)
             found = later(hub, wanted, place)
             place = found[-1]["id"] if found else place
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperArgument, TyperCommand
 
-from folkmoot.cli.limits import MAX_SECRET_BYTES
 from folkmoot.cli.output import one_line
 from folkmoot.core import errors as e
 from folkmoot.core import strict
@@ -257,7 +256,7 @@ def from_file(path: str) -> Any:
     """What a file holds, without the white space around it."""
     try:
         with Path(path).open("rb") as file:
-            return file.read(MAX_SECRET_BYTES).decode().strip()
+            return file.read(65_536).decode().strip()
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise typer.BadParameter(f"--header: {path}: {reason}") from None

@@ -14,7 +14,7 @@ import typer
 from folkmoot.cli.backends_show import counted
 from folkmoot.cli.backup import progress_bar
 from folkmoot.cli.commands import Output, Table, group, operator_command
-from folkmoot.cli.limits import DRAIN_LOOK_SECONDS, DRAIN_WAIT_SECONDS, MAX_DIFFERING
+from folkmoot.cli.limits import MAX_DIFFERING
 from folkmoot.cli.operator import OperatedHub, check_entry
 from folkmoot.cli.options import ConfigOption, DataOption, argument, option, settings_from
 from folkmoot.cli.output import moment, say
@@ -108,9 +108,9 @@ def drain(hub: OperatedHub, node: NodeArgument = "") -> Output:
     if not hub.runs:
         raise e.HubNotRunning("No hub is running on this data folder. Run it where a node runs.")
     asked = hub.ask("folkmoot/drain", {"node": node})["node"]
-    left, deadline = found(hub, asked["process"]), time.monotonic() + DRAIN_WAIT_SECONDS
+    left, deadline = found(hub, asked["process"]), time.monotonic() + 60.0
     while left is not None and (left.rooms or not left.drained) and time.monotonic() < deadline:
-        time.sleep(DRAIN_LOOK_SECONDS)
+        time.sleep(0.5)
         left = found(hub, asked["process"])
     name = asked["address"] or asked["name"]
     if left is not None and (left.rooms or not left.drained):

@@ -26,26 +26,21 @@ class Lease:
 
     def __init__(self, seconds: float, margin: float = LEASE_MARGIN) -> None:
         self._seconds = seconds - margin
-        self._until = -math.inf
+        self.until = -math.inf
         self.term = 0
         """Rises when the lease may have lapsed: what was owned before may be another's now."""
 
     def holds(self, now: float, term: int | None = None) -> bool:
         """Whether the node surely may act; with a term, whether it could ever since."""
-        return now < self._until and term in (None, self.term)
-
-    @property
-    def until(self) -> float:
-        """When it ends, if it is not renewed."""
-        return self._until
+        return now < self.until and term in (None, self.term)
 
     def renewed(self, sent: float, now: float) -> None:
         """The statement that was about to be sent at a time was answered."""
-        if now >= self._until:
+        if now >= self.until:
             # Whether the database had it in time is not known.
             self.term += 1
-        self._until = max(self._until, sent + self._seconds)
+        self.until = max(self.until, sent + self._seconds)
 
     def ended(self) -> None:
         """The database says that the lease is over."""
-        self._until = -math.inf
+        self.until = -math.inf

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct, field
+
 from folkmoot.cluster.edge import Edge
 from folkmoot.cluster.lease import boot_time
 from folkmoot.cluster.limits import MIN_POLL_SECONDS, RESEND_SECONDS
@@ -37,28 +39,21 @@ logger = logging.getLogger("folkmoot.cluster")
 M = TypeVar("M", Edge, Owner)
 
 
-class Driven(Generic[M]):
+class Driven(Struct, Generic[M], eq=False):
     """A machine that is asked when it is time, and whose effects are done in their order."""
 
-    def __init__(
-        self,
-        machine: M,
-        perform: Callable[[Any], None],
-        send: Callable[[SendPacket], None],
-        now: Callable[[], float],
-    ) -> None:
-        self.machine: M = machine
-        self._perform = perform
-        self._send = send
-        self._now = now
-        self._loop = asyncio.get_running_loop()
-        self._effects: deque[Any] = deque()
-        self._performing = False
-        self._soon = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._alarm = math.inf
-        """When the timer ends."""
-        self._ended = False
+    machine: M
+    perform: Callable[[Any], None]
+    send: Callable[[SendPacket], None]
+    now: Callable[[], float]
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _effects: deque[Any] = field(default_factory=deque)
+    _performing: bool = False
+    _soon: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _alarm: float = math.inf
+    """When the timer ends."""
+    _ended: bool = False
 
     def run(self, effects: Sequence[Any]) -> None:
         """Do what the machine asked for, and ask it at the end of this turn."""
@@ -76,10 +71,10 @@ class Driven(Generic[M]):
             while waiting and not self._ended:
                 effect = waiting.popleft()
                 if type(effect) is SendPacket:
-                    self._send(effect)
+                    self.send(effect)
                     continue
                 try:
-                    self._perform(effect)
+                    self.perform(effect)
                 except Exception:
                     logger.exception("an effect of a room elsewhere failed")
         finally:
@@ -93,7 +88,7 @@ class Driven(Generic[M]):
 
     def _poll(self) -> None:
         self._soon = False
-        now = self._now()
+        now = self.now()
         effects: Sequence[Any] = ()
         if not self._ended and self.machine.due <= now:
             effects = self.machine.poll(now)

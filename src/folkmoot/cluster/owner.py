@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from folkmoot.cluster.limits import (
@@ -94,33 +94,32 @@ class TurnGiven(Struct, frozen=True, gc=False):
 OwnerEffect: TypeAlias = Arrived | Departed | TurnGiven | SendPacket
 
 
-class _Session:
-    def __init__(self, key: SessionKey, now: float) -> None:
-        self.key = key
-        self.received = 0
-        self.resolved = 0
-        self.done: set[int] = set()
-        self.connections: set[int] = set()
-        self.hearing: set[int] = set()
-        self.items: list[Item] = []
-        self.telling = 0
-        """Bytes of what is told to one and not sent yet."""
-        self.draining: set[int] = set()
-        self.queue: dict[int, int] = {}
-        """Who waits for a turn, by connection or call, and how many bytes it is for."""
-        self.turns: dict[int, int] = {}
-        """Who has one."""
-        self.told = 0
-        """What the last batch said was resolved."""
-        self.sent = 0
-        self.batches: deque[Batch] = deque()
-        """Those that were not received."""
-        self.bytes = 0
-        self.heard_at = now
-        self.sent_at = now
-        self.ack_at = math.inf
-        self.resend_at = math.inf
-        self.wait = RESEND_SECONDS
+class _Session(Struct, eq=False):
+    key: SessionKey
+    heard_at: float
+    sent_at: float
+    received: int = 0
+    resolved: int = 0
+    done: set[int] = set()
+    connections: set[int] = set()
+    hearing: set[int] = set()
+    items: list[Item] = []
+    telling: int = 0
+    """Bytes of what is told to one and not sent yet."""
+    draining: set[int] = set()
+    queue: dict[int, int] = {}
+    """Who waits for a turn, by connection or call, and how many bytes it is for."""
+    turns: dict[int, int] = {}
+    """Who has one."""
+    told: int = 0
+    """What the last batch said was resolved."""
+    sent: int = 0
+    batches: deque[Batch] = field(default_factory=deque)
+    """Those that were not received."""
+    bytes: int = 0
+    ack_at: float = math.inf
+    resend_at: float = math.inf
+    wait: float = RESEND_SECONDS
 
     @property
     def has_turn(self) -> bool:
@@ -140,24 +139,21 @@ class _Session:
         self.draining.discard(who)
 
 
-class Owner:
+class Owner(Struct, eq=False):
     """One room as its owner has it for other nodes.
 
     `may_act` says whether the room is surely owned here at a time: else nothing is taken.
     """
 
-    def __init__(
-        self, room: int, epoch: int, may_act: Callable[[float], bool], *, durable: bool
-    ) -> None:
-        self.room = room
-        self.epoch = epoch
-        self._may_act = may_act
-        self._durable = durable
-        self._sessions: dict[str, _Session] = {}
-        self._latest: dict[str, int] = {}
-        """The latest session of each node: earlier ones never begin again."""
-        self.is_taking = True
-        self._is_handed_over = False
+    room: int
+    epoch: int
+    may_act: Callable[[float], bool]
+    durable: bool
+    _sessions: dict[str, _Session] = {}
+    _latest: dict[str, int] = {}
+    """The latest session of each node: earlier ones never begin again."""
+    is_taking: bool = True
+    _is_handed_over: bool = False
 
     @property
     def nodes(self) -> list[str]:
@@ -194,7 +190,7 @@ class Owner:
             if session is not None and session.key.session == packet.session:
                 return self._end(session)
             return []
-        if not self._may_act(now):
+        if not self.may_act(now):
             return []
         effects: list[OwnerEffect] = []
         if session is None or session.key.session != packet.session:
@@ -204,7 +200,7 @@ class Owner:
                 return []
             if session is not None:
                 effects += self._end(session)
-            session = _Session(SessionKey(sender, packet.session), now)
+            session = _Session(SessionKey(sender, packet.session), now, now)
             self._sessions[sender] = session
             self._latest[sender] = packet.session
             if self._is_handed_over:
@@ -388,7 +384,7 @@ class Owner:
         for session in list(self._sessions.values()):
             if now - session.heard_at >= SILENCE_SECONDS:
                 effects += self._end(session)
-        if not self._durable and not self._may_act(now):
+        if not self.durable and not self.may_act(now):
             # Nothing proves that this is still the room that others see.
             return effects
         for session in list(self._sessions.values()):
@@ -424,7 +420,7 @@ class Owner:
     def _send_batch(self, session: _Session, items: tuple[Item, ...], now: float) -> SendPacket:
         session.sent += 1
         batch = kept = Batch(session.sent, items, session.told)
-        if self._durable:
+        if self.durable:
             stored = [
                 replace(item, messages=()) if type(item) is Spoken else item for item in batch.items
             ]

@@ -34,8 +34,6 @@ MAX_PATH_ESCAPES: Final = 3
 """How often escapes within escapes of a path are read; one with more is unclear."""
 MAX_CAPABILITIES_TOLD: Final = 64
 """Capabilities that a refusal lists."""
-MAX_COMPILED_SCOPES: Final = 4096
-"""Scopes that are kept compiled."""
 MAX_RATE_KEYS: Final = 100_000
 """Keys of one rate limit in memory; with more, the oldest are forgotten."""
 MAX_TARGETS: Final = 64

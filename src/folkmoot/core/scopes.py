@@ -11,8 +11,6 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from folkmoot.core.limits import MAX_COMPILED_SCOPES
-
 ALL: Final = "*"
 OPERATE: Final = "operate"
 """To run the hub. Nothing else stands for it."""
@@ -59,7 +57,7 @@ class Scope(Struct, frozen=True, gc=False):
         return all(self.has(*word.split(":", 1)) for word in other.words)
 
 
-@lru_cache(maxsize=MAX_COMPILED_SCOPES)
+@lru_cache(maxsize=4096)
 def scope(text: str) -> Scope:
     """Compile a scope; which names there are is not checked here."""
     words = frozenset(text.split())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core.limits import MAX_RATE_KEYS
 
@@ -27,15 +27,12 @@ class Bucket(Struct, gc=False):
     at: float
 
 
-class TokenBuckets(Generic[K]):
+class TokenBuckets(Struct, Generic[K], eq=False):
     """A token bucket for each key; the keys longest unused are forgotten when there are many."""
 
-    __slots__ = ("_at_once", "_buckets", "_max_keys")
-
-    def __init__(self, max_keys: int = MAX_RATE_KEYS, *, at_once: bool = False) -> None:
-        self._max_keys = max_keys
-        self._at_once = at_once
-        self._buckets: OrderedDict[K, Bucket] = OrderedDict()
+    max_keys: int = MAX_RATE_KEYS
+    at_once: bool = False
+    _buckets: OrderedDict[K, Bucket] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -64,10 +61,10 @@ class TokenBuckets(Generic[K]):
         amount is taken in any case.
         """
         bucket = self._buckets.get(key)
-        if bucket is None or (self._at_once and now - bucket.at >= seconds):
+        if bucket is None or (self.at_once and now - bucket.at >= seconds):
             bucket = self._opened(key, tokens, seconds, now)
         level = bucket.level
-        if not self._at_once:
+        if not self.at_once:
             # A clock that was set back earns nothing, and locks nobody out.
             if now > bucket.at:
                 level += (now - bucket.at) * tokens / seconds
@@ -78,7 +75,7 @@ class TokenBuckets(Generic[K]):
         if level >= amount or level >= tokens:
             bucket.level = level - amount
             return 0.0
-        if self._at_once:
+        if self.at_once:
             wait = seconds - (now - bucket.at)
         else:
             wait = ((min(tokens, amount)) - level) * seconds / tokens
@@ -107,11 +104,11 @@ class TokenBuckets(Generic[K]):
 
     def _opened(self, key: K, tokens: float, seconds: float, now: float) -> Bucket:
         buckets = self._buckets
-        if self._at_once:
+        if self.at_once:
             # Windows are equally long, so they close in the order in which they opened.
             while buckets and next(iter(buckets.values())).at <= now - seconds:
                 buckets.popitem(last=False)
-        if len(buckets) >= self._max_keys:
+        if len(buckets) >= self.max_keys:
             buckets.popitem(last=False)
         bucket = buckets[key] = Bucket(tokens, now)
         return bucket

@@ -21,17 +21,14 @@ from msgspec import Struct
 from folkmoot.core import errors as e
 
 
-class DataFolder:
+class DataFolder(Struct, eq=False):
     """A locked data folder: private to this user, and used by this hub alone."""
 
-    def __init__(
-        self, paths: Paths, lock: int, *, tightened: bool, made: Sequence[Path] = ()
-    ) -> None:
-        self.paths = paths
-        self._made = made
-        self.tightened = tightened
-        """Whether others could read the folder until it was opened."""
-        self._lock: int | None = lock
+    paths: Paths
+    lock: int | None
+    tightened: bool
+    """Whether others could read the folder until it was opened."""
+    made: Sequence[Path] = ()
 
     @classmethod
     def open(cls, path: Path) -> DataFolder:
@@ -48,15 +45,15 @@ class DataFolder:
 
         A folder that was made in vain, since nothing was put into it, is removed.
         """
-        if self._lock is not None:
-            os.ftruncate(self._lock, 0)
+        if self.lock is not None:
+            os.ftruncate(self.lock, 0)
             with suppress(OSError):
-                if self._made and list(self.paths.folder.iterdir()) == [self.paths.lock]:
+                if self.made and list(self.paths.folder.iterdir()) == [self.paths.lock]:
                     self.paths.lock.unlink()
-                    for folder in self._made:
+                    for folder in self.made:
                         folder.rmdir()
-            os.close(self._lock)
-            self._lock = None
+            os.close(self.lock)
+            self.lock = None
 
     def __enter__(self) -> Self:
         return self

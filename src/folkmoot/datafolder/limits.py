@@ -10,13 +10,7 @@ MAX_PROXIES_ASKED: Final = 32
 """Proxies that are asked at once; further ones are left out."""
 MAX_PROXY_ANSWER: Final = 8 * 1024 * 1024
 """The largest answer of a proxy, in bytes."""
-MAX_PROXY_ERROR: Final = 1_000
-"""Characters of a proxy's error that are repeated."""
 MAX_RECORDINGS: Final = 200
 """Places of tapes that are remembered; the last used are kept."""
-MAX_RECORDING_PATH: Final = 4_096
-"""Characters of the path of such a place."""
 MAX_SOCKET_ADDRESS: Final = 103
 """The longest path that every system accepts as a socket's address."""
-MAX_PROXY_SOCKETS: Final = 1_000
-"""Sockets of proxies that are looked at."""

@@ -22,14 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.datafolder.limits import (
     MAX_PROXIES_ASKED,
     MAX_PROXY_ANSWER,
-    MAX_PROXY_ERROR,
-    MAX_PROXY_SOCKETS,
-    MAX_RECORDING_PATH,
     MAX_RECORDINGS,
     MAX_SOCKET_ADDRESS,
     PROXY_SECONDS,
@@ -39,15 +37,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class LocalProxies:
+class LocalProxies(Struct, eq=False):
     """The running proxies of this user, by their process ids."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    folder: Path | None = None
 
     async def ask_all(self, target: str) -> dict[int, Any]:
         """Ask every proxy the same; one that does not answer is left out."""
-        found = await asyncio.to_thread(proxy_sockets, self._folder)
+        found = await asyncio.to_thread(proxy_sockets, self.folder)
         asked = dict(list(found.items())[:MAX_PROXIES_ASKED])
         answers = await asyncio.gather(
             *(exchange(path, "GET", target) for path in asked.values()), return_exceptions=True
@@ -60,7 +57,7 @@ class LocalProxies:
 
     async def ask(self, pid: int, method: str, target: str, content: Any = None) -> Any:
         """Ask one proxy; its refusal is raised."""
-        found = await asyncio.to_thread(proxy_sockets, self._folder)
+        found = await asyncio.to_thread(proxy_sockets, self.folder)
         if pid not in found:
             raise e.CommandInvalid(f"No proxy of the hub's user runs as process {pid}.")
         return await exchange(found[pid], method, target, content)
@@ -114,7 +111,7 @@ def understood(status: int, body: bytes) -> Any:
     message = told.get("message") if isinstance(told, dict) else None
     if status == e.NotFound.http or not isinstance(message, str):
         raise e.CommandInvalid("The proxy is of another version. Restart it.")
-    raise e.CommandInvalid(message[:MAX_PROXY_ERROR])
+    raise e.CommandInvalid(message[:1_000])
 
 
 DESCRIPTORS: Final = Path("/proc/self/fd")
@@ -191,7 +188,7 @@ def proxy_sockets(folder: Path | None = None) -> dict[int, Path]:
     try:
         if not is_own(folder.stat()):
             return {}
-        for path in sorted(folder.iterdir())[:MAX_PROXY_SOCKETS]:
+        for path in sorted(folder.iterdir())[:1_000]:
             named = _NAME.fullmatch(path.name)
             if (
                 named is not None
@@ -264,7 +261,7 @@ def recorded(folder: Path | None = None) -> dict[str, Path]:
             if not is_own(mark.lstat()):
                 continue
             with mark.open("rb") as file:
-                path = Path(os.fsdecode(file.read(MAX_RECORDING_PATH)))
+                path = Path(os.fsdecode(file.read(4_096)))
             if path.is_absolute() and place_of(path) == mark.name:
                 found[mark.name] = path
     except (OSError, ValueError):

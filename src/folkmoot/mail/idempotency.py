@@ -71,11 +71,10 @@ def digest(parts: list[str | None]) -> str:
     return sha256(_encode(parts)).hexdigest()
 
 
-class SentKeys:
+class SentKeys(Struct, eq=False):
     """What was answered under which key; everything here runs within a unit."""
 
-    def __init__(self, sealer: Sealer) -> None:
-        self._sealer = sealer
+    sealer: Sealer
 
     async def find(self, tx: Tx, attempt: Attempt) -> Sent | None:
         """The answer of the first attempt, if there was one in the last 24 hours.
@@ -86,7 +85,7 @@ class SentKeys:
         sealed = await queries.find_sent_key(tx, attempt.user_id, attempt.key_hash, since)
         if sealed is None:
             return None
-        answered = _decode(self._sealer.open(PURPOSE, attempt.key_hash, sealed))
+        answered = _decode(self.sealer.open(PURPOSE, attempt.key_hash, sealed))
         if answered.fingerprint != attempt.fingerprint:
             raise e.ArgumentInvalid(
                 f"This {FIELD} was used for another message in the last 24 hours. "
@@ -97,7 +96,7 @@ class SentKeys:
 
     async def put(self, tx: Tx, attempt: Attempt, sent: Sent) -> None:
         """Keep what an attempt is answered, and forget some of what is too old."""
-        answer = self._sealer.seal(
+        answer = self.sealer.seal(
             PURPOSE, attempt.key_hash, _encode(RememberedAnswer(attempt.fingerprint, sent))
         )
         since = attempt.now - IDEMPOTENCY_SECONDS

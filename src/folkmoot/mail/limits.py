@@ -40,8 +40,6 @@ MAX_THREADS_PAGE_BYTES: Final = 4 << 20
 """The same for a list of threads, of whose last messages only the beginnings are shown."""
 MAX_PREVIEW: Final = 500
 """Characters of a message that a list of threads shows."""
-RETENTION_SECONDS: Final = 600.0
-"""How often old mail is looked for; nobody needs a day to be exact."""
 MAX_OLD_REMOVED: Final = 100
 """Old messages that one transaction removes, so that other writers wait little."""
 MAX_CLOCK_SKEW: Final = 3_600

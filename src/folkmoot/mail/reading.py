@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
@@ -41,15 +41,14 @@ END = 2**62
 """Beyond the newest of everything."""
 
 
-class Cursors:
+class Cursors(Struct, eq=False):
     """Makes and reads cursors. What is listed goes into the seal, so that lists do not mix."""
 
-    def __init__(self, sealer: Sealer) -> None:
-        self._sealer = sealer
+    sealer: Sealer
 
     def make(self, reader: Account, listed: str, seq: int) -> str:
         """The cursor of the page after this place."""
-        return self._sealer.seal(CURSOR_PURPOSE, f"{reader.id} {listed}", str(seq).encode())
+        return self.sealer.seal(CURSOR_PURPOSE, f"{reader.id} {listed}", str(seq).encode())
 
     def read(self, reader: Account, listed: str, cursor: str | None) -> int:
         """The place of a cursor; the beginning where none was given."""
@@ -58,7 +57,7 @@ class Cursors:
         try:
             # Whoever sends a long one has not got it from us; it need not be decoded.
             return int(
-                self._sealer.open(CURSOR_PURPOSE, f"{reader.id} {listed}", cursor[:MAX_CURSOR])
+                self.sealer.open(CURSOR_PURPOSE, f"{reader.id} {listed}", cursor[:MAX_CURSOR])
             )
         except e.SealBroken:
             raise e.ArgumentInvalid(
@@ -98,13 +97,12 @@ INBOX = "inbox"
 THREADS = "threads"
 
 
-class MailReader:
+class MailReader(Struct, eq=False):
     """Reads pages; everything here runs within a unit, decryption too."""
 
-    def __init__(self, bodies: Bodies, subjects: Subjects, cursors: Cursors) -> None:
-        self._bodies = bodies
-        self._subjects = subjects
-        self._cursors = cursors
+    bodies: Bodies
+    subjects: Subjects
+    cursors: Cursors
 
     async def messages(
         self, tx: Tx, reader: Account, thread_id: str | None, start: Start, limit: int, now: int
@@ -143,10 +141,10 @@ class MailReader:
         shown = await fitting(tx, rows[:limit], MAX_PAGE_BYTES)
         cursor = None
         if len(rows) > len(shown):
-            cursor = self._cursors.make(reader, thread_id or INBOX, shown[-1].seq)
+            cursor = self.cursors.make(reader, thread_id or INBOX, shown[-1].seq)
         # Reading again within the second in which all was read changes nothing.
         marks = any(row.unread or row.last_read_at < now for row in shown)
-        bodies = await self._bodies.of_all(tx, reader, shown)
+        bodies = await self.bodies.of_all(tx, reader, shown)
         return MailPage(
             messages=[
                 read_message(reader.handle, row, body)
@@ -164,8 +162,8 @@ class MailReader:
         shown = await fitting(tx, rows[:limit], MAX_THREADS_PAGE_BYTES)
         cursor = None
         if len(rows) > len(shown):
-            cursor = self._cursors.make(reader, THREADS, shown[-1].seq)
-        bodies = await self._bodies.of_all(tx, reader, shown)
+            cursor = self.cursors.make(reader, THREADS, shown[-1].seq)
+        bodies = await self.bodies.of_all(tx, reader, shown)
         return ThreadPage(list(map(self._thread, shown, bodies)), cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
@@ -175,12 +173,12 @@ class MailReader:
         if row is None:
             raise e.ThreadNotFound
         [whole] = await fitting(tx, [row], MAX_THREADS_PAGE_BYTES)
-        return self._thread(whole, await self._bodies.of(tx, reader, whole))
+        return self._thread(whole, await self.bodies.of(tx, reader, whole))
 
     def _thread(self, row: ThreadRow, body: str | None) -> Thread:
         # By place: names would cost more than the rest of it, for every thread of a list.
         thread_id, subject, created, updated, state, read, unread, _, last, hidden, *_ = row
-        first_seq, text = self._subjects.open(thread_id, subject)
+        first_seq, text = self.subjects.open(thread_id, subject)
         if body is not None and len(body) > MAX_PREVIEW:
             body = body[: MAX_PREVIEW - 1] + "…"
         return Thread(

@@ -9,34 +9,35 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Clock, RoomOwners, Tx
 from folkmoot.mail import queries, queries_removal
 from folkmoot.mail.encryption import Subject, Subjects
-from folkmoot.mail.limits import MAX_OLD_REMOVED, RETENTION_SECONDS
+from folkmoot.mail.limits import MAX_OLD_REMOVED
 from folkmoot.quotas import Quotas
 
 if TYPE_CHECKING:
     from folkmoot.mail.mail import Mail
 
 
-class Remover:
+class Remover(Struct, eq=False):
     """Removes; everything here runs within a unit."""
 
-    def __init__(self, subjects: Subjects, quotas: Quotas) -> None:
-        self._subjects = subjects
-        self._quotas = quotas
+    subjects: Subjects
+    quotas: Quotas
 
     async def remove_copy(self, tx: Tx, user_id: str, thread_id: str, seq: int) -> None:
         """Remove someone's copy of a message. The cost does not depend on what is stored."""
         await queries.hold_thread(tx, thread_id)
-        most = self._quotas.limits.mail_bytes_per_account
+        most = self.quotas.limits.mail_bytes_per_account
         await queries_removal.delete_copy(tx, user_id, seq, most)
         thread = await queries_removal.read_thread(tx, thread_id)
         if thread is None:
             return
-        first = self._subjects.open(thread_id, thread.subject).first_seq
+        first = self.subjects.open(thread_id, thread.subject).first_seq
         if seq == first:
             await queries_removal.hide_until(tx, user_id, thread_id, seq)
             await self._drop_subject(tx, thread_id, first)
@@ -45,13 +46,13 @@ class Remover:
     async def remove_thread(self, tx: Tx, user_id: str, thread_id: str) -> None:
         """Remove one member's side of a thread; the other side keeps its own."""
         await queries.hold_thread(tx, thread_id)
-        most = self._quotas.limits.mail_bytes_per_account
+        most = self.quotas.limits.mail_bytes_per_account
         await queries_removal.delete_copies(tx, user_id, thread_id, most)
         await queries_removal.leave_thread(tx, user_id, thread_id)
         await queries_removal.delete_thread_if_empty(tx, thread_id)
         thread = await queries_removal.read_thread(tx, thread_id)
         if thread is not None:
-            first = self._subjects.open(thread_id, thread.subject).first_seq
+            first = self.subjects.open(thread_id, thread.subject).first_seq
             await self._drop_subject(tx, thread_id, first)
 
     async def remove_account(self, tx: Tx, account: Account) -> list[str]:
@@ -74,10 +75,10 @@ class Remover:
         thread = await queries_removal.read_thread(tx, thread_id)
         if thread is None:
             return
-        first = self._subjects.open(thread_id, thread.subject).first_seq
+        first = self.subjects.open(thread_id, thread.subject).first_seq
         if thread.created_by == gone:
             await queries_removal.set_subject(
-                tx, thread_id, self._subjects.seal(thread_id, Subject(first, ""))
+                tx, thread_id, self.subjects.seal(thread_id, Subject(first, ""))
             )
         await queries_removal.recount_unread(tx, user_id, thread_id)
         await queries_removal.update_last_copy(tx, user_id, thread_id, (0, thread.created_at))
@@ -100,7 +101,7 @@ class Remover:
         """Empty the subject once the message it is part of is gone."""
         if not await queries_removal.has_message(tx, first_seq):
             await queries_removal.set_subject(
-                tx, thread_id, self._subjects.seal(thread_id, Subject(first_seq, ""))
+                tx, thread_id, self.subjects.seal(thread_id, Subject(first_seq, ""))
             )
 
 
@@ -109,27 +110,18 @@ LOG = logging.getLogger(__name__)
 DAY = 86_400
 
 
-class Retention:
+class Retention(Struct, eq=False):
     """Removes messages that are older than so many days; with no days, nothing."""
 
-    def __init__(
-        self,
-        mail: Mail,
-        clock: Clock,
-        *,
-        keep_days: int,
-        pause_seconds: float = RETENTION_SECONDS,
-        owners: RoomOwners | None = None,
-    ) -> None:
-        self._mail = mail
-        self._owners = owners
-        self._clock = clock
-        self._keep_days = keep_days
-        self._pause = pause_seconds
+    mail: Mail
+    clock: Clock
+    keep_days: int
+    pause_seconds: float = 600.0
+    owners: RoomOwners | None = None
 
     async def run(self) -> None:
         """Remove what is too old at once and from time to time, until cancelled."""
-        while self._keep_days:
+        while self.keep_days:
             try:
                 removed = await self.tidy()
             except e.FolkmootError as error:
@@ -138,19 +130,19 @@ class Retention:
             else:
                 if removed:
                     LOG.info("removed old mail", extra={"messages": removed})
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(self.pause_seconds)
 
     async def tidy(self) -> int:
         """Remove all that is too old now, and answer how many messages that were.
 
         Where several processes use the database, one of them does.
         """
-        if self._owners is not None and not await self._owners.is_first():
+        if self.owners is not None and not await self.owners.is_first():
             return 0
-        before = int(self._clock.now()) - self._keep_days * DAY
+        before = int(self.clock.now()) - self.keep_days * DAY
         removed = 0
-        while self._keep_days:
-            gone = await self._mail.expire(before, MAX_OLD_REMOVED)
+        while self.keep_days:
+            gone = await self.mail.expire(before, MAX_OLD_REMOVED)
             removed += gone
             if gone < MAX_OLD_REMOVED:
                 break

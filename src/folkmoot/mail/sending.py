@@ -95,20 +95,19 @@ def pair_of(one: str, other: str) -> str:
     return ":".join(sorted((one, other)))
 
 
-class MailSender:
+class MailSender(Struct, eq=False):
     """Stores messages; everything here runs within a unit."""
 
-    def __init__(self, keys: SharedKeys, subjects: Subjects, quotas: Quotas) -> None:
-        self._keys = keys
-        self._subjects = subjects
-        self._quotas = quotas
+    keys: SharedKeys
+    subjects: Subjects
+    quotas: Quotas
 
     async def store(
         self, tx: Tx, sender: Account, recipient: Account, letter: OutgoingMessage
     ) -> DeliveredMessage:
         """Store a letter as `deliver` does, unless the sender or the hub has too much already."""
         stored = await self.deliver(tx, sender, recipient, letter)
-        quotas, limits = self._quotas, self._quotas.limits
+        quotas, limits = self.quotas, self.quotas.limits
         quotas.check("mail_bytes_per_account", stored.used, limits.mail_bytes_per_account)
         quotas.check("mail_bytes", quotas.mail_used + stored.size, limits.mail_bytes)
         return stored
@@ -149,7 +148,7 @@ class MailSender:
             # Taken before the thread is there, so what comes later has a later place.
             thread_id, seq = new_id(), await tx.next_sequence(queries.PLACES)
             subject = Subject(seq, subject_of(letter.content))
-            sealed = self._subjects.seal(thread_id, subject)
+            sealed = self.subjects.seal(thread_id, subject)
             if await queries.insert_thread(tx, thread_id, pair, sealed, sender.id, letter.now):
                 await queries.insert_members(tx, thread_id, sender.id, recipient.id, letter.now)
                 return seq, thread_id, letter.now
@@ -159,7 +158,7 @@ class MailSender:
     ) -> Enclosed:
         if not isinstance(content, str):
             return Enclosed(E2E, content.ciphertext, content.nonce, content.sender_public_key, "")
-        boxed = close_box(await self._keys.of(tx, sender, recipient.public_key), content)
+        boxed = close_box(await self.keys.of(tx, sender, recipient.public_key), content)
         return Enclosed(SERVER_ASSISTED, *boxed, sender.public_key, recipient.public_key)
 
 

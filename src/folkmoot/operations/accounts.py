@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from folkmoot.accounts.limits import MAX_FORMATS
 from folkmoot.accounts.model import AccountType, Privacy
@@ -25,10 +26,10 @@ from folkmoot.operations.row import (
     OperationLimit,
     Route,
     says,
+    view_of,
 )
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Account
     from folkmoot.operations.call import Call
 
 HANDLE_PATTERN = "^[a-z][a-z0-9_]{2,19}$"
@@ -59,26 +60,9 @@ class OwnAccount(Profile, frozen=True, kw_only=True):
 
 async def whoami(call: Call[Nothing]) -> OwnAccount:
     """The caller's own profile, and how much of the quotas is used."""
-    return OwnAccount(
-        **profile_of(call.account),
-        created_at=call.account.created_at,
-        quotas=await call.services.accounts.quotas_of(call.account.id),
-    )
-
-
-def profile_of(account: Account) -> dict[str, Any]:
-    """The members of a profile."""
-    return {
-        "handle": account.handle,
-        "display_name": account.display_name,
-        "bio": account.bio,
-        "privacy": account.privacy,
-        "status": account.status,
-        "account_type": account.account_type,
-        "public_key": account.public_key,
-        "client_public_key": account.client_public_key,
-        "payload_formats": account.payload_formats.split(),
-    }
+    quotas = await call.services.accounts.quotas_of(call.account.id)
+    formats = call.account.payload_formats.split()
+    return view_of(OwnAccount, call.account, payload_formats=formats, quotas=quotas)
 
 
 class SetProfile(Arguments, frozen=True, kw_only=True):
@@ -116,16 +100,9 @@ class ProfileChange(Profile, frozen=True, kw_only=True):
 async def set_profile(call: Call[SetProfile]) -> ProfileChange:
     """Change the fields that were given."""
     given = call.arguments
-    account = await call.services.accounts.set_profile(
-        call.account,
-        display_name=given.display_name,
-        bio=given.bio,
-        privacy=given.privacy,
-        status=given.status,
-        client_public_key=given.client_public_key,
-        payload_formats=given.payload_formats,
-    )
-    return ProfileChange(**profile_of(account), message="Profile updated.")
+    account = await call.services.accounts.set_profile(call.account, **asdict(given))
+    formats = account.payload_formats.split()
+    return view_of(ProfileChange, account, payload_formats=formats, message="Profile updated.")
 
 
 class ChangeHandle(Arguments, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from folkmoot.operations.row import (
     PageLimit,
     Route,
     says,
+    view_of,
 )
 
 if TYPE_CHECKING:
@@ -58,22 +59,7 @@ async def activity(call: Call[ReadActivity]) -> Activity:
     found = await call.services.accounts.activity(
         call.account, given.limit, before=given.before, credential_id=given.credential
     )
-    return Activity(
-        [
-            ActivityLine(
-                id=one.id,
-                at=one.at,
-                action=one.action,
-                about=one.about,
-                outcome=one.outcome,
-                room=one.room,
-                server=one.server,
-                credential_id=one.credential_id,
-                seconds=one.seconds,
-            )
-            for one in found
-        ]
-    )
+    return Activity([view_of(ActivityLine, one) for one in found])
 
 
 ACTIVITY: Final = (

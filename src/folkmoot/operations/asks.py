@@ -39,6 +39,7 @@ from folkmoot.operations.row import (
     PageLimit,
     Route,
     says,
+    view_of,
 )
 from folkmoot.proxy.held import HeldView, what_of
 from folkmoot.rooms.machine import GATEWAY
@@ -227,16 +228,12 @@ async def proposal(call: Call[Any], it: WaitingAsk) -> tuple[Ask, int]:
     one: Decidable = it.subject
     message = await call.services.rooms.asks.message(one)
     kind = parse(one.kind)
-    view = ProposalView(
-        id=one.id,
-        seq=one.seq,
-        kind=one.kind,
-        proposer=one.proposer,
-        to=one.to,
+    view = view_of(
+        ProposalView,
+        one,
         state="open",
         created_at=moment(one.at),
         expires_at=moment(one.until),
-        rejections=one.rejections,
         reason=reason_of(message),
         message=UNSET if message is None else Raw(message),
     )
@@ -346,19 +343,13 @@ async def decisions(call: Call[ListDecisions]) -> Decisions:
 
 def shown_decision(one: kept.StoredDecision) -> DecisionView:
     """A decision as it is listed."""
-    return DecisionView(
-        id=one.id,
+    return view_of(
+        DecisionView,
+        one,
         at=moment(one.at),
-        kind=one.kind,
-        decision=one.decision,
-        what=one.what,
-        about=one.about,
         by=one.asked_by,
         room=one.place if one.in_room else None,
         server=None if one.in_room else one.place or None,
-        seq=one.seq,
-        reason=one.reason,
-        outcome=one.outcome,
         ended_at=None if one.ended_at is None else moment(one.ended_at),
     )
 

@@ -11,6 +11,7 @@ from asyncio import sleep
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from folkmoot import audit
@@ -52,14 +53,13 @@ NOBODY: Any = None
 """In place of the account of a tool that works without one."""
 
 
-class Dispatcher:
+class Dispatcher(Struct, eq=False):
     """Calls operations: authentication, arguments, rate limits, then the handler."""
 
-    def __init__(self, services: Services, catalogue: ToolCatalogue = CATALOGUE) -> None:
-        self.catalogue = catalogue
-        self._services = services
-        self.calls: Counter[tuple[str, str]] = Counter()
-        """How many calls each tool has answered, by its name and whether that was an error."""
+    services: Services
+    catalogue: ToolCatalogue = CATALOGUE
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How many calls each tool has answered, by its name and whether that was an error."""
 
     async def call(self, tool: Operation, arguments: Any, caller: Caller) -> OperationResult:
         """The answer of one call of a tool, refusals included."""
@@ -86,10 +86,10 @@ class Dispatcher:
     async def perform(self, row: Operation, arguments: Any, caller: Caller) -> OperationResult:
         """The answer of one operation, whether it has a tool or not; a refusal is raised."""
         check_caller(row, caller)
-        if row.needs and not self._services.has(row):
+        if row.needs and not self.services.has(row):
             raise e.CommandInvalid("This hub was not started from settings.")
         call: Call[Any] = Call(
-            services=self._services,
+            services=self.services,
             caller=caller,
             account=caller.account or NOBODY,
             arguments=decode(row.takes, arguments),
@@ -106,7 +106,7 @@ class Dispatcher:
         if taken:
             await self._give_back(taken, None)
         if row.audit is not None and not row.audit.by_service:
-            await leave_line(self._services, caller, row.audit.action, about_of(row.audit, call))
+            await leave_line(self.services, caller, row.audit.action, about_of(row.audit, call))
         return OperationResult(
             payload=payload,
             delivered=call.delivered,
@@ -133,10 +133,10 @@ class Dispatcher:
             if key is None:
                 continue
             try:
-                delay += await self._services.limits.take(limit.name, key)
+                delay += await self.services.limits.take(limit.name, key)
             except e.RateLimited:
                 for earlier, its_key in taken:
-                    await self._services.limits.give_back(earlier.name, its_key)
+                    await self.services.limits.give_back(earlier.name, its_key)
                 raise
             taken.append((limit, key))
         return delay
@@ -147,7 +147,7 @@ class Dispatcher:
         """Take back what turned out not to count."""
         for limit, key in taken:
             if not isinstance(outcome, limit.counts):
-                await self._services.limits.give_back(limit.name, key)
+                await self.services.limits.give_back(limit.name, key)
 
 
 def about_of(wanted: AuditSpec, call: Call[Any]) -> str:

@@ -16,8 +16,6 @@ MIN_SECRET: Final = 8
 """Characters of a value that is looked for in the whole of an answer."""
 MAX_TOOLS_FOUND: Final = 50
 """Tools that one search answers."""
-MAX_THREADS_SHOWN: Final = 20
-"""Threads that the inbox app shows first."""
 MAX_SENDERS_NAMED: Final = 5
 """Senders that the sentence about a digest names."""
 MAX_CURSOR: Final = 100
@@ -30,8 +28,6 @@ MAX_INTEGER: Final = 2**53 - 1
 """The largest number that every reader of JSON keeps exactly."""
 MAX_SCOPE: Final = 1_000
 """Characters of a scope."""
-MAX_PROGRESS_MESSAGE: Final = 1_000
-"""Characters of a progress message."""
 MAX_MARKED_READ: Final = 100
 """Messages that one call marks read: as many as one page shows."""
 MAX_INVITE_DAYS: Final = 365
@@ -40,8 +36,6 @@ MAX_OPERATOR_PAGE: Final = 200
 """People or rooms on one page for the operator."""
 MAX_AUDIT_LINES: Final = 500
 """Lines of the audit log in one answer."""
-MAX_SERVERS_NAMED: Final = 10
-"""Servers that an error names when a pasted text has several."""
 MAX_SERVER_TEXT: Final = 64 * 1024
 """Characters of a text that describes a server."""
 MAX_TOOLS_PAGE: Final = 100
@@ -58,8 +52,6 @@ MAX_TOOLS_ACCEPTED: Final = 1_000
 """Tools that one call accepts."""
 ROOM_TOOLS_SECONDS: Final = 5
 """How long participants may take to list their tools."""
-ROOM_CALL_SECONDS: Final = 30
-"""How long a call of a participant's tool waits unless the caller says otherwise."""
 MAX_ROOM_TOOL_NAME: Final = 1_024
 """Characters of the name of a participant's tool."""
 MAX_ROOM_TOOLS_BYTES: Final = 262_144
@@ -68,8 +60,6 @@ MAX_REASON: Final = 4096
 """Characters of the reason of a rejection."""
 MAX_PATTERNS: Final = 64
 """Capabilities of one guest or role in the arguments."""
-MAX_PARTICIPANTS_SHOWN: Final = 100
-"""Participants that someone who joins is shown."""
 MAX_RECIPIENTS: Final = 64
 """Participants that one message may address."""
 MAX_READ_SECONDS: Final = 55

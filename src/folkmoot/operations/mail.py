@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_IDEMPOTENCY_KEY, MAX_WAIT_SECONDS
@@ -20,7 +21,7 @@ from folkmoot.mail.model import (
     Thread,
 )
 from folkmoot.operations.call import patiently
-from folkmoot.operations.limits import MAX_SENDERS_NAMED, MAX_THREADS_SHOWN
+from folkmoot.operations.limits import MAX_SENDERS_NAMED
 from folkmoot.operations.rate_limits import MISSED, by_user, every_try
 from folkmoot.operations.row import (
     Absent,
@@ -36,8 +37,6 @@ from folkmoot.operations.row import (
 if TYPE_CHECKING:
     from folkmoot.operations.call import Call
 
-LAST_SECOND = 2**53
-"""Later than any message; a larger `before` means the same."""
 INBOX_APP: Final = "ui://mmp-inbox"
 APP_TYPE: Final = "text/html;profile=mcp-app"
 OLD_APP_TYPE: Final = "application/vnd.mcp.app+html"
@@ -105,16 +104,7 @@ class Send(Arguments, frozen=True, kw_only=True):
 
 async def send(call: Call[Send]) -> Sent:
     """Send a message; answered once it is stored."""
-    given = call.arguments
-    return await call.services.mail.send(
-        call.account,
-        given.to,
-        body=given.body,
-        encrypted_payload=given.encrypted_payload,
-        priority=given.priority,
-        reply_to=given.reply_to,
-        idempotency_key=given.idempotency_key,
-    )
+    return await call.services.mail.send(call.account, **asdict(call.arguments))
 
 
 class Reply(Arguments, frozen=True, kw_only=True):
@@ -134,16 +124,9 @@ class Reply(Arguments, frozen=True, kw_only=True):
 
 async def reply(call: Call[Reply]) -> Sent:
     """Answer a message in its thread."""
-    given = call.arguments
     mail = call.services.mail
-    return await mail.reply(
-        call.account,
-        await mail.whole_id(call.account, given.message_id),
-        body=given.body,
-        encrypted_payload=given.encrypted_payload,
-        priority=given.priority,
-        idempotency_key=given.idempotency_key,
-    )
+    whole = await mail.whole_id(call.account, call.arguments.message_id)
+    return await mail.reply(call.account, **asdict(replace(call.arguments, message_id=whole)))
 
 
 class ReadInbox(Arguments, frozen=True, kw_only=True):
@@ -187,17 +170,8 @@ class Messages(Struct, frozen=True):
 
 async def inbox(call: Call[ReadInbox]) -> Messages:
     """Recent messages; they count as read once the answer has arrived."""
-    given = call.arguments
-    reading = call.services.mail.inbox(
-        call.account,
-        thread_id=given.thread_id,
-        limit=given.limit,
-        before=None if given.before is None else min(given.before, LAST_SECOND),
-        cursor=given.cursor,
-        peek=given.peek,
-        wait=given.wait,
-    )
-    page = await patiently(call.caller, reading) if given.wait else await reading
+    reading = call.services.mail.inbox(call.account, **asdict(call.arguments))
+    page = await (patiently(call.caller, reading) if call.arguments.wait else reading)
     return Messages(*deliver_page(call, page or MailPage([])))
 
 
@@ -247,7 +221,7 @@ async def open_inbox(call: Call[Nothing]) -> InboxOpened:
     """The inbox at a glance."""
     mail = call.services.mail
     digest = await mail.digest(call.account)
-    page = await mail.threads(call.account, limit=MAX_THREADS_SHOWN)
+    page = await mail.threads(call.account, limit=20)
     return InboxOpened(
         INBOX_APP,
         call.caller.base_url,

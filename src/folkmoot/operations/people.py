@@ -17,6 +17,7 @@ from folkmoot.operations.row import (
     PageLimit,
     Route,
     says,
+    view_of,
 )
 
 if TYPE_CHECKING:
@@ -99,16 +100,7 @@ class PublicProfile(Struct, frozen=True):
 async def lookup(call: Call[LookUpUser]) -> PublicProfile:
     """The public profile of someone whom the caller may see."""
     found = await call.services.accounts.lookup(call.account, call.arguments.handle)
-    return PublicProfile(
-        handle=found.handle,
-        display_name=found.display_name,
-        bio=found.bio,
-        status=found.status,
-        account_type=found.account_type,
-        public_key=found.public_key,
-        client_public_key=found.client_public_key,
-        payload_formats=found.payload_formats.split(),
-    )
+    return view_of(PublicProfile, found, payload_formats=found.payload_formats.split())
 
 
 class SearchUsers(Arguments, frozen=True, kw_only=True):

@@ -12,7 +12,6 @@ from folkmoot.core.message import ErrorObject
 from folkmoot.gateway.access import AccessReason, access
 from folkmoot.gateway.configured_rights import may_use
 from folkmoot.mcp.wire import PROGRESS
-from folkmoot.operations.limits import MAX_PROGRESS_MESSAGE
 from folkmoot.operations.operator.server_views import Namespace, ServerTool, page_of
 from folkmoot.operations.row import (
     Absent,
@@ -203,7 +202,7 @@ def progress_of(params: dict[str, Any]) -> ToolProgress:
     return ToolProgress(
         progress=number(params.get("progress")),
         total=number(params.get("total")),
-        message=message[:MAX_PROGRESS_MESSAGE] if isinstance(message, str) else "",
+        message=message[:1_000] if isinstance(message, str) else "",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from folkmoot.core import errors as e
 from folkmoot.mail.model import Digest, MailMessage, State, ThreadPage
@@ -41,10 +42,7 @@ class Threads(Arguments, frozen=True, kw_only=True):
 
 async def threads(call: Call[Threads]) -> ThreadPage:
     """The caller's threads, the one with the newest message first."""
-    given = call.arguments
-    return await call.services.mail.threads(
-        call.account, state=given.state, limit=given.limit, cursor=given.cursor
-    )
+    return await call.services.mail.threads(call.account, **asdict(call.arguments))
 
 
 class ReadThread(Arguments, frozen=True, kw_only=True):
@@ -68,10 +66,7 @@ class ThreadMessages(Struct, frozen=True):
 
 async def thread(call: Call[ReadThread]) -> ThreadMessages:
     """One thread, newest message first."""
-    given = call.arguments
-    conversation = await call.services.mail.thread(
-        call.account, given.thread_id, limit=given.limit, cursor=given.cursor, peek=given.peek
-    )
+    conversation = await call.services.mail.thread(call.account, **asdict(call.arguments))
     return ThreadMessages(conversation.thread, *deliver_page(call, conversation.page))
 
 

@@ -4,7 +4,7 @@ would have read its secret.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict
@@ -26,6 +26,7 @@ from folkmoot.operations.row import (
     Route,
     operated,
     says,
+    view_of,
 )
 from folkmoot.operations.scopes import check_scope
 
@@ -85,16 +86,7 @@ async def credentials(call: Call[Nothing]) -> Credentials:
 
 def shown(stored: Stored, current: str) -> CredentialView:
     """A token as its owner sees it."""
-    return CredentialView(
-        id=stored.id,
-        kind=cast("Any", stored.kind),
-        label=stored.label,
-        scope=stored.scope,
-        created_at=stored.created_at,
-        used_at=stored.used_at,
-        expires_at=stored.expires_at,
-        current=stored.id == current,
-    )
+    return view_of(CredentialView, stored, current=stored.id == current)
 
 
 class CredentialTerms(Arguments, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any, NamedTuple, NoReturn
 
+from msgspec import Struct
+
 from folkmoot.settings.limits import MAX_JSON_DEPTH
 
 BLANK = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*[\s\S]*?\*/)*")
@@ -40,12 +42,11 @@ class JsonObject(NamedTuple):
     comma: bool
 
 
-class JsonReader:
+class JsonReader(Struct, eq=False):
     """Reads JSON with comments and commas at the end, and remembers where things are."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.objects: dict[int, JsonObject] = {}
+    text: str
+    objects: dict[int, JsonObject] = {}
 
     def document(self) -> tuple[Any, int]:
         """The one value of the text, and where it begins."""

@@ -15,6 +15,7 @@ from threading import Event
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import apsw
+from msgspec.structs import asdict
 
 from folkmoot.bus import MemoryBus
 from folkmoot.core import errors as e
@@ -278,22 +279,14 @@ class SqliteStore:
 
     def stats(self) -> StoreStats:
         """The store's counters since it was opened."""
-        counts = self._writer.counts
+        counts = asdict(self._writer.counts)
         return StoreStats(
-            units=counts.units,
-            failed_units=counts.failed_units,
-            commits=counts.commits,
-            failed_commits=counts.failed_commits,
-            commit_seconds=counts.commit_seconds,
+            **{**counts, "batch_sizes": tuple(counts["batch_sizes"])},
             batch_bounds=BATCH_BOUNDS,
-            batch_sizes=tuple(counts.batch_sizes),
             reads=self._readers.reads + self._loop_reader.reads,
             failed_reads=self._readers.failed + self._loop_reader.failed,
             loop_reads=self._loop_reader.reads,
             given_up_reads=self._loop_reader.given_up,
-            checkpoints=counts.checkpoints,
-            failed_checkpoints=counts.failed_checkpoints,
-            wal_pages=counts.wal_pages,
             write_queue_depth=self._writes.depth,
             read_queue_depth=self._reads.depth,
         )

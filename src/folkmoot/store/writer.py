@@ -16,6 +16,7 @@ from time import monotonic, perf_counter
 from typing import TypeVar
 
 import apsw
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Unit
@@ -55,19 +56,18 @@ UNCLEANED = "Copies of what was deleted may still be in the database file: %s"
 LOST = "The writer failed and undid what it was doing; see the log."
 
 
-class WriterCounts:
+class WriterCounts(Struct):
     """The writer's own counts; only its thread changes them."""
 
-    def __init__(self) -> None:
-        self.units = 0
-        self.failed_units = 0
-        self.commits = 0
-        self.failed_commits = 0
-        self.commit_seconds = 0.0
-        self.batch_sizes = [0] * len(BATCH_BOUNDS)
-        self.checkpoints = 0
-        self.failed_checkpoints = 0
-        self.wal_pages = 0
+    units: int = 0
+    failed_units: int = 0
+    commits: int = 0
+    failed_commits: int = 0
+    commit_seconds: float = 0.0
+    batch_sizes: list[int] = field(default_factory=lambda: [0] * len(BATCH_BOUNDS))
+    checkpoints: int = 0
+    failed_checkpoints: int = 0
+    wal_pages: int = 0
 
     def committed(self, units: int, seconds: float) -> None:
         """Count one commit and its units."""

@@ -21,7 +21,6 @@ from folkmoot.cli.credentials import (
     hub_for,
     text_of,
 )
-from folkmoot.cli.limits import MAX_INVITATION
 from folkmoot.cli.options import JsonOption
 from folkmoot.cli.output import complain, console, on_terminal, one_line, say, say_data
 from folkmoot.cli.room import calls, decide, manage
@@ -226,7 +225,7 @@ def ask_invitation() -> str:
 def first_line(descriptor: int) -> str:
     """One line and no byte more: what follows is to be said in the room."""
     line = b""
-    while len(line) < MAX_INVITATION and not line.endswith(b"\n"):
+    while len(line) < 256 and not line.endswith(b"\n"):
         byte = os.read(descriptor, 1)
         if not byte:
             break

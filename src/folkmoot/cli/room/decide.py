@@ -9,7 +9,7 @@ import typer
 
 from folkmoot.cli.commands import Note, Output, Table, account_command
 from folkmoot.cli.credentials import checked_handle
-from folkmoot.cli.limits import CALL_SECONDS, MAX_ASK_TEXT, MAX_ASKS
+from folkmoot.cli.limits import CALL_SECONDS, MAX_ASKS
 from folkmoot.cli.options import JsonOption, argument, number, option
 from folkmoot.cli.output import moment, one_line, say, say_data
 from folkmoot.cli.room import options as given
@@ -241,7 +241,7 @@ def why(it: Ask) -> str:
 
 def shortened(text: str) -> str:
     """A text in one line that leaves room for others; --json shows all of it."""
-    return cut(word(text), MAX_ASK_TEXT, UNICODE.cut if can_show(UNICODE.cut) else ASCII.cut)
+    return cut(word(text), 200, UNICODE.cut if can_show(UNICODE.cut) else ASCII.cut)
 
 
 @account_command

@@ -12,6 +12,8 @@ from functools import partial
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from msgspec import Struct, field
+
 from folkmoot.cli.credentials import ACCOUNT_UNKNOWN, GUEST_UNKNOWN
 from folkmoot.cli.limits import MAX_LINE, MAX_WAIT
 from folkmoot.cli.output import complain, escape_json, say
@@ -198,17 +200,16 @@ async def _chunks(descriptor: int) -> AsyncIterator[bytes]:
         room.release()
 
 
-class RoomFollower:
+class RoomFollower(Struct, eq=False):
     """Prints what is said in a room, a line each."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._looks = Looks()
-        self._as_json = as_json
-        self.shown = 0
-        """The last message that came and was printed."""
-        self._before = 0
-        """The last one from before that was; it may come again as one of the first."""
-        self._until: int | None = None
+    as_json: bool
+    _looks: Looks = field(default_factory=Looks)
+    shown: int = 0
+    """The last message that came and was printed."""
+    _before: int = 0
+    """The last one from before that was; it may come again as one of the first."""
+    _until: int | None = None
 
     async def follow(self, room: Room) -> None:
         """Print all that comes, until the room ends."""
@@ -244,7 +245,7 @@ class RoomFollower:
 
     def _put(self, envelope: dict[str, Any], as_json: Callable[[dict[str, Any]], str]) -> None:
         look = self._looks.look(envelope)
-        say(as_json(envelope) if self._as_json else plain(look))
+        say(as_json(envelope) if self.as_json else plain(look))
 
 
 def _compact(envelope: dict[str, Any]) -> str:
@@ -278,13 +279,12 @@ async def converse(name: str, who: Entrance) -> None:
         raise e.ToolRefused(f"{speaker.refused} of the lines were refused.")
 
 
-class Speaker:
+class Speaker(Struct, eq=False):
     """Says lines, one after the other; waits where the hub asks for it."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self.said = 0
-        self.refused = 0
+    room: Room
+    said: int = 0
+    refused: int = 0
 
     async def speak(self) -> None:
         """Say the lines of the standard input to their end."""
@@ -298,10 +298,10 @@ class Speaker:
                 complain(*refused(error))
 
     async def _say(self, line: str) -> None:
-        whom = mentioned(line, self._room.participants)
+        whom = mentioned(line, self.room.participants)
         while True:
             try:
-                self.said = (await self._room.say(line, mentions=whom)).seq
+                self.said = (await self.room.say(line, mentions=whom)).seq
             except e.RateLimited as error:
                 wait = error.data.get("retry_after")
                 if not isinstance(wait, int | float) or not 0 <= wait <= MAX_WAIT:

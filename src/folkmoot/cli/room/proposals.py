@@ -17,13 +17,12 @@ from folkmoot.core.kinds import parse
 from folkmoot.core.message import JSONRPC
 
 
-class Holder:
+class Holder(Struct, eq=False):
     """Someone in a room; `held` answers the capabilities they hold at the moment."""
 
-    def __init__(self, held: Callable[[], tuple[Any, ...]]) -> None:
-        self._held = held
-        self._known: tuple[Any, ...] | None = None
-        self._rights: Rights | None = None
+    held: Callable[[], tuple[Any, ...]]
+    _known: tuple[Any, ...] | None = None
+    _rights: Rights | None = None
 
     def may(self, kind: str, payload: dict[str, Any] | None = None, to: Sequence[str] = ()) -> bool:
         """Whether a message of a kind would be allowed; without `to`, to anyone."""
@@ -48,7 +47,7 @@ class Holder:
         return any(not one.denies and one.intersects(wanted) for one in held)
 
     def _current(self) -> Rights | None:
-        held = self._held()
+        held = self.held()
         if held is not self._known:
             self._known = held
             self._rights = None

@@ -278,12 +278,11 @@ class ToolListing(Struct):
     refusal: e.FolkmootError | None = None
 
 
-class Toolbox:
+class Toolbox(Struct, eq=False):
     """Asks for tools, and remembers the answers while they hold."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._known: dict[str, list[OfferedTool]] = {}
+    room: Room
+    _known: dict[str, list[OfferedTool]] = {}
 
     def see(self, envelope: Mapping[str, Any]) -> None:
         """Forget the cached tools of a participant who left, returned or announced a change."""
@@ -325,12 +324,12 @@ class Toolbox:
         if who is not None:
             without = False
             with suppress(e.FolkmootError):
-                here = await self._room.list_participants()
+                here = await self.room.list_participants()
                 without = any(it.id == who and it.offers_tools is False for it in here)
             return [] if without else [who]
-        here = await self._room.list_participants()
+        here = await self.room.list_participants()
         serving = (it for it in here if it.offers_tools and it.type in OFFERING)
-        return sorted(it.id for it in serving if it.id != self._room.me.id)[:MAX_ASKED]
+        return sorted(it.id for it in serving if it.id != self.room.me.id)[:MAX_ASKED]
 
     async def _ask_all(self, names: Iterable[str]) -> list[list[OfferedTool] | e.FolkmootError]:
         import asyncio
@@ -340,7 +339,7 @@ class Toolbox:
     async def _ask(self, name: str) -> list[OfferedTool] | e.FolkmootError:
         if name not in self._known:
             try:
-                self._known[name] = await self._room.list_tools(name)
+                self._known[name] = await self.room.list_tools(name)
             except (e.PolicyError, e.RecipientUnknown, e.RequestFailed) as error:
                 return error
         return self._known[name]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from folkmoot.cli.call import (
     StartTimeoutOption,
@@ -200,17 +200,16 @@ async def serve_http(replay: Replay, steps: Steps, address: tuple[str, int]) -> 
         await proxy.ended()
 
 
-class Misses:
+class Misses(Struct, eq=False):
     """A file of what was asked for in vain; others may write to it at the same time."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    path: Path
 
     def note(self, error: e.TapeExhausted) -> None:
         """Add a line."""
         line: dict[str, Any] = {"message": error.message, **error.data}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        descriptor = os.open(self._path, flags, 0o600)
+        descriptor = os.open(self.path, flags, 0o600)
         try:
             os.write(descriptor, msgspec.json.encode(line) + b"\n")
         finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from folkmoot.cli.output import escape_json, one_line, say
 from folkmoot.cli.show import Paper, clock, cut, label, lapse, number, side
@@ -35,17 +36,16 @@ def followed(path: Path, wait: Callable[[], None] | None = None) -> Iterator[Lin
         raise e.TapeUnreadable(f"{path}: cannot be read: {error.strerror}.") from error
 
 
-class _Follower:
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
-        self._path = path
-        self._file = file
-        self._rest = b""
-        self._number = 0
-        self._unpack: Callable[[bytes], bytes] | None = None
+class _Follower(Struct, eq=False):
+    path: Path
+    file: IO[bytes]
+    _rest: bytes = b""
+    _number: int = 0
+    _unpack: Callable[[bytes], bytes] | None = None
 
     def lines(self, wait: Callable[[], None]) -> Iterator[Line | None]:
         while True:
-            chunk = self._file.read(CHUNK)
+            chunk = self.file.read(CHUNK)
             if chunk:
                 for raw in self._split(chunk):
                     line = self._decoded(raw)
@@ -59,9 +59,9 @@ class _Follower:
 
     def _take_back(self) -> None:
         """Forget a line that was cut off again, because it could not be written whole."""
-        size = os.fstat(self._file.fileno()).st_size
-        if size < self._file.tell() and self._unpack is _unpacked:
-            self._file.seek(size)
+        size = os.fstat(self.file.fileno()).st_size
+        if size < self.file.tell() and self._unpack is _unpacked:
+            self.file.seek(size)
             self._rest = b""
 
     def _split(self, chunk: bytes) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ class _Follower:
         try:
             import zstandard
         except ImportError:
-            raise e.TapeUnreadable(f"{self._path}: is compressed. {HOW}") from None
+            raise e.TapeUnreadable(f"{self.path}: is compressed. {HOW}") from None
         stream: Any = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
 
         def unpack(chunk: bytes) -> bytes:
@@ -97,11 +97,11 @@ class _Follower:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._broken(f"cannot be read: {error}") from None
         if self._number == 1 and not isinstance(line, Header):
-            raise e.TapeUnreadable(f"{self._path}: is not a tape.")
+            raise e.TapeUnreadable(f"{self.path}: is not a tape.")
         return line
 
     def _broken(self, what: str) -> e.TapeUnreadable:
-        return e.TapeUnreadable(f"{self._path}: line {self._number} {what}.")
+        return e.TapeUnreadable(f"{self.path}: line {self._number} {what}.")
 
 
 def _unpacked(chunk: bytes) -> bytes:

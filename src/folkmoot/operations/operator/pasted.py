@@ -9,9 +9,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES, namespace_from_slug
-from folkmoot.operations.limits import MAX_SERVERS_NAMED
 from folkmoot.settings.backend_tables import check_table
 from folkmoot.settings.files import FileUnreadable
 from folkmoot.settings.mcpservers import TABLES, servers_in
@@ -29,13 +30,12 @@ ENTRY: Final = frozenset({"command", "url", "serverUrl", "httpUrl"})
 """Members by which one server is told from a table of them."""
 
 
-class Described:
+class Described(Struct, eq=False):
     """One server: its name, its settings table, and notes about it."""
 
-    def __init__(self, name: str, table: dict[str, Any], notes: list[str]) -> None:
-        self.name = name
-        self.table = table
-        self.notes = notes
+    name: str
+    table: dict[str, Any]
+    notes: list[str]
 
     def checked(self, folder: Path, **flags: bool) -> BackendSpec:
         """The backend from the table and the other arguments; problems are raised."""
@@ -84,7 +84,7 @@ def from_json(text: str, name: str, environ: Mapping[str, str]) -> Described:
     if not servers:
         raise e.CommandInvalid("The JSON describes no server.")
     if len(servers) > 1 and name not in servers:
-        told = ", ".join(list(servers)[:MAX_SERVERS_NAMED])
+        told = ", ".join(list(servers)[:10])
         raise e.CommandInvalid(f"The JSON describes several servers. Name one of them: {told}.")
     server = servers.get(name) or next(iter(servers.values()))
     if server.wrong or server.left_out:

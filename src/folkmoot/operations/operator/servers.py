@@ -24,6 +24,7 @@ from folkmoot.operations.row import (
     Route,
     operated,
     says,
+    view_of,
 )
 
 if TYPE_CHECKING:
@@ -217,14 +218,10 @@ def shown_differences(found: Sequence[PinDiff]) -> list[ChangedTool]:
     tools: list[ChangedTool] = []
     size = 0
     for each in found:
-        tool = ChangedTool(
-            namespace=each.namespace,
-            name=each.name,
-            canonical=each.canonical,
-            changed_hash=each.changed_hash,
-            new=each.new,
+        tool = view_of(
+            ChangedTool,
+            each,
             findings=list(poisons_of(each.changed)),
-            since=each.since,
             lines=list(fitting(each.lines)),
             pinned=whole(each.pinned) or None,
             changed=whole(each.changed),

@@ -14,7 +14,6 @@ from folkmoot.operations.limits import (
     MAX_READ_SECONDS,
     MAX_ROOM_TOOL_NAME,
     MAX_ROOM_TOOLS_BYTES,
-    ROOM_CALL_SECONDS,
     ROOM_TOOLS_SECONDS,
 )
 from folkmoot.operations.rooms.messages import RoomName
@@ -115,7 +114,7 @@ class CallRoomTool(Arguments, frozen=True, kw_only=True):
     reason: Annotated[str, says("Why; the others read it if the call is proposed")] | None = None
     wait: Annotated[
         int, says("Seconds to wait for the answer. Default 30, max 55.", ge=0, le=MAX_READ_SECONDS)
-    ] = ROOM_CALL_SECONDS
+    ] = 30
 
 
 class Called(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from folkmoot.core import errors as e
 from folkmoot.operations.invites import ROOM_INVITES
-from folkmoot.operations.limits import MAX_PARTICIPANTS_SHOWN, MAX_PATTERNS
+from folkmoot.operations.limits import MAX_PATTERNS
 from folkmoot.operations.rooms import settings
 from folkmoot.operations.rooms.calls import CALLS
 from folkmoot.operations.rooms.messages import MESSAGES, RoomName
@@ -211,7 +211,7 @@ async def join(call: Call[InRoom]) -> RoomJoined:
     return RoomJoined(
         *msgspec.structs.astuple(view),
         you=call.account.handle,
-        present=present[:MAX_PARTICIPANTS_SHOWN],
+        present=present[:100],
         message="You are in the room. Read with room_read, talk with room_say.",
     )
 

@@ -256,30 +256,21 @@ async def read(call: Call[Read]) -> RoomMessages:
     return await reading.before(given.before)
 
 
-class Reading:
+class Reading(Struct, eq=False):
     """One read of a room's history for one visitor."""
 
-    def __init__(
-        self,
-        rooms: Rooms,
-        visitor: Visitor,
-        room: str,
-        *,
-        limit: int,
-        groups: frozenset[str],
-    ) -> None:
-        self._rooms = rooms
-        self._visitor = visitor
-        self._room = room
-        self._limit = limit
-        self._groups = groups
-        self._found: list[ShownMessage] = []
-        self._size = 0
-        self._full = False
+    rooms: Rooms
+    visitor: Visitor
+    room: str
+    limit: int
+    groups: frozenset[str]
+    _found: list[ShownMessage] = []
+    _size: int = 0
+    _full: bool = False
 
     async def after(self, seq: int) -> RoomMessages:
         """The first messages after a place."""
-        part, looked_at = RoomMessages(room=self._room, messages=self._found, last_seq=seq), 0
+        part, looked_at = RoomMessages(room=self.room, messages=self._found, last_seq=seq), 0
         while True:
             place = part.last_seq
             page = await self._page(after=place)
@@ -311,7 +302,7 @@ class Reading:
                 break
         last = page.last_seq if seq is None else min(page.last_seq, max(seq - 1, 0))
         return RoomMessages(
-            room=self._room,
+            room=self.room,
             messages=self._found[::-1],
             first_seq=page.first_seq,
             last_seq=last,
@@ -333,21 +324,19 @@ class Reading:
 
     def _take(self, message: HistoryMessage, size: int) -> bool:
         """Look at one more message; False if the answer has no room for it any more."""
-        if group_of(message.kind) not in self._groups:
+        if group_of(message.kind) not in self.groups:
             return True
         if self._found and (self._full or self._size + size > MAX_MESSAGES_BYTES):
             self._full = True
             return False
         self._found.append(shown(message))
         self._size += size
-        self._full = len(self._found) >= self._limit
+        self._full = len(self._found) >= self.limit
         return True
 
     async def _page(self, *, limit: int = 0, **place: Any) -> MessagePage:
-        most = limit or (
-            self._limit if len(self._groups) == len(GROUP_NAMES) else MAX_MESSAGES_READ
-        )
-        return await self._rooms.messages(self._visitor, self._room, limit=most, **place)
+        most = limit or (self.limit if len(self.groups) == len(GROUP_NAMES) else MAX_MESSAGES_READ)
+        return await self.rooms.messages(self.visitor, self.room, limit=most, **place)
 
 
 def read_page(page: MessagePage) -> list[tuple[HistoryMessage, int]]:

@@ -24,6 +24,7 @@ from folkmoot.operations.row import (
     Arguments,
     Operation,
     says,
+    view_of,
 )
 from folkmoot.rooms.model import ProposalState
 
@@ -161,21 +162,8 @@ async def proposals(call: Call[ListProposals]) -> ListedProposals:
 def shown(view: ProposalView) -> ListedProposal:
     """A proposal as it is listed; its content as long as the history has it."""
     asked = Wording("") if view.message is UNSET else _proposed(read_stored(view.message).payload)
-    return ListedProposal(
-        proposal=view.id,
-        seq=view.seq,
-        proposer=view.proposer,
-        kind=view.kind,
-        to=view.to,
-        state=view.state,
-        created_at=view.created_at,
-        expires_at=view.expires_at,
-        rejections=view.rejections,
-        closed_by=view.closed_by,
-        method=UNSET if view.message is UNSET else asked.method,
-        params=asked.params,
-        reason=view.reason,
-    )
+    method = UNSET if view.message is UNSET else asked.method
+    return view_of(ListedProposal, view, proposal=view.id, method=method, params=asked.params)
 
 
 class Decide(Arguments, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from folkmoot.core.ports import NodeHome, Tx, Unit
 
 if TYPE_CHECKING:
@@ -26,20 +28,13 @@ LOCK: Final = "SELECT process FROM backend_homes WHERE namespace = ? FOR UPDATE"
 RELEASE: Final = "DELETE FROM backend_homes WHERE namespace = ? AND process = ?"
 
 
-class NodeBackends:
+class NodeBackends(Struct, eq=False):
     """`core.ports.BackendHomes` of a node."""
 
-    def __init__(
-        self,
-        process: str,
-        write: Callable[..., Awaitable[Any]],
-        read: Callable[[Unit[Any]], Awaitable[Any]],
-        lease: NodeLease,
-    ) -> None:
-        self.process = process
-        self._write = write
-        self._read = read
-        self._lease = lease
+    process: str
+    write: Callable[..., Awaitable[Any]]
+    read: Callable[[Unit[Any]], Awaitable[Any]]
+    _lease: NodeLease
 
     def lease(self) -> Callable[[], bool]:
         """Tells whether the lease has held from now on, without a break that another could use."""
@@ -61,7 +56,7 @@ class NodeBackends:
             await tx.execute(TAKE, (namespace, self.process))
             return await self._find(tx, namespace)
 
-        taken: NodeHome | None = await self._write(unit, any_order=True)
+        taken: NodeHome | None = await self.write(unit, any_order=True)
         return taken
 
     async def find(self, namespace: str) -> NodeHome | None:
@@ -70,7 +65,7 @@ class NodeBackends:
         async def query(tx: Tx) -> NodeHome | None:
             return await self._find(tx, namespace)
 
-        found: NodeHome | None = await self._read(query)
+        found: NodeHome | None = await self.read(query)
         return found
 
     async def release(self, namespace: str) -> None:
@@ -79,7 +74,7 @@ class NodeBackends:
         async def unit(tx: Tx) -> None:
             await tx.execute(RELEASE, (namespace, self.process))
 
-        await self._write(unit, any_order=True)
+        await self.write(unit, any_order=True)
 
     async def _find(self, tx: Tx, namespace: str) -> NodeHome | None:
         row = await tx.fetch_one(FIND, (namespace,))

@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
+
 from folkmoot.cluster.lease import boot_time
 from folkmoot.core import errors as e
 from folkmoot.core.events import (
@@ -62,25 +64,23 @@ READ: Final = """WITH view AS (SELECT pg_snapshot_xmin(pg_current_snapshot())::t
 TRIM: Final = "DELETE FROM changes WHERE at < extract(epoch FROM clock_timestamp()) - $1"
 
 
-class ChangeLog:
+class ChangeLog(Struct, eq=False):
     """Writes and follows the log for one node."""
 
-    def __init__(
-        self, connected: Callable[[], AbstractAsyncContextManager[Any]], bus: NodeBus
-    ) -> None:
-        self._connected = connected
-        self._bus = bus
-        self._from = "0"
-        self._read_at = self._trimmed_at = 0.0
-        self._woken = asyncio.Event()
-        self._doubting: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
-        self.is_lost = False
-        """Whether changes may have been missed for good."""
+    connected: Callable[[], AbstractAsyncContextManager[Any]]
+    bus: NodeBus
+    _from: str = "0"
+    _read_at: float = 0.0
+    _trimmed_at: float = 0.0
+    _woken: asyncio.Event = field(default_factory=asyncio.Event)
+    _doubting: asyncio.TimerHandle | None = None
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    is_lost: bool = False
+    """Whether changes may have been missed for good."""
 
     async def open(self) -> None:
         """Begin: what is changed from now on will be read."""
-        async with self._connected() as connection:
+        async with self.connected() as connection:
             asked_at, booted = self._loop.time(), boot_time()
             self._from = await connection.fetchval(BEGIN)
         self._trust(asked_at, booted)
@@ -99,7 +99,7 @@ class ChangeLog:
 
     async def follow(self) -> None:
         """Read the log until cancelled."""
-        end = self._bus.listen_missed(self._woken.set)
+        end = self.bus.listen_missed(self._woken.set)
         is_failing = False
         try:
             while True:
@@ -127,7 +127,7 @@ class ChangeLog:
     async def look(self) -> None:
         """Give this node's listeners what they have not heard."""
         asked_at, booted = self._loop.time(), boot_time()
-        async with self._connected() as connection:
+        async with self.connected() as connection:
             rows = await connection.fetch(READ, self._from)
             if asked_at - self._trimmed_at > TRIM_SECONDS:
                 self._trimmed_at = asked_at
@@ -135,7 +135,7 @@ class ChangeLog:
         if booted - self._read_at > AWAY_SECONDS:
             self.is_lost = True
         self._from = rows[0][0]
-        self._bus.replay([(row[1], row[2], row[3].encode()) for row in rows if row[1] is not None])
+        self.bus.replay([(row[1], row[2], row[3].encode()) for row in rows if row[1] is not None])
         self._trust(asked_at, booted)
 
     def require(self) -> None:
@@ -159,5 +159,5 @@ class ChangeLog:
         self._doubting = self._loop.call_at(when, self._doubt)
 
     def _doubt(self) -> None:
-        self._bus.doubt()
+        self.bus.doubt()
         self._doubt_at(self._loop.time() + LOOK_SECONDS)

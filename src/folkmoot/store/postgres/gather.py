@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from folkmoot.core import errors as e
 
 K = TypeVar("K")
@@ -24,27 +26,26 @@ Start: TypeAlias = Callable[[Coroutine[Any, Any, None]], Any]
 """Begins something that goes on to its end, whoever leaves meanwhile."""
 
 
-class Gatherer(Generic[K, V]):
+class Gatherer(Struct, Generic[K, V], eq=False):
     """Asks for many callers at once, one statement after the other."""
 
-    def __init__(self, ask: Ask[K, V], start: Start, most_waiting: int) -> None:
-        self._ask = ask
-        self._start = start
-        self._most_waiting = most_waiting
-        self._waiting: list[tuple[K, asyncio.Future[V]]] = []
-        self._running = False
+    ask: Ask[K, V]
+    start: Start
+    most_waiting: int
+    _waiting: list[tuple[K, asyncio.Future[V]]] = []
+    _running: bool = False
 
     async def get(self, question: K) -> V:
         """What is answered to a question by a statement that begins after this call."""
-        if len(self._waiting) >= self._most_waiting:
+        if len(self._waiting) >= self.most_waiting:
             raise e.StoreOverloaded(
-                f"More than {self._most_waiting:,} reads are waiting.", setting="store.queue"
+                f"More than {self.most_waiting:,} reads are waiting.", setting="store.queue"
             )
         answer: asyncio.Future[V] = asyncio.get_running_loop().create_future()
         self._waiting.append((question, answer))
         if not self._running:
             self._running = True
-            self._start(self._run())
+            self.start(self._run())
         return await answer
 
     async def _run(self) -> None:
@@ -53,7 +54,7 @@ class Gatherer(Generic[K, V]):
                 asked = self._waiting[:MAX_GATHERED]
                 del self._waiting[:MAX_GATHERED]
                 try:
-                    answers = await self._ask([question for question, _ in asked])
+                    answers = await self.ask([question for question, _ in asked])
                 except Exception as error:  # noqa: BLE001 - it is each caller's
                     for _, waiting in asked:
                         if not waiting.done():

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -281,20 +282,14 @@ class NodeLease:
                 await connection.execute(END_LEASE, self.node.name, self.node.process)
 
 
+@dataclass(eq=False)
 class NodeRooms:
     """`core.ports.RoomOwners` of a node."""
 
-    def __init__(
-        self,
-        process: str,
-        write: Callable[[Unit[Any]], Awaitable[Any]],
-        read: Callable[[Unit[Any]], Awaitable[Any]],
-        lease: NodeLease | None = None,
-    ) -> None:
-        self.process = process
-        self._write = write
-        self._read = read
-        self._lease = lease
+    process: str
+    write: Callable[[Unit[Any]], Awaitable[Any]]
+    read: Callable[[Unit[Any]], Awaitable[Any]]
+    _lease: NodeLease | None = None
 
     def lease(self) -> Callable[[], bool]:
         """Tells whether the lease has held from now on, without a break that another could use."""
@@ -318,7 +313,7 @@ class NodeRooms:
             row = row or await tx.fetch_one(OWNER, (room_id,))
             return None if row is None else RoomOwner(*row)
 
-        owner: RoomOwner | None = await self._write(unit)
+        owner: RoomOwner | None = await self.write(unit)
         return owner
 
     async def owners_of(self, room_ids: Sequence[int]) -> dict[int, RoomOwner]:
@@ -330,7 +325,7 @@ class NodeRooms:
             rows = await tx.fetch(OWNERS.format(", ".join("?" * len(room_ids))), room_ids)
             return {room_id: RoomOwner(*row) for room_id, *row in rows}
 
-        found: dict[int, RoomOwner] = await self._read(query)
+        found: dict[int, RoomOwner] = await self.read(query)
         return found
 
     async def release(self, room_id: int, epoch: int, to: str | None = None) -> bool:
@@ -339,7 +334,7 @@ class NodeRooms:
         async def unit(tx: Tx) -> int:
             return await tx.execute(RELEASE, (to, room_id, epoch, self.process))
 
-        return bool(await self._write(unit))
+        return bool(await self.write(unit))
 
     async def release_all(self) -> None:
         """Leave every room of this process to whoever takes it first."""
@@ -347,7 +342,7 @@ class NodeRooms:
         async def unit(tx: Tx) -> int:
             return await tx.execute(RELEASE_ALL, (self.process,))
 
-        await self._write(unit)
+        await self.write(unit)
 
     async def drain(self, process: str) -> bool:
         """Have a process give its rooms away; it notices when it renews its lease.
@@ -363,7 +358,7 @@ class NodeRooms:
             await tx.execute(DRAIN, (DRAINING, process, DRAINING))
             return True
 
-        return bool(await self._write(unit))
+        return bool(await self.write(unit))
 
     async def drained(self) -> None:
         """Say that this process has given its rooms away."""
@@ -371,7 +366,7 @@ class NodeRooms:
         async def unit(tx: Tx) -> int:
             return await tx.execute(DRAIN, (DRAINED, self.process, DRAINED))
 
-        await self._write(unit)
+        await self.write(unit)
 
     async def until_draining(self) -> None:
         """Wait until this process is to give its rooms away."""
@@ -384,11 +379,11 @@ class NodeRooms:
             row = await tx.fetch_one(FIRST)
             return row is not None and row[0] == self.process
 
-        return bool(await self._read(query))
+        return bool(await self.read(query))
 
     async def list_nodes(self) -> list[ListedNode]:
         """The nodes of the database, also those that ended without saying so."""
-        found: list[ListedNode] = await self._read(list_nodes)
+        found: list[ListedNode] = await self.read(list_nodes)
         return found
 
     async def is_bus_reached(self, seconds: float) -> bool:
@@ -401,4 +396,4 @@ class NodeRooms:
             row = await tx.fetch_one(BUS_REACHED, (self.process, left))
             return row is not None and row[0] > 0
 
-        return bool(await self._read(query))
+        return bool(await self.read(query))

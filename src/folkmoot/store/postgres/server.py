@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import asyncpg
+from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import DatabaseIdentity, Tx, Unit
@@ -22,18 +23,17 @@ DELETED_FROM = """SELECT quote_ident(schemaname) || '.' || quote_ident(relname)
     FROM pg_stat_user_tables WHERE schemaname = current_schema() AND n_dead_tup > 0"""
 
 
-class ServerTimeline:
+class ServerTimeline(Struct, eq=False):
     """Which of a database's servers answers; after a fail-over it is another.
 
     A replica that took over may lack writes that were acknowledged, unless every commit waited for
     it (`synchronous`). So it begins a new epoch, which a hub that runs cannot do: it must restart.
     """
 
-    def __init__(self, where: str, *, synchronous: bool) -> None:
-        self._where = where
-        self._synchronous = synchronous
-        self._known: str | None = None
-        self._has_failed_over = False
+    where: str
+    synchronous: bool
+    _known: str | None = None
+    _has_failed_over: bool = False
 
     async def check(self, connection: Any) -> None:
         """Look at the server of a new connection."""
@@ -47,7 +47,7 @@ class ServerTimeline:
         elif not found:
             # It may take over while the connection is open, which nobody would notice.
             raise asyncpg.ReadOnlySQLTransactionError("it is a replica")
-        elif found and found != self._known and not self._synchronous:
+        elif found and found != self._known and not self.synchronous:
             self._has_failed_over = True
             LOG.error("another database server took over, which may lack acknowledged writes")
 
@@ -55,7 +55,7 @@ class ServerTimeline:
         """Raise if another server took over."""
         if self._has_failed_over:
             raise e.DatabaseFailedOver(
-                f"{self._where}: another server took over, which may lack what was acknowledged. "
+                f"{self.where}: another server took over, which may lack what was acknowledged. "
                 "Restart the hub. (With a synchronous replica: store.synchronous_replica = true.)"
             )
 
@@ -70,7 +70,7 @@ class ServerTimeline:
             if now is None or before == now:
                 return identity
             await meta.put(tx, meta.TIMELINE, now)
-            if before is not None and not self._synchronous:
+            if before is not None and not self.synchronous:
                 await meta.put(tx, meta.EPOCH, epoch)
             return await meta.read_identity(tx)
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue
 from folkmoot.store.postgres.dialect import LOST, POSTGRES, RAN_AGAIN, translate_error
@@ -136,29 +138,21 @@ def column_values(column: Sequence[SqlValue]) -> Sequence[SqlValue]:
     return column
 
 
-class PostgresTx:
+class PostgresTx(Struct, eq=False):
     """`core.ports.Tx` on a connection.
 
     A query that is `single` may ask once, and a unit that is may do one thing.
     """
 
-    def __init__(
-        self,
-        connection: Any,
-        types: ColumnTypes | None = None,
-        *,
-        publishes: bool = False,
-        single: bool = False,
-    ) -> None:
-        self.events: list[Published] = []
-        self.failure: e.StoreError | None = None
-        """What failed: after it the server refuses every statement of the transaction."""
-        self.changes = False
-        self._publishes = publishes
-        self._connection = connection
-        self._types = {} if types is None else types
-        self._single = single
-        self._asked = False
+    connection: Any
+    types: ColumnTypes = {}
+    publishes: bool = False
+    single: bool = False
+    events: list[Published] = []
+    failure: e.StoreError | None = None
+    """What failed: after it the server refuses every statement of the transaction."""
+    changes: bool = False
+    _asked: bool = False
 
     def require_whole(self) -> None:
         """Raise if a statement failed, whatever the unit made of it: nothing of it is stored."""
@@ -168,16 +162,16 @@ class PostgresTx:
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
         self.changes = True
-        status: str = await self._run(self._connection.execute, sql, params)
+        status: str = await self._run(self.connection.execute, sql, params)
         return changed_rows(status)
 
     async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
         """Run one statement and answer all its rows."""
-        return [tuple(row) for row in await self._run(self._connection.fetch, sql, params)]
+        return [tuple(row) for row in await self._run(self.connection.fetch, sql, params)]
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
-        row = await self._run(self._connection.fetchrow, sql, params)
+        row = await self._run(self.connection.fetchrow, sql, params)
         return None if row is None else tuple(row)
 
     async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
@@ -188,15 +182,15 @@ class PostgresTx:
         self._count_statement(is_query=False)
         self.changes = True
         for one in filled:
-            if one.table not in self._types:
-                rows = await self._guarded(self._connection.fetch, TYPES_OF, (one.table,))
-                self._types[one.table] = {row[0]: row[1] for row in rows}
+            if one.table not in self.types:
+                rows = await self._guarded(self.connection.fetch, TYPES_OF, (one.table,))
+                self.types[one.table] = {row[0]: row[1] for row in rows}
         arrays = [
             column_values(column) for one in filled for column in zip(*one.values, strict=True)
         ]
         params = arrays if after is None else [*after.params, *arrays]
-        text = insertion(self._types, filled, after)
-        status: str = await self._guarded(self._connection.execute, text, params)
+        text = insertion(self.types, filled, after)
+        status: str = await self._guarded(self.connection.execute, text, params)
         return changed_rows(status) > 0
 
     async def together(self, *statements: SqlStatement) -> list[list[Row]]:
@@ -209,7 +203,7 @@ class PostgresTx:
             for part, (_, params) in zip(parts, statements, strict=True)
             for value in storable(part, params)
         ]
-        answer = await self._guarded(self._connection.fetchrow, text, values)
+        answer = await self._guarded(self.connection.fetchrow, text, values)
         found: list[list[Row]] = [[] for _ in statements]
         for place, rows in zip(returning, answer, strict=False):
             found[place] = [tuple(row) for row in rows]
@@ -238,7 +232,7 @@ class PostgresTx:
         return await self._guarded(method, statement.text, storable(statement, params))
 
     def _count_statement(self, *, is_query: bool) -> None:
-        if self._single and (self._asked or not (is_query or self._publishes)):
+        if self.single and (self._asked or not (is_query or self.publishes)):
             raise SecondStatement
         self._asked = True
 
@@ -253,9 +247,9 @@ class PostgresTx:
 
     def publish(self, subject: str, event: Any = None) -> None:
         """Publish an event once this unit commits; an invalid one fails the unit."""
-        if not self._publishes:
+        if not self.publishes:
             raise e.StatementFailed("A query publishes nothing.")
-        if self._single:
+        if self.single:
             # The log of changes is a second statement, which could be lost.
             raise e.StatementFailed("A unit of one statement publishes nothing.")
         self.events.append(encoded(subject, event))
