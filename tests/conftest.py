@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
 class Pending(NamedTuple):
     """An async fixture, entered in the loop of the test that asks for it."""
 
-    enter: Callable[..., AbstractAsyncContextManager[Any]]
+    make: Callable[..., Any]
     needs: dict[str, Any]
 
 
@@ -82,13 +82,16 @@ class Pending(NamedTuple):
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> object | None:
-    """Leave a fixture that is an async generator to the test, whose task enters and leaves it."""
-    if not inspect.isasyncgenfunction(fixturedef.func):
+    """Leave an async fixture to the test, whose task enters and leaves it."""
+    is_generator = inspect.isasyncgenfunction(fixturedef.func)
+    if not is_generator and not inspect.iscoroutinefunction(fixturedef.func):
         return None
     if not inspect.iscoroutinefunction(request.node.obj):
         pytest.fail(f"{fixturedef.argname} is for async tests", pytrace=False)
     needs = {name: request.getfixturevalue(name) for name in fixturedef.argnames}
-    pending = Pending(asynccontextmanager(fixturedef.func), needs)
+    pending = Pending(
+        asynccontextmanager(fixturedef.func) if is_generator else fixturedef.func, needs
+    )
     fixturedef.cached_result = (pending, fixturedef.cache_key(request), None)
     return pending
 
@@ -115,7 +118,9 @@ async def with_fixtures(test: Callable[..., Awaitable[None]], fixtures: dict[str
             return value
         if id(value) not in entered:
             needs = {name: await enter(need) for name, need in value.needs.items()}
-            entered[id(value)] = await stack.enter_async_context(value.enter(**needs))
+            made = value.make(**needs)
+            is_result = inspect.iscoroutine(made)
+            entered[id(value)] = await (made if is_result else stack.enter_async_context(made))
         return entered[id(value)]
 
     async with AsyncExitStack() as stack:
