@@ -27,6 +27,7 @@ from folkmoot.settings.model import ClusterSettings
 from folkmoot.transports.listen import load_ca
 from tests import nats
 from tests.certificates import certificate
+from tests.conftest import settings_of
 from tests.contract.test_bus import receive
 from tests.nats import NatsProcess, node, two_nodes, until
 
@@ -34,12 +35,33 @@ pytestmark = nats.NEEDED
 
 
 @pytest.fixture
-def server() -> Iterator[NatsProcess]:
-    """A server that a test may stop."""
-    found = NatsProcess()
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NatsProcess]:
+    """A server that a test may stop; a `settings` mark gives its configuration."""
+    (tmp_path / "nats.conf").write_text(settings_of(request).get("config", ""))
+    found = NatsProcess("-c", str(tmp_path / "nats.conf"))
     yield found
     found.resume()
     found.kill()
+
+
+class Secured(NamedTuple):
+    """A server with TLS, and whoever trusts its certificate."""
+
+    process: NatsProcess
+    trusting: ssl.SSLContext
+    chain: Path
+
+    @property
+    def url(self) -> str:
+        return self.process.url.replace("nats://", "tls://")
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Iterator[Secured]:
+    chain, key = certificate(tmp_path)
+    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
+    yield Secured(server, ssl.create_default_context(cafile=str(chain)), chain)
+    server.kill()
 
 
 @pytest.fixture
@@ -78,7 +100,7 @@ def is_event(message: Any) -> bool:
     return ".events" in message.subject and len(message.data) > OVERHEAD
 
 
-async def test_an_event_reaches_every_node_once() -> None:
+async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte() -> None:
     async with two_nodes() as (one, two):
         heard: list[Event] = []
         one.listen("room.>", heard.append)
@@ -89,6 +111,9 @@ async def test_an_event_reaches_every_node_once() -> None:
         assert await receive(subscription, 1) == [Event("room.2", {"text": "ü"})]
         two.emit("done", None)
         assert heard == [Event("room.2", {"text": "ü"})] * 2
+        large = "x" * (limits.MAX_EVENT - 2)
+        one.emit("room.2", large)
+        assert await receive(subscription, 1) == [Event("room.2", large)]
         assert not one.dropped
         assert not two.dropped
 
@@ -131,60 +156,44 @@ async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() 
             one.send(two.node, b"x" * (limits.MAX_SENT_BYTES + 1))
 
 
-async def test_an_event_of_one_mebibyte_passes_a_server_as_it_comes() -> None:
-    async with two_nodes() as (one, two):
+@pytest.mark.settings(config="max_payload: 2KB")
+async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess) -> None:
+    async with two_nodes(server.url) as (one, two):
         subscription = await two.subscribe("a")
-        large = "x" * (limits.MAX_EVENT - 2)
-        one.emit("a", large)
-        assert await receive(subscription, 1) == [Event("a", large)]
+        one.emit("a", "x" * 100_000)
+        assert await receive(subscription, 1) == [Event("a", "x" * 100_000)]
 
 
-async def test_a_server_with_a_low_limit_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "nats.conf").write_text("max_payload: 2KB\n")
-    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
-    try:
-        async with two_nodes(server.url) as (one, two):
-            subscription = await two.subscribe("a")
-            one.emit("a", "x" * 100_000)
-            assert await receive(subscription, 1) == [Event("a", "x" * 100_000)]
-    finally:
-        server.kill()
-
-
+@pytest.mark.settings(config="max_payload: 8MB")
 async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(
-    tmp_path: Path,
+    server: NatsProcess,
 ) -> None:
-    (tmp_path / "nats.conf").write_text("max_payload: 8MB\n")
-    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
-    try:
-        key = secrets.token_bytes(32)
-        tap = tapped(key, server.url)
-        async with two_nodes(server.url, key) as (one, two), tap as (seen, publish):
-            heard: list[Event] = []
-            got: list[bytes] = []
-            two.listen(">", heard.append)
-            two.receive(lambda _, message: got.append(message))
-            one.emit("a", 1)
-            one.send(two.node, b"hello")
-            await until(lambda: heard and got)
-            await until(
-                lambda: any(map(is_event, seen)) and any(two.node in each.subject for each in seen)
-            )
-            events = next(filter(is_event, seen))
-            message = next(each for each in seen if two.node in each.subject)
-            for sent in (events, message):
-                changed = sent.data[:-1] + bytes([sent.data[-1] ^ 1])
-                for data in (sent.data, changed, sent.data[:20], b"", b"x" * 2_000_000):
-                    await publish(sent.subject, data)
-            await publish(events.subject, message.data)
-            await publish(message.subject, events.data)
-            await until(lambda: two.dropped.total() == 12)
-            assert two.dropped == {"replayed": 2, "forged": 4, "cut": 4, "oversized": 2}
-            assert (heard, got) == ([Event("a", 1)], [b"hello"])
-            one.emit("a", 2)
-            await until(lambda: len(heard) == 2)
-    finally:
-        server.kill()
+    key = secrets.token_bytes(32)
+    tap = tapped(key, server.url)
+    async with two_nodes(server.url, key) as (one, two), tap as (seen, publish):
+        heard: list[Event] = []
+        got: list[bytes] = []
+        two.listen(">", heard.append)
+        two.receive(lambda _, message: got.append(message))
+        one.emit("a", 1)
+        one.send(two.node, b"hello")
+        await until(lambda: heard and got)
+        await until(
+            lambda: any(map(is_event, seen)) and any(two.node in each.subject for each in seen)
+        )
+        events = next(filter(is_event, seen))
+        message = next(each for each in seen if two.node in each.subject)
+        for sent in (events, message):
+            changed = sent.data[:-1] + bytes([sent.data[-1] ^ 1])
+            for data in (sent.data, changed, sent.data[:20], b"", b"x" * 2_000_000):
+                await publish(sent.subject, data)
+        await publish(events.subject, message.data)
+        await publish(message.subject, events.data)
+        await until(lambda: two.dropped.total() == 12)
+        assert two.dropped == {"replayed": 2, "forged": 4, "cut": 4, "oversized": 2}
+        assert (heard, got) == ([Event("a", 1)], [b"hello"])
+        one.emit("a", 2)
+        await until(lambda: len(heard) == 2)
 
 
 async def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
@@ -354,22 +363,13 @@ async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not on this system")
-@pytest.mark.parametrize("encrypted", [False, True])
-async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(
-    tmp_path: Path, encrypted: bool
-) -> None:
-    chain, key = certificate(tmp_path)
-    options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
-    server = NatsProcess(*options)
-    url = server.url.replace("nats://", "tls://") if encrypted else server.url
-    try:
-        async with node(url, tls=ssl.create_default_context(cafile=str(chain))) as bus:
+async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured: Secured) -> None:
+    for url in (nats.SHARED[0].url, secured.url):
+        async with node(url, tls=secured.trusting) as bus:
             assert bus._client is not None
             found = bus._client._transport.get_extra_info("socket")
             limit = found.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
             assert limit == 1000 * limits.SILENT_SECONDS
-    finally:
-        server.kill()
 
 
 async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
@@ -382,24 +382,19 @@ async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsPro
         await until(lambda: doubts and bus.is_connected)
 
 
-async def test_a_bus_leaves_a_server_that_shuts_down_gently(tmp_path: Path) -> None:
+@pytest.mark.settings(config='lame_duck_duration: "30s"\nlame_duck_grace_period: "100ms"')
+async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess) -> None:
     """The server tells its clients, and ends their connections one by one."""
-    gently = 'lame_duck_duration: "30s"\nlame_duck_grace_period: "100ms"\n'
-    (tmp_path / "nats.conf").write_text(gently)
-    server = NatsProcess("-c", str(tmp_path / "nats.conf"))
-    try:
-        url, key = f"{server.url},127.0.0.1:{nats.SHARED[0].port}", secrets.token_bytes(32)
-        async with node(url, key) as one, node(key=key) as two:
-            subscription = await two.subscribe("a")
-            before = one._client
-            os.kill(server.pid, signal.SIGUSR2)
-            await until(lambda: one._client not in (before, None))
-            found: list[Any] = []
-            while Event("a", "after") not in found:
-                one.emit("a", "after")
-                found += await receive(subscription, 1)
-    finally:
-        server.kill()
+    url, key = f"{server.url},127.0.0.1:{nats.SHARED[0].port}", secrets.token_bytes(32)
+    async with node(url, key) as one, node(key=key) as two:
+        subscription = await two.subscribe("a")
+        before = one._client
+        os.kill(server.pid, signal.SIGUSR2)
+        await until(lambda: one._client not in (before, None))
+        found: list[Any] = []
+        while Event("a", "after") not in found:
+            one.emit("a", "after")
+            found += await receive(subscription, 1)
 
 
 @pytest.mark.usefixtures("brief")
@@ -452,24 +447,23 @@ async def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
 
 
 async def test_a_server_with_tls_is_used_when_it_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secured: Secured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chain, key = certificate(tmp_path)
-    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
-    url = server.url.replace("nats://", "tls://")
-    try:
-        async with two_nodes(url, tls=ssl.create_default_context(cafile=str(chain))) as (one, two):
+    # It gets it also where its address does not say so.
+    for url in (secured.url, secured.process.url):
+        async with two_nodes(url, tls=secured.trusting) as (one, two):
+            assert one._client is not None
+            assert one._client._transport.get_extra_info("ssl_object") is not None
             subscription = await two.subscribe("a")
             one.emit("a", "x" * 500_000)
             assert await receive(subscription, 1) == [Event("a", "x" * 500_000)]
-        # Also how long it waits for a connection that was refused to end.
-        monkeypatch.setattr("folkmoot.bus.nats.ANSWER_SECONDS", 0.5)
-        with pytest.raises(errors.BusUnreachable, match="certificate"):
-            async with node(url):
-                pass
-        await make_bus(url, tls=load_ca(ClusterSettings(ca_file=str(chain)))).check()
-    finally:
-        server.kill()
+    # Also how long it waits for a connection that was refused to end.
+    monkeypatch.setattr("folkmoot.bus.nats.ANSWER_SECONDS", 0.5)
+    with pytest.raises(errors.BusUnreachable, match="certificate"):
+        async with node(secured.url):
+            pass
+    ca = load_ca(ClusterSettings(ca_file=str(secured.chain)))
+    await make_bus(secured.url, tls=ca).check()
 
 
 class CutConnection(NatsConnection):
@@ -532,20 +526,6 @@ async def test_headers_that_a_stranger_adds_are_left_out() -> None:
     await until(lambda: came == [b"hello"])
     writer.close()
     await client.end()
-
-
-async def test_a_server_that_wants_tls_gets_it_also_where_its_address_does_not_say_so(
-    tmp_path: Path,
-) -> None:
-    chain, key = certificate(tmp_path)
-    server = NatsProcess("--tls", "--tlscert", str(chain), "--tlskey", str(key))
-    try:
-        trusted = ssl.create_default_context(cafile=str(chain))
-        async with two_nodes(server.url, tls=trusted) as (one, _):
-            assert one._client is not None
-            assert one._client._transport.get_extra_info("ssl_object") is not None
-    finally:
-        server.kill()
 
 
 @pytest.mark.parametrize(

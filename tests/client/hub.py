@@ -45,6 +45,11 @@ ROLES = {"alice": Role.OWNER, "kim": Role.GUEST}
 TYPES = {"kim": PrincipalType.GUEST}
 
 
+def never(moment: str, envelope: Envelope) -> bool:
+    """Cut nothing."""
+    return False
+
+
 class Client:
     """One connection, as the hub has it; what it is told waits in order."""
 
@@ -74,7 +79,7 @@ class CuttingHub:
         self.room = Room(settings, lambda: uuid4().hex)
         self.stored: list[Append] = []
         self.clients: list[Client] = []
-        self.cuts: Cuts = lambda moment, envelope: False
+        self.cuts: Cuts = never
         self.welcomes = 0
         self.knows_serving = True
         self.joins: list[dict[str, str]] = []
@@ -112,6 +117,17 @@ class CuttingHub:
         for client in list(self.clients):
             if name in (None, client.name):
                 client.cut()
+
+    def cut_once(self, moment: str, kind: str, how: bool | CloseCode = True) -> None:
+        """Cut one connection, at this moment of the first message of this kind."""
+
+        def cuts(now: str, envelope: Envelope) -> bool | CloseCode:
+            if now != moment or not envelope["kind"].startswith(kind):
+                return False
+            self.cuts = never
+            return how
+
+        self.cuts = cuts
 
     def begin_anew(self, epoch: str) -> None:
         """A memory-only room after a restart."""
@@ -242,7 +258,7 @@ class CuttingHub:
 
 
 @asynccontextmanager
-async def hub(settings: RoomSettings = SETTINGS) -> AsyncIterator[CuttingHub]:
+async def cutting_hub(settings: RoomSettings = SETTINGS) -> AsyncIterator[CuttingHub]:
     """A hub that listens."""
     there = CuttingHub(settings)
     await there.open()

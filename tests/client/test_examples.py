@@ -15,7 +15,7 @@ import pytest
 from folkmoot.client import CapabilityDenied, RequestFailed, Room, ToolFailed
 from tests.client.support import until
 from tests.process import environment
-from tests.transports.rooms.support import ROOM, Person, Town, town
+from tests.transports.rooms.support import ROOM, Person, Town
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONGEST = 120
@@ -69,89 +69,86 @@ def at(hub: Town, person: Person) -> Room:
     return Room(hub.hub.base_url, room=ROOM, token=person.token)
 
 
-async def test_the_echo_agent_answers_those_who_mean_it(tmp_path: Path) -> None:
-    async with town(tmp_path) as hub:
-        ann, echo = await hub.person("ann"), await hub.person("echo")
-        await hub.room(ann)
-        async with running("echo_agent.py", hub, echo.token) as agent, at(hub, ann) as room:
-            assert await agent.line() == f"echo is in {ROOM}."
-            await room.say("nobody in particular")
-            asked = await room.say("hello", mentions=["echo"])
-            said = await until(room, lambda m: m.sender == "echo" and m.text is not None)
-            assert said.text == "ann said: hello"
-            assert said.payload["reply_to"] == asked.id
-            assert said.to == ("ann",)
-            result = await room.call("echo", "echo", {"text": "again"})
-            assert result.structured == {"text": "again", "from": "ann"}
-            await agent.interrupt()
+async def test_the_echo_agent_answers_those_who_mean_it(town: Town) -> None:
+    ann, echo = await town.person("ann"), await town.person("echo")
+    await town.room(ann)
+    async with running("echo_agent.py", town, echo.token) as agent, at(town, ann) as room:
+        assert await agent.line() == f"echo is in {ROOM}."
+        await room.say("nobody in particular")
+        asked = await room.say("hello", mentions=["echo"])
+        said = await until(room, lambda m: m.sender == "echo" and m.text is not None)
+        assert said.text == "ann said: hello"
+        assert said.payload["reply_to"] == asked.id
+        assert said.to == ("ann",)
+        result = await room.call("echo", "echo", {"text": "again"})
+        assert result.structured == {"text": "again", "from": "ann"}
+        await agent.interrupt()
 
 
 @pytest.mark.requirement("chat.coordinator")
 async def test_the_coordinator_speaks_for_those_who_may_not_and_nobody_gets_past_it(
-    tmp_path: Path,
+    town: Town,
 ) -> None:
-    async with town(tmp_path) as hub:
-        ann, bob = await hub.person("ann"), await hub.person("bob")
-        coordinator = await hub.person("coordinator")
-        grants = {"coordinator": ["mcp.notification.notifications/chat/*"]}
-        await hub.room(ann, capabilities=[MODERATED], grants=grants)
-        options = ("--ban", "darn", "--per-minute", "2")
-        async with (
-            running("coordinator.py", hub, coordinator.token, *options) as agent,
-            at(hub, ann) as owner,
-            at(hub, bob) as room,
-        ):
-            assert await agent.line() == f"coordinator coordinates {ROOM}."
-            with pytest.raises(CapabilityDenied):
-                await room.say("directly")
-            through = {"moderated_by": "coordinator"}
-            answer = await room.call("coordinator", "chat.say", {"text": "hi", **through})
-            heard = await until(owner, lambda m: m.text is not None)
-            assert heard.text == "bob: hi"
-            assert heard.sender == "coordinator"
-            assert answer.structured == {"status": "broadcasted", "id": heard.id}
-            with pytest.raises(ToolFailed, match="not a word"):
-                await room.call("coordinator", "chat.say", {"text": "Darn it", **through})
-            await room.call("coordinator", "chat.say", {"text": "darning socks", **through})
-            with pytest.raises(ToolFailed, match="Try again in"):
-                await room.call("coordinator", "chat.say", {"text": "three", **through})
-            # The gateway's own tool is no way round it.
-            with pytest.raises(RequestFailed, match="takes no argument moderated_by"):
-                await room.call("gateway", "chat.say", {"text": "past it", **through})
-            with pytest.raises(CapabilityDenied):
-                await room.call("gateway", "chat.say", {"text": "past it"})
-            await agent.interrupt()
+    ann, bob = await town.person("ann"), await town.person("bob")
+    coordinator = await town.person("coordinator")
+    grants = {"coordinator": ["mcp.notification.notifications/chat/*"]}
+    await town.room(ann, capabilities=[MODERATED], grants=grants)
+    options = ("--ban", "darn", "--per-minute", "2")
+    async with (
+        running("coordinator.py", town, coordinator.token, *options) as agent,
+        at(town, ann) as owner,
+        at(town, bob) as room,
+    ):
+        assert await agent.line() == f"coordinator coordinates {ROOM}."
+        with pytest.raises(CapabilityDenied):
+            await room.say("directly")
+        through = {"moderated_by": "coordinator"}
+        answer = await room.call("coordinator", "chat.say", {"text": "hi", **through})
+        heard = await until(owner, lambda m: m.text is not None)
+        assert heard.text == "bob: hi"
+        assert heard.sender == "coordinator"
+        assert answer.structured == {"status": "broadcasted", "id": heard.id}
+        with pytest.raises(ToolFailed, match="not a word"):
+            await room.call("coordinator", "chat.say", {"text": "Darn it", **through})
+        await room.call("coordinator", "chat.say", {"text": "darning socks", **through})
+        with pytest.raises(ToolFailed, match="Try again in"):
+            await room.call("coordinator", "chat.say", {"text": "three", **through})
+        # The gateway's own tool is no way round it.
+        with pytest.raises(RequestFailed, match="takes no argument moderated_by"):
+            await room.call("gateway", "chat.say", {"text": "past it", **through})
+        with pytest.raises(CapabilityDenied):
+            await room.call("gateway", "chat.say", {"text": "past it"})
+        await agent.interrupt()
 
 
 async def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of_it(
-    tmp_path: Path,
+    town: Town,
 ) -> None:
-    async with town(tmp_path) as hub:
-        ann, agent = await hub.person("ann"), await hub.person("agent")
-        await hub.room(ann, capabilities=None)
-        options = ("--tool", "chat.say", "--arguments", json.dumps({"text": "I may"}))
+    ann, agent = await town.person("ann"), await town.person("agent")
+    await town.room(ann, capabilities=None)
+    options = ("--tool", "chat.say", "--arguments", json.dumps({"text": "I may"}))
 
-        async with at(hub, ann) as owner:
-            for decide in ("fulfil", "reject", "leave"):
-                async with running("proposer.py", hub, agent.token, *options) as example:
-                    assert await example.line() == "I may only propose it."
-                    proposed = await until(owner, lambda m: m.base.startswith("mcp.proposal"))
-                    assert proposed.id in await example.line()
-                    if decide == "fulfil":
-                        await owner.fulfil(proposed)
-                        done = "ann did it:"
-                    elif decide == "reject":
-                        await owner.reject(proposed, "Not now.")
-                        done = "ann rejected it: Not now."
-                    else:
-                        await example.interrupt()
-                        await until(owner, lambda m: m.kind == "mcpx.withdraw.proposal")
-                        continue
-                    code, output, errors = await example.ended()
-                    assert (code, errors) == (0, "")
-                    assert output.startswith(done)
-                    report = await until(owner, lambda m: m.sender == "agent" and bool(m.text))
-                    assert (report.text or "").startswith(f"About chat.say: {done}")
+    async with at(town, ann) as owner:
+        for decide in ("fulfil", "reject", "leave"):
+            async with running("proposer.py", town, agent.token, *options) as example:
+                assert await example.line() == "I may only propose it."
+                proposed = await until(owner, lambda m: m.base.startswith("mcp.proposal"))
+                assert proposed.id in await example.line()
+                if decide == "fulfil":
+                    await owner.fulfil(proposed)
+                    done = "ann did it:"
+                elif decide == "reject":
+                    await owner.reject(proposed, "Not now.")
+                    done = "ann rejected it: Not now."
+                else:
+                    await example.interrupt()
+                    await until(owner, lambda m: m.kind == "mcpx.withdraw.proposal")
+                    continue
+                code, output, errors = await example.ended()
+                assert (code, errors) == (0, "")
+                assert output.startswith(done)
+                report = await until(owner, lambda m: m.sender == "agent" and bool(m.text))
+                assert (report.text or "").startswith(f"About chat.say: {done}")
 
 
 @pytest.mark.parametrize(
@@ -163,16 +160,15 @@ async def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of
     ],
 )
 async def test_an_example_that_cannot_begin_says_why_and_shows_no_traceback(
-    name: str, tmp_path: Path
+    town: Town, name: str
 ) -> None:
-    async with town(tmp_path) as hub:
-        ann = await hub.person("ann")
-        async with running(name, hub, ann.token, room="nowhere") as example:
-            assert await example.ended() == (1, "", "There is no such room.\n")
-        async with running(name, hub, "") as example:
-            code, output, errors = await example.ended()
-            assert (code, output) == (2, "")
-            assert "FOLKMOOT_TOKEN must hold" in errors
+    ann = await town.person("ann")
+    async with running(name, town, ann.token, room="nowhere") as example:
+        assert await example.ended() == (1, "", "There is no such room.\n")
+    async with running(name, town, "") as example:
+        code, output, errors = await example.ended()
+        assert (code, output) == (2, "")
+        assert "FOLKMOOT_TOKEN must hold" in errors
 
 
 def test_the_examples_are_short() -> None:

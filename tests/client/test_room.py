@@ -19,33 +19,33 @@ from folkmoot.client import (
     RoomNotFound,
 )
 from folkmoot.core import errors as e
-from folkmoot.core.closecodes import CloseCode
-from tests.client.hub import hub
-from tests.client.support import enter, eventually, of, until
+from tests.client.hub import CuttingHub
+from tests.client.support import enter, eventually, until
 
 
-async def test_one_who_comes_in_knows_who_it_is_and_who_is_there() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
-        assert alice.epoch == "e1"
-        async with enter(there, "bob") as bob:
-            assert {*bob.participants} == {"alice", "bob"}
-            await until(alice, lambda m: m.kind == "system.presence.join" and m.seq > 1)
-            assert alice.participants["bob"].role == "member"
-            assert bob.credential is None
-        await until(alice, lambda m: m.kind == "system.presence.leave")
-        assert {*alice.participants} == {"alice"}
+async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(
+    hub: CuttingHub, alice: Room
+) -> None:
+    assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
+    assert alice.epoch == "e1"
+    async with enter(hub, "bob") as bob:
+        assert {*bob.participants} == {"alice", "bob"}
+        await until(alice, lambda m: m.kind == "system.presence.join" and m.seq > 1)
+        assert alice.participants["bob"].role == "member"
+        assert bob.credential is None
+    await until(alice, lambda m: m.kind == "system.presence.leave")
+    assert {*alice.participants} == {"alice"}
 
 
 async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
-    caplog: pytest.LogCaptureFixture,
+    hub: CuttingHub, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(1):
-        async with hub() as there, enter(there, "bob") as bob:
-            there.cut()
+        async with enter(hub, "bob") as bob:
+            hub.cut()
             await bob.say("hello")
-            assert {*there.tokens} == {"sk_bob"}
-            assert "sk_" not in f"{there.joins} {bob!r} {bob.me!r}"
+            assert {*hub.tokens} == {"sk_bob"}
+            assert "sk_" not in f"{hub.joins} {bob!r} {bob.me!r}"
     ours = [record for record in caplog.records if "websockets" not in record.name]
     assert "sk_bob" not in "".join(record.getMessage() for record in ours)
 
@@ -62,34 +62,25 @@ async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
 )
 @pytest.mark.parametrize("later", [False, True])
 async def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
-    code: int, error: type[FolkmootError], later: bool
+    hub: CuttingHub, code: int, error: type[FolkmootError], later: bool
 ) -> None:
-    async with hub() as there:
-        if not later:
-            there.refuses = (code, "Because.")
-            with pytest.raises(error, match=r"Because\."):
-                async with enter(there, "bob"):
+    if not later:
+        hub.refuses = (code, "Because.")
+        with pytest.raises(error, match=r"Because\."):
+            async with enter(hub, "bob"):
+                pass
+    else:
+        async with enter(hub, "bob") as bob:
+            hub.refuses = (code, "")
+            hub.cut()
+            with pytest.raises(error, match=r"^[A-Z].*\.$"):
+                async for _ in bob:
                     pass
-        else:
-            async with enter(there, "bob") as bob:
-                there.refuses = (code, "")
-                there.cut()
-                with pytest.raises(error, match=r"^[A-Z].*\.$"):
-                    async for _ in bob:
-                        pass
-                with pytest.raises(error):
-                    await bob.say("hello")
-                with pytest.raises(error):
-                    await bob.run()
-        assert len(there.joins) == 1 + later
-
-
-async def test_the_same_connection_id_elsewhere_ends_this_one_for_good() -> None:
-    async with hub() as there, enter(there, "bob") as bob, enter(there, "bob") as twin:
-        there.clients[0].cut(CloseCode.REPLACED)
-        with pytest.raises(Replaced):
-            await until(bob, of("never"))
-        assert (await twin.say("still here")).text == "still here"
+            with pytest.raises(error):
+                await bob.say("hello")
+            with pytest.raises(error):
+                await bob.run()
+    assert len(hub.joins) == 1 + later
 
 
 async def test_no_hub_at_the_address_is_told_at_once() -> None:
@@ -101,36 +92,34 @@ async def test_no_hub_at_the_address_is_told_at_once() -> None:
                 pass
 
 
-async def test_patience_ends_after_its_time() -> None:
-    async with hub() as there, enter(there, "bob", patience=0.05) as bob:
-        await there.close()
+async def test_patience_ends_after_its_time(hub: CuttingHub) -> None:
+    async with enter(hub, "bob", patience=0.05) as bob:
+        await hub.close()
         with pytest.raises(HubUnreachable):
             await bob.say("hello")
-        await there.open()
+        await hub.open()
 
 
-async def test_an_error_of_the_author_comes_out_as_it_went_in() -> None:
-    async with hub() as there:
-        with pytest.raises(ZeroDivisionError):
-            async with enter(there, "bob"):
-                raise ZeroDivisionError
-        await eventually(lambda: not there.clients)
+async def test_an_error_of_the_author_comes_out_as_it_went_in(hub: CuttingHub) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with enter(hub, "bob"):
+            raise ZeroDivisionError
+    await eventually(lambda: not hub.clients)
 
 
-async def test_a_cancelled_author_leaves_the_room() -> None:
-    async with hub() as there:
+async def test_a_cancelled_author_leaves_the_room(hub: CuttingHub) -> None:
 
-        async def agent() -> None:
-            async with enter(there, "bob") as bob:
-                async for _ in bob:
-                    pass
+    async def agent() -> None:
+        async with enter(hub, "bob") as bob:
+            async for _ in bob:
+                pass
 
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(agent())
-            await eventually(lambda: len(there.clients) == 1)
-            task.cancel()
-        await eventually(lambda: not there.clients)
-        assert task.cancelled()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(agent())
+        await eventually(lambda: len(hub.clients) == 1)
+        task.cancel()
+    await eventually(lambda: not hub.clients)
+    assert task.cancelled()
 
 
 async def test_who_waits_while_coming_in_can_be_cancelled() -> None:
@@ -151,26 +140,25 @@ async def test_who_waits_while_coming_in_can_be_cancelled() -> None:
     assert task.cancelled()
 
 
-async def test_nothing_can_be_done_before_entering_or_after_leaving() -> None:
-    async with hub() as there:
-        bob = enter(there, "bob")
-        with pytest.raises(RoomLeft, match="not entered"):
-            await anext(bob)
-        assert (bob.last_seq, bob.epoch) == (0, None)
+async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: CuttingHub) -> None:
+    bob = enter(hub, "bob")
+    with pytest.raises(RoomLeft, match="not entered"):
+        await anext(bob)
+    assert (bob.last_seq, bob.epoch) == (0, None)
+    async with bob:
+        await bob.say("hello")
+    with pytest.raises(RoomLeft, match="was left"):
+        await bob.say("and")
+    rest = [message.kind async for message in bob]
+    assert rest == ["system.presence.join", "chat.message"]
+    with pytest.raises(RuntimeError, match="once"):
         async with bob:
-            await bob.say("hello")
-        with pytest.raises(RoomLeft, match="was left"):
-            await bob.say("and")
-        rest = [message.kind async for message in bob]
-        assert rest == ["system.presence.join", "chat.message"]
-        with pytest.raises(RuntimeError, match="once"):
-            async with bob:
-                pass
+            pass
 
 
-async def test_whoever_waits_when_the_room_is_left_is_told() -> None:
-    async with hub() as there, enter(there, "alice"), asyncio.TaskGroup() as tasks:
-        async with enter(there, "bob") as bob:
+async def test_whoever_waits_when_the_room_is_left_is_told(hub: CuttingHub, alice: Room) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        async with enter(hub, "bob") as bob:
             proposal = await bob.propose("ping")
             outcome = tasks.create_task(left(proposal.outcome()))
             reading = tasks.create_task(collect(bob))
@@ -207,6 +195,6 @@ def test_an_address_that_is_no_hubs_is_refused_at_once(url: str) -> None:
         Room(url, room="square", token="sk_secret")
 
 
-async def test_a_room_with_a_strange_name_is_asked_for_by_it() -> None:
-    async with hub() as there, Room(there.url + "/", room="a&b=c d", token="sk_bob"):
-        assert there.joins[0]["room"] == "a&b=c d"
+async def test_a_room_with_a_strange_name_is_asked_for_by_it(hub: CuttingHub) -> None:
+    async with Room(hub.url + "/", room="a&b=c d", token="sk_bob"):
+        assert hub.joins[0]["room"] == "a&b=c d"

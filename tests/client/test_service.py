@@ -3,53 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable
 
 import pytest
 
 from folkmoot.client import Context, Progress, RequestFailed, Room, ToolFailed
 from folkmoot.client import service as served
-from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role, RoomSettings
-from tests.client.hub import hub
-from tests.client.support import enter, eventually, until
+from tests.client.hub import CuttingHub
+from tests.client.support import enter, eventually, failing, offer_double, until
 
 
-async def test_tools_are_listed_and_called_whenever_they_were_offered() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        room = enter(there, "bob")
+async def test_tools_are_listed_and_called_whenever_they_were_offered(
+    hub: CuttingHub, alice: Room
+) -> None:
+    room = enter(hub, "bob")
 
-        @room.tool
-        def early() -> str:
-            """There from the beginning."""
-            return "early"
+    @room.tool
+    def early() -> str:
+        """There from the beginning."""
+        return "early"
 
-        async with room as bob:
+    async with room as bob:
 
-            @bob.tool(name="later.on", description="Came after.")
-            async def later(ctx: Context) -> str:
-                return ctx.caller
+        @bob.tool(name="later.on", description="Came after.")
+        async def later(ctx: Context) -> str:
+            return ctx.caller
 
-            assert [*bob.tools] == ["early", "later.on"]
-            listed = await alice.request("bob", "tools/list")
-            assert [(t["name"], t["description"]) for t in listed["tools"]] == [
-                ("early", "There from the beginning."),
-                ("later.on", "Came after."),
-            ]
-            assert (await alice.call("bob", "early")).text == "early"
-            assert (await alice.call("bob", "later.on")).text == "alice"
-            assert await alice.request("bob", "ping") == {}
-
-
-async def test_a_decorated_function_stays_what_it_was() -> None:
-    async with hub() as there:
-        room = enter(there, "bob")
-
-        @room.tool
-        def double(n: int) -> int:
-            return 2 * n
-
-        assert double(2) == 4
+        assert [*bob.tools] == ["early", "later.on"]
+        assert early() == "early"
+        listed = await alice.request("bob", "tools/list")
+        assert [(t["name"], t["description"]) for t in listed["tools"]] == [
+            ("early", "There from the beginning."),
+            ("later.on", "Came after."),
+        ]
+        assert (await alice.call("bob", "early")).text == "early"
+        assert (await alice.call("bob", "later.on")).text == "alice"
+        assert await alice.request("bob", "ping") == {}
 
 
 @pytest.mark.parametrize(
@@ -66,257 +54,206 @@ async def test_a_decorated_function_stays_what_it_was() -> None:
     ],
 )
 async def test_what_cannot_be_served_is_answered_with_the_reason(
-    method: str, params: dict[str, object], code: int, sentence: str
+    alice: Room, bob: Room, method: str, params: dict[str, object], code: int, sentence: str
 ) -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-
-        @bob.tool
-        def double(n: int) -> int:
-            return 2 * n
-
-        with pytest.raises(RequestFailed) as failure:
-            await alice.request("bob", method, params)
-        assert failure.value.error == {"code": code, "message": sentence}
+    offer_double(bob)
+    with pytest.raises(RequestFailed) as failure:
+        await alice.request("bob", method, params)
+    assert failure.value.error == {"code": code, "message": sentence}
 
 
 async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(
-    caplog: pytest.LogCaptureFixture,
+    hub: CuttingHub, alice: Room, bob: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.ERROR, "folkmoot.client"):
-        async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
 
-            @bob.tool
-            def broken() -> None:
-                raise RuntimeError("the password is hunter2")
+    @bob.tool
+    def broken() -> None:
+        raise RuntimeError("the password is hunter2")
 
-            with pytest.raises(ToolFailed) as failure:
-                await alice.call("bob", "broken")
-            assert str(failure.value) == "The tool broken failed."
-            assert b"hunter2" not in there.stored[-1].data
-            assert b"Traceback" not in there.stored[-1].data
+    with pytest.raises(ToolFailed) as failure:
+        await alice.call("bob", "broken")
+    assert str(failure.value) == "The tool broken failed."
+    assert b"hunter2" not in hub.stored[-1].data
+    assert b"Traceback" not in hub.stored[-1].data
     assert "hunter2" in caplog.text
 
 
-async def test_a_tool_tells_how_far_it_has_come() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room) -> None:
 
-        @bob.tool
-        async def count(to: int, ctx: Context) -> str:
-            for n in range(to):
-                await ctx.progress(n + 1, total=to, message=f"{n + 1} of {to}")
-            return "done"
+    @bob.tool
+    async def count(to: int, ctx: Context) -> str:
+        for n in range(to):
+            await ctx.progress(n + 1, total=to, message=f"{n + 1} of {to}")
+        return "done"
 
-        told: list[Progress] = []
-        answer = await alice.call("bob", "count", {"to": 2}, on_progress=told.append)
-        assert answer.text == "done"
-        assert told == [Progress(1, 2, "1 of 2"), Progress(2, 2, "2 of 2")]
-        await alice.call("bob", "count", {"to": 2})
-        assert len(told) == 2
-
-
-async def test_an_error_of_the_callers_own_ends_the_call() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-
-        @bob.tool
-        async def count(ctx: Context) -> None:
-            await ctx.progress(1)
-            await asyncio.Event().wait()
-
-        def wrong(progress: Progress) -> None:
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            await alice.call("bob", "count", on_progress=wrong)
-        await eventually(lambda: not bob._service._running)
+    told: list[Progress] = []
+    answer = await alice.call("bob", "count", {"to": 2}, on_progress=told.append)
+    assert answer.text == "done"
+    assert told == [Progress(1, 2, "1 of 2"), Progress(2, 2, "2 of 2")]
+    await alice.call("bob", "count", {"to": 2})
+    assert len(told) == 2
 
 
-async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        begun, ended = asyncio.Event(), asyncio.Event()
+async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room) -> None:
 
-        @bob.tool
-        async def forever() -> None:
-            try:
-                begun.set()
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                ended.set()
-                raise
+    @bob.tool
+    async def count(ctx: Context) -> None:
+        await ctx.progress(1)
+        await asyncio.Event().wait()
 
-        calling = asyncio.ensure_future(alice.call("bob", "forever"))
-        await begun.wait()
-        calling.cancel()
-        await ended.wait()
-        await alice.request("bob", "ping")
-        assert not [kind for kind in there.kinds() if kind.endswith("tools/call:forever")][1:]
+    def wrong(progress: Progress) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await alice.call("bob", "count", on_progress=wrong)
+    await eventually(lambda: not bob._service._running)
 
 
-async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        begun = asyncio.Event()
-
-        @bob.tool
-        async def stubborn() -> str:
-            try:
-                begun.set()
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                return "too late"
-            return ""
-
-        calling = asyncio.ensure_future(alice.call("bob", "stubborn"))
-        await begun.wait()
-        calling.cancel()
-        assert await alice.request("bob", "ping") == {}
-
-
-async def test_no_more_calls_run_at_once_than_allowed() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        most = running = 0
-        go_on = asyncio.Event()
-        async with enter(there, "bob", calls_at_once=2) as bob:
-
-            @bob.tool
-            async def work() -> None:
-                nonlocal most, running
-                running += 1
-                most = max(most, running)
-                await go_on.wait()
-                running -= 1
-
-            async with asyncio.TaskGroup() as tasks:
-                calls = [tasks.create_task(alice.call("bob", "work")) for _ in range(5)]
-                await eventually(lambda: running == 2 and len(bob._service._running) == 5)
-                go_on.set()
-            assert all(call.done() for call in calls)
-        assert most == 2
-
-
-async def test_one_call_too_many_is_told_that_the_agent_is_busy(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(
+    hub: CuttingHub, alice: Room, bob: Room
 ) -> None:
-    monkeypatch.setattr(served, "MAX_CALLS", 2)
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        go_on = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    @bob.tool
+    async def forever() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.set()
+            raise
+
+    calling = asyncio.ensure_future(alice.call("bob", "forever"))
+    await begun.wait()
+    calling.cancel()
+    await ended.wait()
+    await alice.request("bob", "ping")
+    assert not [kind for kind in hub.kinds() if kind.endswith("tools/call:forever")][1:]
+
+
+async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(
+    alice: Room, bob: Room
+) -> None:
+    begun = asyncio.Event()
+
+    @bob.tool
+    async def stubborn() -> str:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "too late"
+        return ""
+
+    calling = asyncio.ensure_future(alice.call("bob", "stubborn"))
+    await begun.wait()
+    calling.cancel()
+    assert await alice.request("bob", "ping") == {}
+
+
+async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Room) -> None:
+    most = running = 0
+    go_on = asyncio.Event()
+    async with enter(hub, "bob", calls_at_once=2) as bob:
 
         @bob.tool
         async def work() -> None:
+            nonlocal most, running
+            running += 1
+            most = max(most, running)
             await go_on.wait()
+            running -= 1
 
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(2):
-                tasks.create_task(alice.call("bob", "work"))
-            await eventually(lambda: len(bob._service._running) == 2)
-            with pytest.raises(RequestFailed, match="Too many calls"):
-                await alice.call("bob", "work")
+            calls = [tasks.create_task(alice.call("bob", "work")) for _ in range(5)]
+            await eventually(lambda: running == 2 and len(bob._service._running) == 5)
             go_on.set()
+        assert all(call.done() for call in calls)
+    assert most == 2
 
 
-async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub() -> None:
-    async with hub() as there, enter(there, "alice") as alice, asyncio.TaskGroup() as tasks:
-        async with enter(there, "bob") as bob:
+async def test_one_call_too_many_is_told_that_the_agent_is_busy(
+    alice: Room, bob: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served, "MAX_CALLS", 2)
+    go_on = asyncio.Event()
+
+    @bob.tool
+    async def work() -> None:
+        await go_on.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(2):
+            tasks.create_task(alice.call("bob", "work"))
+        await eventually(lambda: len(bob._service._running) == 2)
+        with pytest.raises(RequestFailed, match="Too many calls"):
+            await alice.call("bob", "work")
+        go_on.set()
+
+
+async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(
+    hub: CuttingHub, alice: Room
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        async with enter(hub, "bob") as bob:
 
             @bob.tool
             async def forever() -> None:
                 await asyncio.Event().wait()
 
-            calling = tasks.create_task(answer_of(alice.call("bob", "forever")))
+            calling = tasks.create_task(failing(alice.call("bob", "forever")))
             await eventually(lambda: bool(bob._service._running))
         assert (await calling).reason == "target_left"
 
 
-async def answer_of(call: Awaitable[object]) -> RequestFailed:
-    with pytest.raises(RequestFailed) as failure:
-        await call
-    return failure.value
-
-
-async def test_an_agent_without_tools_answers_nothing_by_itself() -> None:
-    async with (
-        hub() as there,
-        enter(there, "alice") as alice,
-        enter(there, "bob") as bob,
-        asyncio.TaskGroup() as tasks,
-    ):
+async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob: Room) -> None:
+    async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(alice.request("bob", "tools/list"))
         asked = await until(bob, lambda m: m.base == "mcp.request.tools/list")
         await bob.respond(asked, result={"tools": []})
         assert await asking == {"tools": []}
 
 
-async def test_what_is_asked_of_another_is_not_answered() -> None:
-    async with (
-        hub() as there,
-        enter(there, "alice") as alice,
-        enter(there, "bob") as bob,
-        enter(there, "carol"),
-    ):
+async def test_what_is_asked_of_another_is_not_answered(
+    hub: CuttingHub, alice: Room, bob: Room, carol: Room
+) -> None:
 
-        @bob.tool
-        def work() -> None: ...
+    @bob.tool
+    def work() -> None: ...
 
-        async with asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(answer_of(alice.request("carol", "ping", timeout=0.05)))
-            assert (await asking).reason == "request_timed_out"
-        assert not [kind for kind in there.kinds() if kind.startswith("mcp.response")]
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(failing(alice.request("carol", "ping", timeout=0.05)))
+        assert (await asking).reason == "request_timed_out"
+    assert not [kind for kind in hub.kinds() if kind.startswith("mcp.response")]
 
 
-async def test_two_agents_call_each_others_tools_within_each_other() -> None:
-    rights = {**DEFAULT_RIGHTS, Role.MEMBER: ("*",)}
-    settings = RoomSettings(name="square", epoch="e1", chat={}, rights=rights)
-    async with (
-        hub(settings) as there,
-        enter(there, "bob") as bob,
-        enter(there, "carol") as carol,
-    ):
-
-        async def countdown(n: int, room: Room, other: str) -> str:
-            if n == 0:
-                return "0"
-            return f"{n} {(await room.call(other, 'down', {'n': n - 1})).text}"
-
-        @bob.tool(name="down")
-        async def from_bob(n: int) -> str:
-            return await countdown(n, bob, "carol")
-
-        @carol.tool(name="down")
-        async def from_carol(n: int) -> str:
-            return await countdown(n, carol, "bob")
-
-        assert (await carol.call("bob", "down", {"n": 6})).text == "6 5 4 3 2 1 0"
-
-
-async def test_run_serves_until_cancelled_and_keeps_nothing() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-
-        @bob.tool
-        def double(n: int) -> int:
-            return 2 * n
-
-        async with asyncio.TaskGroup() as tasks:
-            serving = tasks.create_task(bob.run())
-            for n in range(5):
-                assert (await alice.call("bob", "double", {"n": n})).text == str(2 * n)
-            assert not bob._entered().inbox._messages
-            serving.cancel()
+async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Room) -> None:
+    offer_double(bob)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(bob.run())
+        for n in range(5):
+            assert (await alice.call("bob", "double", {"n": n})).text == str(2 * n)
+        assert not bob._entered().inbox._messages
+        serving.cancel()
 
 
 @pytest.mark.requirement("participant.pause-enforced")
-async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        ran: list[int] = []
+async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed(
+    alice: Room, bob: Room
+) -> None:
+    ran: list[int] = []
 
-        @bob.tool
-        def act(n: int) -> int:
-            ran.append(n)
-            return n
+    @bob.tool
+    def act(n: int) -> int:
+        ran.append(n)
+        return n
 
-        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-        await alice.pause("bob")
-        async with asyncio.TaskGroup() as tasks:
-            call = tasks.create_task(alice.call("bob", "act", {"n": 2}))
-            await eventually(lambda: bool(bob._service._waiting))
-            assert ran == [1]
-            await alice.resume("bob")
-            assert (await call).text == "2"
-        assert ran == [1, 2]
+    assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+    await alice.pause("bob")
+    async with asyncio.TaskGroup() as tasks:
+        call = tasks.create_task(alice.call("bob", "act", {"n": 2}))
+        await eventually(lambda: bool(bob._service._waiting))
+        assert ran == [1]
+        await alice.resume("bob")
+        assert (await call).text == "2"
+    assert ran == [1, 2]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, RequestFailed, Room, ToolResult
+from folkmoot.client import Gap, Message, OpenProposal, OpenRequest, Room
 from folkmoot.core import errors as e
-from tests.client.hub import SETTINGS, Envelope, hub
-from tests.client.support import SOON, enter, eventually
-from tests.transports.rooms.support import ROOM, Person, Town, town
+from tests.client.hub import CuttingHub, cutting_hub
+from tests.client.support import SOON, enter, eventually, outcome_of
+from tests.transports.rooms.support import ROOM, Person, Town
 
 
 class Agent:
@@ -38,57 +36,51 @@ def serving(room: Room) -> bool:
     return room._service._serving
 
 
-async def outcome_of(call: Awaitable[ToolResult]) -> str | None:
-    """What a call was answered with, or why it failed."""
-    try:
-        return (await call).text
-    except RequestFailed as failure:
-        return failure.reason
-
-
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
-async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-        async with first.room:
-            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-            async with second.room:
-                assert (await alice.call("bob", "act", {"n": 2})).text == "2"
-            await eventually(lambda: serving(first.room))
-            assert (await alice.call("bob", "act", {"n": 3})).text == "3"
-        assert (first.ran, second.ran) == ([1, 3], [2])
+async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once(
+    hub: CuttingHub, alice: Room
+) -> None:
+    first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    async with first.room:
+        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+        async with second.room:
+            assert (await alice.call("bob", "act", {"n": 2})).text == "2"
+        await eventually(lambda: serving(first.room))
+        assert (await alice.call("bob", "act", {"n": 3})).text == "3"
+    assert (first.ran, second.ran) == ([1, 3], [2])
 
 
 @pytest.mark.requirement("serving.begun-once")
-async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        first, second = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-        first.free.clear()
-        async with first.room, asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
-            await eventually(lambda: first.ran == [1])
-            async with second.room:
-                first.free.set()
-                assert (await calling).text == "1"
-                assert second.ran == []
+async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
+    hub: CuttingHub, alice: Room
+) -> None:
+    first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    first.free.clear()
+    async with first.room, asyncio.TaskGroup() as tasks:
+        calling = tasks.create_task(alice.call("bob", "act", {"n": 1}))
+        await eventually(lambda: first.ran == [1])
+        async with second.room:
+            first.free.set()
+            assert (await calling).text == "1"
+            assert second.ran == []
 
 
 @pytest.mark.requirement("serving.take-over")
-async def test_the_next_takes_over_what_the_first_had_not_begun() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        standby = Agent(enter(there, "bob"))
-        first = Agent(enter(there, "bob", calls_at_once=1))
-        first.free.clear()
-        async with standby.room, asyncio.TaskGroup() as tasks:
-            async with first.room:
-                calls = [
-                    tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n})))
-                    for n in range(3)
-                ]
-                await eventually(lambda: first.ran == [0])
-                await eventually(lambda: len(first.room._service._running) == 3)
-            assert [await call for call in calls] == ["interrupted", "1", "2"]
-            assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
+async def test_the_next_takes_over_what_the_first_had_not_begun(
+    hub: CuttingHub, alice: Room
+) -> None:
+    standby = Agent(enter(hub, "bob"))
+    first = Agent(enter(hub, "bob", calls_at_once=1))
+    first.free.clear()
+    async with standby.room, asyncio.TaskGroup() as tasks:
+        async with first.room:
+            calls = [
+                tasks.create_task(outcome_of(alice.call("bob", "act", {"n": n}))) for n in range(3)
+            ]
+            await eventually(lambda: first.ran == [0])
+            await eventually(lambda: len(first.room._service._running) == 3)
+        assert [await call for call in calls] == ["interrupted", "1", "2"]
+        assert (first.ran, sorted(standby.ran)) == ([0], [1, 2])
 
 
 @pytest.mark.requirement("serving.interrupted")
@@ -150,7 +142,7 @@ async def test_a_call_of_an_idempotent_tool_runs_again() -> None:
 @asynccontextmanager
 async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Agent]]:
     """Alice has called bob, who was cut off for good while the call ran; another is there."""
-    async with hub() as there, enter(there, "alice") as alice:
+    async with cutting_hub() as there, enter(there, "alice") as alice:
         standby, first = Agent(enter(there, "bob"), **tool), Agent(enter(there, "bob"), **tool)
         first.free.clear()
         async with standby.room, asyncio.TaskGroup() as tasks:
@@ -162,55 +154,50 @@ async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Age
             yield calling, standby
 
 
+@pytest.mark.settings(return_seconds=30.0)
 @pytest.mark.parametrize("moment", ["before", "after", "told bob"])
 async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(
-    moment: str,
+    hub: CuttingHub, alice: Room, moment: str
 ) -> None:
-    patient = msgspec.structs.replace(SETTINGS, return_seconds=30.0)
-    async with hub(patient) as there, enter(there, "alice") as alice:
-        agent, standby = Agent(enter(there, "bob")), Agent(enter(there, "bob"))
-
-        def cuts(now: str, envelope: Envelope) -> bool:
-            if now != moment or envelope["kind"] != "mcpx.begin.request":
-                return False
-            there.cuts = lambda moment, envelope: False
-            return True
-
-        async with standby.room, agent.room:
-            there.cuts = cuts
-            called = await alice.call("bob", "act", {"n": 1}, timeout=30)
-            assert called.text == "1"
-            assert sorted(agent.ran + standby.ran) == [1]
+    agent, standby = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
+    async with standby.room, agent.room:
+        hub.cut_once(moment, "mcpx.begin.request")
+        called = await alice.call("bob", "act", {"n": 1}, timeout=30)
+        assert called.text == "1"
+        assert sorted(agent.ran + standby.ran) == [1]
 
 
-async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as room:
-        assert "serve" not in there.joins[-1]
+async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
+    hub: CuttingHub, alice: Room
+) -> None:
+    async with enter(hub, "bob") as room:
+        assert "serve" not in hub.joins[-1]
         agent = Agent(room)
         assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-        assert there.joins[-1]["serve"] == "1"
-        assert there.joins[-1]["conn"] == there.joins[-2]["conn"]
+        assert hub.joins[-1]["serve"] == "1"
+        assert hub.joins[-1]["conn"] == hub.joins[-2]["conn"]
         assert agent.ran == [1]
-        assert there.kinds().count("system.presence.join") == 2
+        assert hub.kinds().count("system.presence.join") == 2
 
 
-async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        there.knows_serving = False
-        agent = Agent(enter(there, "bob"))
-        async with agent.room:
-            assert (await alice.call("bob", "act", {"n": 1})).text == "1"
-        assert not [kind for kind in there.kinds() if kind.startswith("mcpx.begin")]
+async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(
+    hub: CuttingHub, alice: Room
+) -> None:
+    hub.knows_serving = False
+    agent = Agent(enter(hub, "bob"))
+    async with agent.room:
+        assert (await alice.call("bob", "act", {"n": 1})).text == "1"
+    assert not [kind for kind in hub.kinds() if kind.startswith("mcpx.begin")]
 
 
 async def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
-    caplog: pytest.LogCaptureFixture,
+    hub: CuttingHub, alice: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
     # This hub has no REST.
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as watching:
+    async with enter(hub, "bob") as watching:
         asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
         await eventually(lambda: watching.last_seq >= 3)
-        agent = Agent(enter(there, "bob"))
+        agent = Agent(enter(hub, "bob"))
         async with agent.room:
             await eventually(lambda: "could not be fetched" in caplog.text)
             assert (await alice.call("bob", "act", {"n": 2})).text == "2"
@@ -229,30 +216,28 @@ class Square:
         return Room(self.there.hub.base_url, room=ROOM, token=who.token, backoff=SOON, **more)
 
 
-@asynccontextmanager
-async def square(folder: Path, **values: Any) -> AsyncIterator[Square]:
-    async with town(folder, **values) as there:
-        owner, account = await there.person("alice"), await there.person("rob")
-        await there.room(owner, capabilities=None)
-        yield Square(there, owner, account)
+@pytest.fixture
+async def square(town: Town) -> AsyncIterator[Square]:
+    owner, account = await town.person("alice"), await town.person("rob")
+    await town.room(owner, capabilities=None)
+    yield Square(town, owner, account)  # noqa: PT022 - as async fixtures are
 
 
 @pytest.mark.requirement("room.welcome-waiting")
 async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
-    tmp_path: Path,
+    square: Square,
 ) -> None:
     # Someone is there under the agent's name, and offers nothing.
     async with (
-        square(tmp_path) as here,
-        here.enter(here.owner) as alice,
-        here.enter(here.account) as watching,
+        square.enter(square.owner) as alice,
+        square.enter(square.account) as watching,
         asyncio.TaskGroup() as tasks,
     ):
         calls = [tasks.create_task(alice.call("rob", "act", {"n": n})) for n in range(3)]
         await eventually(lambda: watching.last_seq >= 5)
         waiting = await watching.list_waiting()
         assert [one.state for one in waiting if isinstance(one, OpenRequest)] == ["waiting"] * 3
-        agent = Agent(here.enter(here.account))
+        agent = Agent(square.enter(square.account))
         async with agent.room as room:
             assert [(await call).text for call in calls] == ["0", "1", "2"]
             assert sorted(agent.ran) == [0, 1, 2]
@@ -260,12 +245,12 @@ async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
 
 
 @pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
-async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_path: Path) -> None:
-    async with square(tmp_path) as here, here.enter(here.account) as rob:
+async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square: Square) -> None:
+    async with square.enter(square.account) as rob:
         call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
         why = "It is noon."
         proposal = await rob.propose("tools/call", call, to="gateway", reason=why)
-        async with here.enter(here.owner) as alice:
+        async with square.enter(square.owner) as alice:
             (waiting,) = alice.waiting.proposals
             assert (waiting.id, waiting.proposer, waiting.to) == (
                 proposal.id,
@@ -290,10 +275,10 @@ async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(tmp_pat
             assert refused.value.code == "proposal_unknown"
 
 
-async def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> None:
-    async def texts(here: Any, *, count: int, **where: Any) -> list[str]:
+async def test_a_program_reads_what_was_said_before_it_came(square: Square) -> None:
+    async def texts(*, count: int, **where: Any) -> list[str]:
         found: list[str] = []
-        async with here.enter(here.account, **where) as rob:
+        async with square.enter(square.account, **where) as rob:
             async for message in rob:
                 if message.text:
                     found.append(message.text)
@@ -301,31 +286,30 @@ async def test_a_program_reads_what_was_said_before_it_came(tmp_path: Path) -> N
                     break
         return found
 
-    async with square(tmp_path) as here:
-        async with here.enter(here.owner) as alice:
-            first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
-            await alice.say("two")
-            epoch = alice.epoch
-            assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
-        assert await texts(here, after=0, count=2) == ["one", "two"]
-        assert await texts(here, after=first.seq, count=1, epoch=epoch) == ["two"]
-        async with here.enter(here.account) as rob:
-            page = await rob.history(limit=10)
-            assert [m.text for m in page if m.text] == ["one", "two"]
-            assert page[0].mentions == ()
-            (one,) = await rob.history(after=first.seq, limit=1)
-            assert one.text == "two"
-        async with here.enter(here.account, after=0, epoch="another") as rob:
-            gap = await anext(rob)
-            assert isinstance(gap, Gap)
-            assert gap.reason == "epoch_changed"
+    async with square.enter(square.owner) as alice:
+        first = await alice.say("one", mentions=["rob"], thread_id="t", reply_to="m")
+        await alice.say("two")
+        epoch = alice.epoch
+        assert (first.mentions, first.thread_id, first.reply_to) == (("rob",), "t", "m")
+    assert await texts(after=0, count=2) == ["one", "two"]
+    assert await texts(after=first.seq, count=1, epoch=epoch) == ["two"]
+    async with square.enter(square.account) as rob:
+        page = await rob.history(limit=10)
+        assert [m.text for m in page if m.text] == ["one", "two"]
+        assert page[0].mentions == ()
+        (one,) = await rob.history(after=first.seq, limit=1)
+        assert one.text == "two"
+    async with square.enter(square.account, after=0, epoch="another") as rob:
+        gap = await anext(rob)
+        assert isinstance(gap, Gap)
+        assert gap.reason == "epoch_changed"
 
 
 async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
-    tmp_path: Path,
+    square: Square,
 ) -> None:
-    async with square(tmp_path) as here, here.enter(here.owner) as alice:
-        agent = here.enter(here.account)
+    async with square.enter(square.owner) as alice:
+        agent = square.enter(square.account)
 
         @agent.tool(title="Look", read_only=True, open_world=False)
         def look() -> None:

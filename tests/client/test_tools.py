@@ -11,7 +11,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from folkmoot.client import Context, Message, ToolResult
-from folkmoot.client.tools import Function, Tool, make_tool, result
+from folkmoot.client.tools import Function, make_tool, result
 from folkmoot.core import errors as e
 from tests.harness import run
 
@@ -87,11 +87,6 @@ def test_the_schema_is_made_from_the_signature_and_the_docstring() -> None:
             },
         },
     }
-
-
-def test_name_and_description_can_be_given() -> None:
-    tool = make_tool(place, "chat.say", "Says it.")
-    assert (tool.name, tool.description) == ("chat.say", "Says it.")
 
 
 def test_a_function_without_annotations_takes_anything() -> None:
@@ -239,7 +234,3 @@ async def test_progress_is_told_only_to_those_who_asked_for_it() -> None:
         {"progressToken": 0, "progress": 0.5, "total": 1, "message": "half"},
         {"progressToken": 0, "progress": 1},
     ]
-
-
-def test_a_tool_is_a_value_that_can_be_looked_at() -> None:
-    assert isinstance(make_tool(place), Tool)

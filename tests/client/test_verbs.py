@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
 
 import pytest
 
@@ -13,62 +12,50 @@ from folkmoot.client import (
     ParticipantPaused,
     ProposalRequired,
     RequestFailed,
+    Room,
     RoomForbidden,
     ToolFailed,
 )
 from folkmoot.client.http import refusal
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.policy import PrincipalType
-from folkmoot.ratelimits import MINUTE, Limit
-from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role, RoomSettings
-from tests.client.hub import CuttingHub, Envelope, hub
-from tests.client.support import enter, eventually, of, until
+from folkmoot.rooms.machine import DEFAULT_RIGHTS, Role
+from tests.client.hub import CuttingHub, Envelope
+from tests.client.support import enter, eventually, failing, of, until
 
 
-async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        said = await alice.say("*hello*", format="markdown", to="bob", mentions=["bob"])
-        assert said.seq == there.stored[-1].seq == alice.last_seq
-        assert said.ts
-        assert (said.sender, said.to, said.text) == ("alice", ("bob",), "*hello*")
-        assert said.payload == {"text": "*hello*", "format": "markdown", "mentions": ["bob"]}
-        assert await until(bob, of("*hello*")) == said
-        assert "hello" not in repr(said)
+async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone(
+    hub: CuttingHub, alice: Room, bob: Room
+) -> None:
+    said = await alice.say("*hello*", format="markdown", to="bob", mentions=["bob"])
+    assert said.seq == hub.stored[-1].seq == alice.last_seq
+    assert said.ts
+    assert (said.sender, said.to, said.text) == ("alice", ("bob",), "*hello*")
+    assert said.payload == {"text": "*hello*", "format": "markdown", "mentions": ["bob"]}
+    assert await until(bob, of("*hello*")) == said
+    assert "hello" not in repr(said)
 
 
-async def test_chat_is_read_in_both_spellings() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        method = "notifications/chat/message"
-        payload = {"jsonrpc": "2.0", "method": method, "params": {"text": "notified"}}
-        await alice.send(f"mcp.notification.{method}", payload)
-        await until(bob, of("notified"))
-        assert (await alice.send("reasoning.thought", {"text": "hm"})).text is None
+async def test_chat_is_read_in_both_spellings(alice: Room, bob: Room) -> None:
+    method = "notifications/chat/message"
+    payload = {"jsonrpc": "2.0", "method": method, "params": {"text": "notified"}}
+    await alice.send(f"mcp.notification.{method}", payload)
+    await until(bob, of("notified"))
+    assert (await alice.send("reasoning.thought", {"text": "hm"})).text is None
 
 
-async def test_a_refusal_is_raised_as_the_error_with_the_hubs_code() -> None:
-    async with hub() as there, enter(there, "kim") as kim, enter(there, "bob") as bob:
-        with pytest.raises(CapabilityDenied) as refused:
-            await kim.send("reasoning.thought", {})
-        assert refused.value.data["attempted_kind"] == "reasoning.thought"
-        assert refused.value.data["your_capabilities"] == list(kim.me.capabilities)
-        with pytest.raises(ProposalRequired):
-            await bob.request("kim", "tools/call", {"name": "any"})
-        with pytest.raises(e.NameRefused):
-            async with enter(there, "alice") as alice:
-                await alice.invite(guest="gateway")
-
-
-async def test_who_says_too_much_is_told_when_to_try_again() -> None:
-    limits = {PrincipalType.PERSON: Limit(1, MINUTE)}
-    async with (
-        hub(RoomSettings(name="square", epoch="e1", chat=limits)) as there,
-        enter(there, "bob") as bob,
-    ):
-        await bob.say("one")
-        with pytest.raises(e.RateLimited) as refused:
-            await bob.say("two")
-        assert 0 < refused.value.data["retry_after"] <= 60
+async def test_a_refusal_is_raised_as_the_error_with_the_hubs_code(
+    hub: CuttingHub, kim: Room, bob: Room
+) -> None:
+    with pytest.raises(CapabilityDenied) as refused:
+        await kim.send("reasoning.thought", {})
+    assert refused.value.data["attempted_kind"] == "reasoning.thought"
+    assert refused.value.data["your_capabilities"] == list(kim.me.capabilities)
+    with pytest.raises(ProposalRequired):
+        await bob.request("kim", "tools/call", {"name": "any"})
+    with pytest.raises(e.NameRefused):
+        async with enter(hub, "alice") as alice:
+            await alice.invite(guest="gateway")
 
 
 def test_a_code_that_is_not_known_is_still_a_refusal() -> None:
@@ -76,139 +63,116 @@ def test_a_code_that_is_not_known_is_still_a_refusal() -> None:
     assert (error.code, str(error), error.data) == ("message_refused", "Not yet.", {"more": 1})
 
 
-async def test_a_request_is_answered_with_its_result_or_fails_with_its_error() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+async def test_a_request_is_answered_with_its_result_or_fails_with_its_error(
+    alice: Room, bob: Room
+) -> None:
 
-        async def answer() -> None:
-            asked = await until(bob, lambda m: m.base == "mcp.request.resources/read")
-            assert asked.kind == "mcp.request.resources/read:docs://a"
-            await bob.respond(asked, result={"contents": []})
-            asked = await until(bob, lambda m: m.base == "mcp.request.prompts/list")
-            await bob.respond(asked, error={"code": -32001, "message": "None today."})
+    async def answer() -> None:
+        asked = await until(bob, lambda m: m.base == "mcp.request.resources/read")
+        assert asked.kind == "mcp.request.resources/read:docs://a"
+        await bob.respond(asked, result={"contents": []})
+        asked = await until(bob, lambda m: m.base == "mcp.request.prompts/list")
+        await bob.respond(asked, error={"code": -32001, "message": "None today."})
 
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(answer())
-            got = await alice.request("bob", "resources/read", {"uri": "docs://a"})
-            assert got == {"contents": []}
-            with pytest.raises(RequestFailed, match="None today") as failure:
-                await alice.request("bob", "prompts/list")
-        assert failure.value.error == {"code": -32001, "message": "None today."}
-        assert failure.value.reason is None
-        with pytest.raises(e.RecipientUnknown):
-            await alice.request("nobody", "ping")
-
-
-async def test_a_request_to_one_who_leaves_fails_with_the_hubs_reason() -> None:
-    async with hub() as there, enter(there, "alice") as alice, asyncio.TaskGroup() as tasks:
-        async with enter(there, "bob") as bob:
-            asking = tasks.create_task(failing(alice.request("bob", "ping")))
-            await until(bob, lambda m: m.base == "mcp.request.ping")
-        assert (await asking).reason == "target_left"
-
-
-async def failing(request: Awaitable[object]) -> RequestFailed:
-    with pytest.raises(RequestFailed) as failure:
-        await request
-    return failure.value
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(answer())
+        got = await alice.request("bob", "resources/read", {"uri": "docs://a"})
+        assert got == {"contents": []}
+        with pytest.raises(RequestFailed, match="None today") as failure:
+            await alice.request("bob", "prompts/list")
+    assert failure.value.error == {"code": -32001, "message": "None today."}
+    assert failure.value.reason is None
+    with pytest.raises(e.RecipientUnknown):
+        await alice.request("nobody", "ping")
 
 
 def cancelled(there: CuttingHub) -> int:
     return there.kinds().count("mcp.notification.notifications/cancelled")
 
 
-async def test_a_request_that_is_waited_for_no_longer_is_cancelled() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob"):
-        failure = await failing(alice.request("bob", "ping", timeout=0.01))
-        assert failure.reason == "request_timed_out"
-        await eventually(lambda: cancelled(there) == 1)
-        async with asyncio.TaskGroup() as tasks:
-            asking = tasks.create_task(alice.request("bob", "ping"))
-            await until(alice, lambda m: m.base == "mcp.request.ping" and m.seq > 3)
-            await eventually(lambda: there.kinds().count("mcp.request.ping") == 2)
-            asking.cancel()
-        await eventually(lambda: cancelled(there) == 2)
+async def test_a_request_that_is_waited_for_no_longer_is_cancelled(
+    hub: CuttingHub, alice: Room, bob: Room
+) -> None:
+    failure = await failing(alice.request("bob", "ping", timeout=0.01))
+    assert failure.reason == "request_timed_out"
+    await eventually(lambda: cancelled(hub) == 1)
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(alice.request("bob", "ping"))
+        await until(alice, lambda m: m.base == "mcp.request.ping" and m.seq > 3)
+        await eventually(lambda: hub.kinds().count("mcp.request.ping") == 2)
+        asking.cancel()
+    await eventually(lambda: cancelled(hub) == 2)
 
 
-async def test_the_gateways_own_tool_can_be_called() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        result = await alice.call("gateway", "chat.say", {"text": "through the gateway"})
-        assert result.structured["status"] == "broadcasted"
-        assert "broadcasted" in result.text
-        with pytest.raises(RequestFailed) as failure:
-            await alice.call("gateway", "chat.shout", {"text": "!"})
-        assert failure.value.reason == "method_unknown"
+async def test_the_gateways_own_tool_can_be_called(alice: Room) -> None:
+    result = await alice.call("gateway", "chat.say", {"text": "through the gateway"})
+    assert result.structured["status"] == "broadcasted"
+    assert "broadcasted" in result.text
+    with pytest.raises(RequestFailed) as failure:
+        await alice.call("gateway", "chat.shout", {"text": "!"})
+    assert failure.value.reason == "method_unknown"
 
 
-async def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer() -> None:
-    async with (
-        hub() as there,
-        enter(there, "alice") as alice,
-        enter(there, "bob") as bob,
-        enter(there, "files") as files,
-    ):
+async def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer(
+    alice: Room, bob: Room, files: Room
+) -> None:
 
-        @files.tool
-        def write_file(path: str) -> dict[str, str]:
-            return {"wrote": path}
+    @files.tool
+    def write_file(path: str) -> dict[str, str]:
+        return {"wrote": path}
 
-        params = {"name": "write_file", "arguments": {"path": "a"}}
-        why = "It is empty."
-        proposal = await bob.propose("tools/call", params, to="files", expires_in=60, reason=why)
-        seen = await until(alice, lambda m: m.id == proposal.id)
-        assert seen.kind == "mcp.proposal.tools/call:write_file"
-        assert seen.payload["reason"] == why
-        result = await alice.fulfil(seen)
-        outcome = await proposal.outcome()
-        assert outcome.is_done
-        assert (outcome.state, outcome.by) == ("fulfilled", "alice")
-        assert outcome.result == result
-        assert result["structuredContent"] == {"wrote": "a"}
-        with pytest.raises(e.ProposalClosed):
-            await alice.fulfil(seen)
+    params = {"name": "write_file", "arguments": {"path": "a"}}
+    why = "It is empty."
+    proposal = await bob.propose("tools/call", params, to="files", expires_in=60, reason=why)
+    seen = await until(alice, lambda m: m.id == proposal.id)
+    assert seen.kind == "mcp.proposal.tools/call:write_file"
+    assert seen.payload["reason"] == why
+    result = await alice.fulfil(seen)
+    outcome = await proposal.outcome()
+    assert (outcome.is_done, outcome.state, outcome.by) == (True, "fulfilled", "alice")
+    assert outcome.result == result
+    assert result["structuredContent"] == {"wrote": "a"}
+    with pytest.raises(e.ProposalClosed):
+        await alice.fulfil(seen)
 
-        again = await bob.propose("tools/call", {"name": "nothing"})
-        seen = await until(alice, lambda m: m.id == again.id)
-        with pytest.raises(ValueError, match="to="):
-            await alice.fulfil(seen)
-        with pytest.raises(RequestFailed):
-            await alice.fulfil(seen, to="files")
-        outcome = await again.outcome()
-        assert outcome.state == "fulfilled"
-        assert not outcome.is_done
-        assert outcome.error is not None
-        assert "no tool nothing" in str(outcome.error)
+    again = await bob.propose("tools/call", {"name": "nothing"})
+    seen = await until(alice, lambda m: m.id == again.id)
+    with pytest.raises(ValueError, match="to="):
+        await alice.fulfil(seen)
+    with pytest.raises(RequestFailed):
+        await alice.fulfil(seen, to="files")
+    outcome = await again.outcome()
+    assert (outcome.is_done, outcome.state) == (False, "fulfilled")
+    assert "no tool nothing" in str(outcome.error)
 
 
-async def test_a_fulfilment_that_is_cancelled_is_told_as_a_failure() -> None:
-    async with (
-        hub() as there,
-        enter(there, "alice") as alice,
-        enter(there, "bob") as bob,
-        enter(there, "files"),
-    ):
-        proposal = await bob.propose("ping", to="files")
-        seen = await until(alice, lambda m: m.id == proposal.id)
-        await failing(alice.fulfil(seen, timeout=0.01))
-        outcome = await proposal.outcome()
-        assert outcome.state == "fulfilled"
-        assert "cancelled" in str(outcome.error)
+async def test_a_fulfilment_that_is_cancelled_is_told_as_a_failure(
+    alice: Room, bob: Room, files: Room
+) -> None:
+    proposal = await bob.propose("ping", to="files")
+    seen = await until(alice, lambda m: m.id == proposal.id)
+    await failing(alice.fulfil(seen, timeout=0.01))
+    outcome = await proposal.outcome()
+    assert outcome.state == "fulfilled"
+    assert "cancelled" in str(outcome.error)
 
 
-async def test_a_proposal_is_rejected_with_a_reason_or_withdrawn_or_expires() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        proposal = await bob.propose("ping")
-        await alice.reject(proposal.message, "Not on a Sunday.")
-        outcome = await proposal.outcome()
-        assert (outcome.state, outcome.by) == ("rejected", "alice")
-        assert outcome.reason == "Not on a Sunday."
+async def test_a_proposal_is_rejected_with_a_reason_or_withdrawn_or_expires(
+    hub: CuttingHub, alice: Room, bob: Room
+) -> None:
+    proposal = await bob.propose("ping")
+    await alice.reject(proposal.message, "Not on a Sunday.")
+    outcome = await proposal.outcome()
+    found = (outcome.state, outcome.by, outcome.reason)
+    assert found == ("rejected", "alice", "Not on a Sunday.")
 
-        proposal = await bob.propose("ping")
-        await bob.withdraw(proposal)
-        assert (await proposal.outcome()).state == "withdrawn"
+    proposal = await bob.propose("ping")
+    await bob.withdraw(proposal)
+    assert (await proposal.outcome()).state == "withdrawn"
 
-        proposal = await bob.propose("ping", expires_in=0.001)
-        await eventually(lambda: there.room.due < 2e9 and bool(tick(there)))
-        assert (await proposal.outcome()).state == "expired"
+    proposal = await bob.propose("ping", expires_in=0.001)
+    await eventually(lambda: hub.room.due < 2e9 and bool(tick(hub)))
+    assert (await proposal.outcome()).state == "expired"
 
 
 def tick(there: CuttingHub) -> bool:
@@ -217,119 +181,105 @@ def tick(there: CuttingHub) -> bool:
     return bool(effects)
 
 
-async def test_where_several_must_reject_one_is_not_enough() -> None:
-    rights = {**DEFAULT_RIGHTS, Role.MEMBER: ("*",)}
-    settings = RoomSettings(name="square", epoch="e1", chat={}, quorum=2, rights=rights)
-    async with (
-        hub(settings) as there,
-        enter(there, "alice") as alice,
-        enter(there, "bob") as bob,
-        enter(there, "carol") as carol,
-    ):
-        proposal = await bob.propose("ping")
-        await alice.reject(proposal.id, "No.")
-        await bob.say("one has said no")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0):
-                await proposal.outcome()
-        await carol.reject(proposal.id, "Nor do I.")
-        assert (await proposal.outcome()).by == "carol"
+@pytest.mark.settings(quorum=2, rights={**DEFAULT_RIGHTS, Role.MEMBER: ("*",)})
+async def test_where_several_must_reject_one_is_not_enough(
+    alice: Room, bob: Room, carol: Room
+) -> None:
+    proposal = await bob.propose("ping")
+    await alice.reject(proposal.id, "No.")
+    await bob.say("one has said no")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await proposal.outcome()
+    await carol.reject(proposal.id, "Nor do I.")
+    assert (await proposal.outcome()).by == "carol"
 
 
-async def test_a_proposal_that_is_refused_is_not_watched() -> None:
-    async with hub() as there, enter(there, "kim") as kim:
-        with pytest.raises(CapabilityDenied):
-            await kim.propose("ping")
-        assert not kim._proposals
+async def test_a_proposal_that_is_refused_is_not_watched(kim: Room) -> None:
+    with pytest.raises(CapabilityDenied):
+        await kim.propose("ping")
+    assert not kim._proposals
 
 
-async def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        with pytest.raises(ProposalRequired):
-            await bob.request("alice", "ping")
-        grant = await alice.grant("bob", ["mcp.request.ping"])
-        await eventually(lambda: "mcp.request.ping" in bob.me.capabilities)
-        await failing(bob.request("alice", "ping", timeout=0.01))
-        await alice.revoke(grant_id=grant.id)
-        await eventually(lambda: "mcp.request.ping" not in bob.me.capabilities)
-        with pytest.raises(e.GrantUnknown):
-            await alice.revoke("bob", ["mcp.request.ping"])
+async def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows(
+    alice: Room, bob: Room
+) -> None:
+    with pytest.raises(ProposalRequired):
+        await bob.request("alice", "ping")
+    grant = await alice.grant("bob", ["mcp.request.ping"])
+    await eventually(lambda: "mcp.request.ping" in bob.me.capabilities)
+    await failing(bob.request("alice", "ping", timeout=0.01))
+    await alice.revoke(grant_id=grant.id)
+    await eventually(lambda: "mcp.request.ping" not in bob.me.capabilities)
+    with pytest.raises(e.GrantUnknown):
+        await alice.revoke("bob", ["mcp.request.ping"])
 
 
-async def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        invitation = await alice.invite(guest="kim")
-        assert invitation.guest == "kim"
-        assert invitation.token == "gi_kim"
-        assert "gi_" not in repr(invitation)
-        async with enter(there, "kim", token=invitation.token) as kim:
-            assert (kim.me.id, kim.me.role) == ("kim", "guest")
-            assert kim.credential == "gk_kim"
-            there.cut("kim")
-            await kim.say("back again")
-        assert there.tokens[-2:] == ["gi_kim", "gk_kim"]
-        assert all("gi_" not in str(asked) for asked in there.joins)
+async def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential(
+    hub: CuttingHub, alice: Room
+) -> None:
+    promised = ["mcp.proposal.*"]
+    invitation = await alice.invite(guest="kim", capabilities=promised)
+    assert (invitation.guest, invitation.token) == ("kim", "gi_kim")
+    assert "gi_" not in repr(invitation)
+    sent = await until(alice, lambda m: m.kind == "room.invite")
+    assert sent.payload == {"guest": "kim", "capabilities": promised}
+    async with enter(hub, "kim", token=invitation.token) as kim:
+        assert (kim.me.id, kim.me.role) == ("kim", "guest")
+        assert kim.credential == "gk_kim"
+        hub.cut("kim")
+        await kim.say("back again")
+    assert hub.tokens[-2:] == ["gi_kim", "gk_kim"]
+    assert all("gi_" not in str(asked) for asked in hub.joins)
 
 
-async def test_someone_is_paused_and_goes_on() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        await alice.pause("bob", "Wait.", seconds=600)
-        with pytest.raises(ParticipantPaused, match="alice paused you: Wait") as refused:
-            await bob.say("but")
-        assert refused.value.data["by"] == "alice"
-        await alice.resume("bob")
-        await bob.say("here again")
-        await alice.pause(["bob"])
-        await alice.resume()
-        await bob.say("and again")
+async def test_someone_is_paused_and_goes_on(alice: Room, bob: Room) -> None:
+    await alice.pause("bob", "Wait.", seconds=600)
+    with pytest.raises(ParticipantPaused, match="alice paused you: Wait") as refused:
+        await bob.say("but")
+    assert refused.value.data["by"] == "alice"
+    await alice.resume("bob")
+    await bob.say("here again")
+    await alice.pause(["bob"])
+    await alice.resume()
+    await bob.say("and again")
 
 
-async def test_a_guest_may_be_promised_what_one_holds_and_no_more() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        invitation = await alice.invite(guest="kim", capabilities=["mcp.proposal.*"])
-        assert invitation.guest == "kim"
-        sent = await until(bob, lambda m: m.kind == "room.invite")
-        assert sent.payload == {"guest": "kim", "capabilities": ["mcp.proposal.*"]}
-        with pytest.raises(CapabilityDenied):
-            await bob.invite(guest="lee", capabilities=["*"])
+async def test_one_who_is_kicked_is_told_that_there_is_no_way_back(alice: Room, bob: Room) -> None:
+    await alice.kick("bob", "enough")
+    with pytest.raises(RoomForbidden):
+        async for _ in bob:
+            pass
+    with pytest.raises(RoomForbidden):
+        await bob.say("but")
+    await until(alice, lambda m: m.kind == "system.presence.leave")
+    assert "bob" not in alice.participants
 
 
-async def test_one_who_is_kicked_is_told_that_there_is_no_way_back() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
-        await alice.kick("bob", "enough")
-        with pytest.raises(RoomForbidden):
-            async for _ in bob:
-                pass
-        with pytest.raises(RoomForbidden):
-            await bob.say("but")
-        await until(alice, lambda m: m.kind == "system.presence.leave")
-        assert "bob" not in alice.participants
+async def test_a_tool_that_fails_raises_its_own_words_at_the_caller(alice: Room, bob: Room) -> None:
+
+    @bob.tool
+    def read_file(path: str) -> str:
+        raise ToolFailed(f"There is no {path}.")
+
+    with pytest.raises(ToolFailed, match="There is no a"):
+        await alice.call("bob", "read_file", {"path": "a"})
 
 
-async def test_a_tool_that_fails_raises_its_own_words_at_the_caller() -> None:
-    async with hub() as there, enter(there, "alice") as alice, enter(there, "bob") as bob:
+async def test_a_message_the_hub_will_not_read_is_given_up_and_the_rest_goes_on(
+    hub: CuttingHub, alice: Room
+) -> None:
+    large = "x" * 100_000
 
-        @bob.tool
-        def read_file(path: str) -> str:
-            raise ToolFailed(f"There is no {path}.")
+    def cuts(moment: str, envelope: Envelope) -> bool | CloseCode:
+        is_large = moment == "before" and envelope["payload"]["text"] == large
+        return CloseCode.TOO_BIG if is_large else False
 
-        with pytest.raises(ToolFailed, match="There is no a"):
-            await alice.call("bob", "read_file", {"path": "a"})
-
-
-async def test_a_message_the_hub_will_not_read_is_given_up_and_the_rest_goes_on() -> None:
-    async with hub() as there, enter(there, "alice") as alice:
-        large = "x" * 100_000
-
-        def cuts(moment: str, envelope: Envelope) -> bool | CloseCode:
-            is_large = moment == "before" and envelope["payload"]["text"] == large
-            return CloseCode.TOO_BIG if is_large else False
-
-        there.cuts = cuts
-        async with asyncio.TaskGroup() as tasks:
-            small = tasks.create_task(alice.say("small"))
-            with pytest.raises(e.MessageTooLarge):
-                await alice.say(large)
-            assert (await small).text == "small"
-        await alice.say("still here")
-        assert there.said() == ["small", "still here"]
+    hub.cuts = cuts
+    async with asyncio.TaskGroup() as tasks:
+        small = tasks.create_task(alice.say("small"))
+        with pytest.raises(e.MessageTooLarge):
+            await alice.say(large)
+        assert (await small).text == "small"
+    await alice.say("still here")
+    assert hub.said() == ["small", "still here"]

@@ -123,6 +123,27 @@ class Pair:
         self.seen.clear()
         return self
 
+    def find_owner(self) -> None:
+        self.do(self.edge.owner_is(Place("o", 1), self.now))
+        self.run()
+
+    def moved(self) -> Any:
+        """What the edge sends to the next owner at first."""
+        (sent,) = of(SendPacket, self.edge.owner_is(Place("p", 2), self.now))
+        return sent.packet
+
+    def lose(self, first_seq: int, messages: list[bytes]) -> None:
+        """Let what the owner says be lost on its way."""
+        self.cut = True
+        self.owner.speak(first_seq, messages)
+        self.run()
+        self.cut = False
+
+    def fall_silent(self) -> None:
+        """Let neither hear the other for too long."""
+        self.cut = True
+        self.run(SILENCE_SECONDS + 0.5)
+
     def resolve(self) -> None:
         for one in self.arrived:
             self.owner.resolve(one.key, *range(one.first, one.first + len(one.commands)))
@@ -131,6 +152,12 @@ class Pair:
     def commands(self) -> list[Any]:
         """What the owner took."""
         return [command for one in self.arrived for command in one.commands]
+
+
+@pytest.fixture
+def pair() -> Pair:
+    """One connection, which hears the room."""
+    return Pair().attach(1)
 
 
 def of(type_: Any, effects: list[Any]) -> list[Any]:
@@ -147,8 +174,7 @@ def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections()
     assert of(Overheard, pair.seen) == [Overheard((b"one", b"two")), Overheard((b"three",))]
 
 
-def test_a_node_without_connections_that_hear_gets_no_messages() -> None:
-    pair = Pair().attach(1)
+def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair) -> None:
     pair.do(pair.edge.leave(1))
     pair.run()
     pair.packets.clear()
@@ -157,12 +183,8 @@ def test_a_node_without_connections_that_hear_gets_no_messages() -> None:
     assert not [one for one in pair.packets if one.batches]
 
 
-def test_what_was_lost_on_the_way_is_read_from_the_store() -> None:
-    pair = Pair().attach(1)
-    pair.cut = True
-    pair.owner.speak(1, [b"one"])
-    pair.run()
-    pair.cut = False
+def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair) -> None:
+    pair.lose(1, [b"one"])
     pair.owner.speak(2, [b"two"])
     pair.owner.tell(pair.remote(1), b"for you")
     pair.run(1.0)
@@ -183,10 +205,7 @@ def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
     found: list[bytes],
 ) -> None:
     pair = Pair().attach(1)
-    pair.cut = True
-    pair.owner.speak(1, [b"one"])
-    pair.run()
-    pair.cut = False
+    pair.lose(1, [b"one"])
     pair.run(1.0)
     (gap,) = of(FillGap, pair.seen)
     pair.do(pair.edge.leave(1))
@@ -204,21 +223,10 @@ def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
     assert of(Overheard, pair.seen) == [Overheard((b"two",))]
 
 
-def test_messages_are_not_told_before_those_that_are_missing() -> None:
-    pair = Pair().attach(1)
-    pair.owner.speak(2, [b"two"])
-    pair.run()
-    assert pair.seen == [FillGap(1, 2)]
-    pair.do(pair.edge.filled(FillGap(1, 2), [b"one", b"two"], pair.now))
-    assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"])]
-
-
-def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on() -> None:
-    pair = Pair().attach(1)
-    pair.cut = True
-    pair.owner.speak(1, [b"one", b"two", b"three"])
-    pair.run()
-    pair.cut = False
+def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on(
+    pair: Pair,
+) -> None:
+    pair.lose(1, [b"one", b"two", b"three"])
     pair.run(1.0)
     gap = FillGap(1, 3)
     assert of(FillGap, pair.seen) == [gap]
@@ -235,8 +243,9 @@ def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_
     assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"]), Overheard([b"three"])]
 
 
-def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once() -> None:
-    pair = Pair().attach(1)
+def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once(
+    pair: Pair,
+) -> None:
     pair.deaf = True
     pair.owner.speak(1, [b"one", b"two"])
     pair.run(SILENCE_SECONDS + 1)
@@ -250,8 +259,7 @@ def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_to
     assert told == [b"one", b"two", b"three"]
 
 
-def test_batches_that_come_again_take_no_room_from_those_that_are_new() -> None:
-    pair = Pair().attach(1)
+def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair) -> None:
     for seq in range(1, MAX_EARLY + 2):
         pair.owner.speak(seq, [b"one"])
         pair.run(0.1)
@@ -263,8 +271,7 @@ def test_batches_that_come_again_take_no_room_from_those_that_are_new() -> None:
     assert of(Overheard, pair.seen) == [Overheard((b"new",))]
 
 
-def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes() -> None:
-    pair = Pair().attach(1)
+def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: Pair) -> None:
     pair.edge.join(2, b"who", 0)
     pair.run()
     pair.owner.tell(pair.remote(2), b"welcome")
@@ -276,8 +283,7 @@ def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes() -> N
     assert of(ShutConnection, pair.seen) == [ShutConnection(2, CloseCode.RESTARTING)]
 
 
-def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again() -> None:
-    pair = Pair().attach(1)
+def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(pair: Pair) -> None:
     pair.edge.join(2, b"who", None)
     pair.run()
     pair.deaf = True
@@ -297,28 +303,20 @@ def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(
 
 def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
     pair = Pair(durable=False).attach(1)
-    pair.cut = True
-    pair.owner.speak(1, [b"one"])
-    pair.run()
-    pair.cut = False
+    pair.lose(1, [b"one"])
     pair.run(1.0)
     assert of(Overheard, pair.seen) == [Overheard((b"one",))]
     assert not of(FillGap, pair.seen)
 
 
-def test_messages_that_the_store_has_no_more_close_whoever_hears() -> None:
-    pair = Pair().attach(1)
-    pair.cut = True
-    pair.owner.speak(1, [b"one"])
-    pair.run()
-    pair.cut = False
+def test_messages_that_the_store_has_no_more_close_whoever_hears(pair: Pair) -> None:
+    pair.lose(1, [b"one"])
     pair.run(1.0)
     pair.do(pair.edge.gone(FillGap(1, 1), pair.now))
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
 
 
-def test_a_command_is_taken_once_however_often_it_comes() -> None:
-    pair = Pair().attach(1)
+def test_a_command_is_taken_once_however_often_it_comes(pair: Pair) -> None:
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
     effects = pair.edge.poll(pair.now)
@@ -350,8 +348,9 @@ def test_commands_leave_together_while_earlier_ones_are_on_their_way() -> None:
     assert packet.packet.commands == (SendMessages(1, (b"d",)),)
 
 
-def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send() -> None:
-    pair = Pair().attach(1)
+def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send(
+    pair: Pair,
+) -> None:
     pair.arrived.clear()
     pair.cut = True
     pair.edge.send(1, [b"0"])
@@ -388,8 +387,9 @@ def test_a_room_in_memory_that_is_lost_closes_its_connections() -> None:
     assert [one.connection for one in of(ShutConnection, effects)] == [1, 2]
 
 
-def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner() -> None:
-    pair = Pair().attach(1)
+def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner(
+    pair: Pair,
+) -> None:
     pair.owner.stop_taking()
     pair.edge.send(1, [b"late"])
     pair.edge.ask(5, b"who is here")
@@ -399,8 +399,7 @@ def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_own
     pair.run()
     assert of(SeekOwner, pair.seen)
     assert not of(ShutConnection, pair.seen)
-    (sent,) = of(SendPacket, pair.edge.owner_is(Place("p", 2), pair.now))
-    assert sent.packet.commands == (
+    assert pair.moved().commands == (
         JoinRoom(1, b"who", 0, True),
         SendMessages(1, (b"late",)),
         AskOwner(5, b"who is here"),
@@ -414,18 +413,15 @@ def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool) ->
     if late:
         pair.owner.hand_over()
     pair.edge.join(1, b"who", None)
-    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
-    pair.run()
+    pair.find_owner()
     if not late:
         pair.owner.hand_over()
     pair.run()
     assert not pair.arrived
-    (sent,) = of(SendPacket, pair.edge.owner_is(Place("p", 2), pair.now))
-    assert sent.packet.commands == (JoinRoom(1, b"who", None),)
+    assert pair.moved().commands == (JoinRoom(1, b"who", None),)
 
 
-def test_a_call_is_answered_once_or_said_to_be_unknown() -> None:
-    pair = Pair().attach(1)
+def test_a_call_is_answered_once_or_said_to_be_unknown(pair: Pair) -> None:
     pair.edge.ask(5, b"who")
     pair.edge.ask(6, b"what")
     pair.run()
@@ -440,8 +436,7 @@ def test_a_call_is_answered_once_or_said_to_be_unknown() -> None:
 def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
     pair = Pair().attach(1, 2)
     pair.edge.send(1, [b"hello"])
-    pair.cut = True
-    pair.run(SILENCE_SECONDS + 0.5)
+    pair.fall_silent()
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
     assert of(SeekOwner, pair.seen)
     assert not pair.edge.is_reachable
@@ -467,10 +462,8 @@ def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_sil
     assert not of(SeekOwner, pair.seen)
 
 
-def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers() -> None:
-    pair = Pair().attach(1)
-    pair.cut = True
-    pair.run(SILENCE_SECONDS + 0.5)
+def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers(pair: Pair) -> None:
+    pair.fall_silent()
     for call in range(MAX_COMMANDS + 1):
         assert pair.edge.ask(call, b"who") == [CallAnswered(call, None)]
     assert not pair.edge.is_full
@@ -489,8 +482,7 @@ def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing() -> None:
     assert not pair.edge.ask(5, b"who")
     pair.run()
     assert pair.seen == [SeekOwner()]
-    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
-    pair.run()
+    pair.find_owner()
     assert pair.commands == [AskOwner(5, b"who")]
 
 
@@ -514,8 +506,7 @@ def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call() ->
     for call in range(3):
         assert not pair.edge.ask(call, b"who")
         pair.run()
-        pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
-        pair.run()
+        pair.find_owner()
         pair.owner.answer(pair.key, call, b"ada")
         pair.resolve()
         pair.run(2 * SILENCE_SECONDS)
@@ -523,10 +514,8 @@ def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call() ->
     assert len(of(SeekOwner, pair.seen)) == 3
 
 
-def test_an_edge_that_is_silent_leaves_the_room_and_comes_back() -> None:
-    pair = Pair().attach(1)
-    pair.cut = True
-    pair.run(SILENCE_SECONDS + 0.5)
+def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair) -> None:
+    pair.fall_silent()
     assert pair.departed == [pair.remote(1)]
     pair.cut = False
     pair.arrived.clear()
@@ -537,8 +526,7 @@ def test_an_edge_that_is_silent_leaves_the_room_and_comes_back() -> None:
     assert pair.commands == [JoinRoom(1, b"who", 0, True)]
 
 
-def test_an_owner_without_a_lease_takes_nothing() -> None:
-    pair = Pair().attach(1)
+def test_an_owner_without_a_lease_takes_nothing(pair: Pair) -> None:
     pair.acts = False
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
@@ -556,8 +544,7 @@ def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease() -> None:
     assert pair.owner.due == math.inf
 
 
-def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory() -> None:
-    pair = Pair().attach(1)
+def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pair: Pair) -> None:
     pair.cut = True
     for number in range(MAX_UNRECEIVED + 1):
         pair.owner.tell(pair.remote(1), str(number).encode())
@@ -565,8 +552,7 @@ def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory() -
     assert pair.departed == [pair.remote(1)]
 
 
-def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order() -> None:
-    pair = Pair().attach(1)
+def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair: Pair) -> None:
     pair.packets.clear()
     told = [bytes([number]) * (MAX_PACKET_BYTES // 3) for number in range(10)]
     pair.owner.speak(1, told[:5])
@@ -610,8 +596,7 @@ def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another() -> 
     assert heard == list(range(1, 21))
 
 
-def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends() -> None:
-    pair = Pair().attach(1)
+def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair: Pair) -> None:
     pair.cut = True
     pair.owner.tell(pair.remote(1), bytes(BACKLOG_BYTES))
     pair.owner.ask_turn(pair.key, 5, PAGE_BYTES)
@@ -643,8 +628,7 @@ def test_who_leaves_waits_for_no_turn_and_keeps_none() -> None:
     assert len(pair.turns) == 3
 
 
-def test_what_another_node_epoch_or_session_says_is_not_the_owners_word() -> None:
-    pair = Pair().attach(1)
+def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pair) -> None:
     pair.edge.send(1, [b"hello"])
     said = Batch(pair.edge._queued + 1, (Spoken(1, 1, (b"one",)),), resolved=2)
 
@@ -672,37 +656,27 @@ def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int) -> 
     assert owner.nodes == ["e"]
 
 
-def test_an_old_session_never_begins_again() -> None:
-    pair = Pair().attach(1)
+def test_an_old_session_never_begins_again(pair: Pair) -> None:
     joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0)
     pair.do(pair.edge.end())
     assert pair.departed == [pair.remote(1)]
     (effect,) = pair.owner.receive("e", joined, pair.now)
     assert effect == SendPacket("e", NotOwner(7, 1, 1))
+    # Nor does its end, told again, end another.
+    assert pair.owner.receive("e", EndSession(7, 1, 1), pair.now) == []
 
 
-def test_an_edge_says_when_it_has_too_much_on_its_way() -> None:
-    pair = Pair().attach(1)
+def test_an_edge_says_when_it_has_too_much_on_its_way(pair: Pair) -> None:
     for _ in range(MAX_COMMANDS):
         assert not pair.edge.is_full
         pair.edge.send(1, [b"x"])
     assert pair.edge.is_full
 
 
-def test_a_connection_that_was_held_is_read_again_when_the_owner_changes() -> None:
-    pair = Pair().attach(1)
-    pair.owner.hold(pair.remote(1), held=True)
-    pair.run()
-    effects = pair.edge.owner_is(Place("p", 2), pair.now)
-    assert of(HoldConnection, [*pair.seen, *effects]) == [
-        HoldConnection(1, held=True),
-        HoldConnection(1, held=False),
-    ]
-
-
-def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes() -> None:
-    pair = Pair().attach(1)
-    for held in (True, True, False, False, True, True, False):
+def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes(
+    pair: Pair,
+) -> None:
+    for held in (True, True, False, False, True, True):
         pair.owner.hold(pair.remote(1), held=held)
         pair.run()
     effects = pair.edge.owner_is(Place("p", 2), pair.now)
@@ -717,8 +691,7 @@ def test_bytes_that_are_no_packet_are_dropped() -> None:
     assert decode(encode(NotOwner(7, 1, 1))[:-1]) is None
 
 
-def test_an_answer_that_comes_in_parts_is_given_whole() -> None:
-    pair = Pair().attach(1)
+def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair) -> None:
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.do(pair.edge.ask(6, b"what is proposed?"))
     pair.run()
@@ -734,8 +707,7 @@ def test_an_answer_that_comes_in_parts_is_given_whole() -> None:
     assert of(CallAnswered, pair.seen) == answers
 
 
-def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost() -> None:
-    pair = Pair().attach(1)
+def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair: Pair) -> None:
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.run()
     pair.owner.answer(pair.key, 5, b"ada, ", more=True)
@@ -759,8 +731,7 @@ def test_a_node_whose_commands_cannot_be_resolved_begins_anew() -> None:
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
     assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
     assert pair.departed
-    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
-    pair.run()
+    pair.find_owner()
     assert pair.commands == [JoinRoom(2, b"who", 0, True)]
     assert pair.sessions == 2
 
@@ -775,6 +746,5 @@ def test_what_is_too_large_to_be_sent_is_not_sent_for_ever() -> None:
     assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
     assert not pair.owner.nodes
     pair.arrived.clear()
-    pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
-    pair.run()
+    pair.find_owner()
     assert pair.commands == [JoinRoom(2, b"who", 0, True)]

@@ -39,14 +39,6 @@ def owner(there: World) -> Node:
     return next(one for one in there.nodes if one.room is not None)
 
 
-def move(client: Client) -> None:
-    """Let someone leave the node where they are."""
-    if client.node is not None:
-        client.node.clients.pop(client.connection, None)
-        client.node.do(client.node.edge().leave(client.connection))
-        client.shut(None)
-
-
 def people(seed: int) -> World:
     """Three nodes, and people in a room who talk."""
     there = World(seed)
@@ -74,7 +66,7 @@ def test_people_elsewhere_hardly_notice_that_a_node_stops(
     epoch, node = there.database.epoch, owner(there)
     others = [one for one in there.nodes if one is not node]
     for client in there.clients:
-        move(client)
+        client.leave()
     talk(there, 2.0, others)
     node.ownership.is_draining = True
     node.stops_at = there.now + 1.0

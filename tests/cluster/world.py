@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.cluster.edge import (
-    CallAnswered,
     Edge,
     EdgeEffect,
     FillGap,
@@ -26,7 +25,6 @@ from folkmoot.cluster.edge import (
 )
 from folkmoot.cluster.lease import Lease
 from folkmoot.cluster.messages import (
-    AskOwner,
     Batch,
     Command,
     EndSession,
@@ -43,7 +41,6 @@ from folkmoot.cluster.messages import (
     encode,
 )
 from folkmoot.cluster.owner import Arrived, Departed, Owner, RemoteKey, SessionKey
-from folkmoot.core.closecodes import CloseCode
 from tests.cluster.ownership import Ownership
 
 ROOM = 7
@@ -72,7 +69,6 @@ class Database:
         self.epoch = 0
         self.last_seq = 0
         self.lines: list[Line] = []
-        self.snapshot = 0
 
     def lives(self, node: str | None) -> bool:
         return node is not None and self.until.get(node, 0.0) > self.world.now
@@ -91,7 +87,7 @@ class Database:
         if epoch == self.epoch:
             self.owner = None
 
-    def append(self, epoch: int, before: int, lines: list[Line], snapshot: int | None) -> bool:
+    def append(self, epoch: int, before: int, lines: list[Line]) -> bool:
         """One batch with its fence; the key of the messages would refuse a `seq` that is taken."""
         if self.world.mutations.fence and (epoch, before) != (self.epoch, self.last_seq):
             return False
@@ -100,8 +96,6 @@ class Database:
         assert epoch == self.epoch, "a node wrote that is not the owner"
         self.lines += lines
         self.last_seq += len(lines)
-        if snapshot is not None:
-            self.snapshot = snapshot
         return True
 
 
@@ -126,13 +120,8 @@ class Client:
         """Which room it was: one in memory is another one when it is made anew."""
         self.said: dict[str, str] = {}
         """What it said by id and knows not whether it was done."""
-        self.once: list[str] = []
-        """What it said without being able to say it again."""
         self.welcomed = False
         self.count = 0
-        self.closed: list[CloseCode] = []
-        self.heard: list[tuple[int, str]] = []
-        self.calls: list[bytes | None] = []
 
     def connect(self, node: Node) -> None:
         self.node = node
@@ -148,8 +137,6 @@ class Client:
         text = f"ask {id_}" if ask else f"text {id_}"
         if again:
             self.said[id_] = text
-        else:
-            self.once.append(id_)
         self._send([(id_ if again else "", text)])
 
     def _send(self, lines: list[Line]) -> None:
@@ -173,14 +160,18 @@ class Client:
             assert self.last is not None
             assert seq == self.last + 1, f"{self.name} heard {seq} after {self.last}"
             self.last = seq
-            self.heard.append((seq, text))
             self.world.heard(self.life, seq, text)
             self.said.pop(id_, None)
 
-    def shut(self, code: CloseCode | None) -> None:
+    def shut(self) -> None:
         self.node = None
-        if code is not None:
-            self.closed.append(code)
+
+    def leave(self) -> None:
+        """Leave the node where they are."""
+        if self.node is not None:
+            self.node.clients.pop(self.connection, None)
+            self.node.do(self.node.edge().leave(self.connection))
+            self.shut()
 
 
 class RoomAtOwner:
@@ -192,7 +183,7 @@ class RoomAtOwner:
         self.epoch = epoch
         self.durable = durable
         self.remote = Owner(
-            ROOM, epoch, lambda now: node.ownership.may_act(ROOM, epoch, now), durable=durable
+            ROOM, epoch, lambda now: node.ownership.may_act(epoch, now), durable=durable
         )
         database = self.world.database
         self.life = "stored" if durable else f"{node.id}.{epoch}"
@@ -220,8 +211,6 @@ class RoomAtOwner:
                 else:
                     self.lines.append((id_, text))
                     self.items.append(("line", len(self.lines)))
-        elif type(command) is AskOwner:
-            self.items.append(("answer", key, command))
         self.items.append(("resolve", key, number))
 
     def commit(self) -> None:
@@ -234,18 +223,18 @@ class RoomAtOwner:
             return
         through = len(self.lines)
         lines, before = self.lines[self.stored : through], self.stored
-        snapshot = through if self.world.random.random() < 0.3 else None
         self.committing = True
 
         def execute() -> bool:
-            return self.world.database.append(self.epoch, before, lines, snapshot)
+            return self.world.database.append(self.epoch, before, lines)
 
         def answered(stored: bool) -> None:
             self.committing = False
             if self.ended:
                 return
             if not stored:
-                self.node.lost(self.node.ownership.lost(ROOM, self.epoch))
+                self.node.ownership.lost(self.epoch)
+                self.node.let_go()
                 return
             self.stored = through
             self.carry_out(items)
@@ -268,8 +257,6 @@ class RoomAtOwner:
                 self._join(rest[0], rest[1], delivered)
             elif kind == "tell":
                 self.remote.tell(rest[0], msgspec.json.encode(rest[1]))
-            elif kind == "answer":
-                self.remote.answer(rest[0], rest[1].call, rest[1].body)
             else:
                 self.remote.resolve(*rest)
 
@@ -283,7 +270,7 @@ class RoomAtOwner:
 
     def _act(self, text: str) -> None:
         """What no fence guards: to ask a backend, or to say something in a room in memory."""
-        if not self.node.ownership.may_act(ROOM, self.epoch, self.node.clock()):
+        if not self.node.ownership.may_act(self.epoch, self.node.clock()):
             return
         if text.startswith("ask") or not self.durable:
             database = self.world.database
@@ -302,7 +289,7 @@ class Node:
         self._offset, self._rate = offset, rate
         self.lease = Lease(LEASE_SECONDS)
         self.ownership = Ownership(id_, self.lease)
-        self.edges: dict[int, Edge] = {}
+        self.known_edge: Edge | None = None
         self.room: RoomAtOwner | None = None
         self.clients: dict[int, Client] = {}
         self.hearing: set[int] = set()
@@ -319,11 +306,10 @@ class Node:
         return self._offset + self._rate * self.world.now
 
     def edge(self) -> Edge:
-        if ROOM not in self.edges:
-            self.edges[ROOM] = Edge(
-                ROOM, self._new_session, self.clock(), durable=self.world.durable
-            )
-        return self.edges[ROOM]
+        if self.known_edge is None:
+            durable = self.world.durable
+            self.known_edge = Edge(ROOM, self._new_session, self.clock(), durable=durable)
+        return self.known_edge
 
     def _new_session(self) -> int:
         self.session += 1
@@ -340,7 +326,7 @@ class Node:
         for one in inbox:
             one()
         self._beat()
-        self.lost(self.ownership.poll(self.clock()))
+        self.let_go()
         self._poll()
         if self.stops_at is not None:
             self._drain(self.stops_at)
@@ -349,9 +335,8 @@ class Node:
         if self.room is not None:
             self.room.commit()
             self.do(self.room.remote.poll(self.clock()))
-        for edge in list(self.edges.values()):
-            if edge.due <= self.clock():
-                self.do(edge.poll(self.clock()))
+        if self.known_edge is not None and self.known_edge.due <= self.clock():
+            self.do(self.known_edge.poll(self.clock()))
 
     def _beat(self) -> None:
         sent = self.clock()
@@ -376,11 +361,11 @@ class Node:
         if self.world.now >= stops_at:
             self.world.stop(self)
 
-    def lost(self, rooms: list[Any]) -> None:
-        for one in rooms:
-            if self.room is not None and self.room.epoch == one.epoch:
-                self.room.ended = True
-                self.room = None
+    def let_go(self) -> None:
+        """End the room if it is another's."""
+        if self.room is not None and not self.ownership.owns(self.room.epoch, self.clock()):
+            self.room.ended = True
+            self.room = None
 
     def do(self, effects: list[Any]) -> None:
         for effect in effects:
@@ -407,13 +392,11 @@ class Node:
             self.hearing.discard(effect.connection)
             client = self.clients.pop(effect.connection, None)
             if client is not None:
-                client.shut(effect.code)
+                client.shut()
         elif type(effect) is FillGap:
             self._fill(effect)
         elif type(effect) is SeekOwner:
             self._seek()
-        elif type(effect) is CallAnswered:
-            self.world.answered(effect)
 
     def _fill(self, gap: FillGap) -> None:
         def execute() -> list[bytes]:
@@ -429,38 +412,39 @@ class Node:
 
     def _seek(self) -> None:
         now = self.clock()
-        if self.room is not None and self.ownership.may_act(ROOM, self.room.epoch, now):
+        if self.room is not None and self.ownership.may_act(self.room.epoch, now):
             self._found(Place(self.id, self.room.epoch))
             return
-        taking = self.ownership.take(ROOM, now)
-        if taking is None:
+        term = self.ownership.take(now)
+        if term is None:
             self._found(None)
             return
 
         def answered(place: Place) -> None:
-            self.lost(self.ownership.took(taking, place, self.clock()))
+            self.ownership.took(term, place, self.clock())
+            self.let_go()
             if place.node != self.id:
                 self._found(place)
-            elif self.ownership.may_act(ROOM, place.epoch, self.clock()):
+            elif self.ownership.may_act(place.epoch, self.clock()):
                 self.ask_database(lambda: None, lambda _: loaded(place))
 
         def loaded(place: Place) -> None:
-            if self.ownership.may_act(ROOM, place.epoch, self.clock()):
+            if self.ownership.may_act(place.epoch, self.clock()):
                 self.room = RoomAtOwner(self, place.epoch, durable=self.world.durable)
                 self._found(place)
 
         self.ask_database(lambda: self.world.database.take(self.id), answered)
 
     def _found(self, place: Place | None) -> None:
-        if ROOM in self.edges:
-            self.do(self.edges[ROOM].owner_is(place, self.clock()))
+        if self.known_edge is not None:
+            self.do(self.known_edge.owner_is(place, self.clock()))
 
     def receive(self, sender: str, data: bytes) -> None:
         packet = decode(data)
         now = self.clock()
         if isinstance(packet, ToEdge | NotOwner):
-            if ROOM in self.edges:
-                self.do(self.edges[ROOM].receive(sender, packet, now))
+            if self.known_edge is not None:
+                self.do(self.known_edge.receive(sender, packet, now))
         elif isinstance(packet, ToOwner | EndSession):
             if self.room is not None:
                 self.do(self.room.remote.receive(sender, packet, now))
@@ -493,9 +477,7 @@ class World:
         self.nodes: list[Node] = []
         self.clients: list[Client] = []
         self.asked: list[str] = []
-        self.answers: dict[int, bytes | None] = {}
         self.truth: dict[tuple[str, int], str] = {}
-        self.batches: set[tuple[str, str, int, int, int]] = set()
         self._number = 0
         for _ in range(nodes):
             self.start()
@@ -519,16 +501,12 @@ class World:
         self.nodes.remove(node)
         for client in node.clients.values():
             if client.node is node:
-                client.shut(None)
+                client.shut()
 
     def heard(self, life: str, seq: int, text: str) -> None:
         assert self.truth.setdefault((life, seq), text) == text, "two orders of one room"
         if self.durable:
             assert self.database.lines[seq - 1][1] == text, "heard, but not stored"
-
-    def answered(self, effect: CallAnswered) -> None:
-        assert effect.call not in self.answers, "a call was answered twice"
-        self.answers[effect.call] = effect.body
 
     def send(self, sender: Node, target: str, packet: Packet) -> None:
         self.packets.append(Travelling(sender, target, encode(packet)))
@@ -536,16 +514,16 @@ class World:
     def forge(self) -> None:
         """Someone without the key says what an owner would say next."""
         for node in self.nodes:
-            for edge in node.edges.values():
-                if edge.owner is None:
-                    continue
-                said = msgspec.json.encode(["line", edge.delivered + 1, "", "forged"])
-                batch = Batch(edge._queued + 1, (Spoken(edge.delivered + 1, 1, (said,)),), 0)
-                packet = ToEdge(ROOM, edge.owner.epoch, edge._session, (batch,), 0, batch.number)
-                owner = next((one for one in self.nodes if one.id == edge.owner.node), None)
-                if owner is not None:
-                    forged = Travelling(owner, node.id, encode(packet), genuine=False)
-                    self.packets.append(forged)
+            edge = node.known_edge
+            if edge is None or edge.owner is None:
+                continue
+            said = msgspec.json.encode(["line", edge.delivered + 1, "", "forged"])
+            batch = Batch(edge._queued + 1, (Spoken(edge.delivered + 1, 1, (said,)),), 0)
+            packet = ToEdge(ROOM, edge.owner.epoch, edge._session, (batch,), 0, batch.number)
+            owner = next((one for one in self.nodes if one.id == edge.owner.node), None)
+            if owner is not None:
+                forged = Travelling(owner, node.id, encode(packet), genuine=False)
+                self.packets.append(forged)
 
     def advance(self, seconds: float) -> None:
         end = self.now + seconds

@@ -16,7 +16,7 @@ import pytest
 from tests.amounts import few
 from tests.forge import forked
 from tests.forge.forked import Forked
-from tests.process import environment, serving
+from tests.process import environment
 
 HAS_PROC = Path("/proc/self/status").exists()
 READS = ["account", "recover", "ada", "--url", "http://127.0.0.1:1"]
@@ -89,23 +89,6 @@ def test_a_process_keeps_its_number_until_its_end_is_told() -> None:
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
     child.kill()
-
-
-def test_how_a_process_was_ended_is_told(tmp_path: Path) -> None:
-    child = Forked(
-        serving(tmp_path), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    with pytest.raises(subprocess.TimeoutExpired):
-        child.wait(0)
-    child.kill()
-    out, _ = child.communicate(timeout=60)
-    assert child.returncode == -signal.SIGKILL
-    assert "stopped" not in out
-
-
-def test_variables_that_only_a_start_from_nothing_would_heed_are_refused() -> None:
-    with pytest.raises(AssertionError, match="python -m folkmoot"):
-        forked.run(["--version"], env=environment(PYTHONIOENCODING="ascii"))
 
 
 @pytest.mark.long

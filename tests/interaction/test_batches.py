@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.mcp.client.places import Asked, Place
+from tests.mcp.client.saying import python
 from tests.mcp_harness import Meeting, modern, rpc
-from tests.relay.listening import initialize, listening, python
+from tests.relay.listening import initialize, listening
 from tests.relay.standing import before
 
 VERSION = "2025-03-26"

@@ -127,6 +127,9 @@ class Gathering(Struct):
     clock: StillClock
     accounts: Accounts
     rooms: Rooms
+    ann: Any = None
+    bob: Any = None
+    """Two people, where the fixture has brought them."""
 
     async def people(self, *handles: str) -> list[Visitor]:
         return [visitor_of(await self.person(handle)) for handle in handles]
@@ -136,6 +139,12 @@ class Gathering(Struct):
 
     async def create(self, owner: Visitor, name: str = "square", **spec: Any) -> None:
         await self.rooms.create(owner, read_spec({"name": name, **spec}))
+
+    async def meet(self, *visitors: Visitor, **spec: Any) -> Any:
+        """Let `ann` make a room, and these come in; the room, and their ears."""
+        await self.create(self.ann, **spec)
+        joined = [await self.join(visitor) for visitor in visitors]
+        return joined[0][1], *(ear for ear, _ in joined)
 
     async def join(
         self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from folkmoot.accounts import Account, Accounts
 from folkmoot.core.ports import Tx
-from folkmoot.rooms import queries, queries_members
+from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import Append, Role
 from folkmoot.rooms.model import Membership, MemberState, RoomPolicy, RoomRecord
 from folkmoot.store import SqliteStore
@@ -49,6 +49,29 @@ class Storehouse(Struct):
         room = await self.write(queries.insert_room, record(name, **parts))
         assert room is not None
         return room
+
+    async def again(self, room: RoomRecord) -> RoomRecord:
+        """A room as it is stored now."""
+        found = await self.read(queries.room_by_id, room.id)
+        assert found is not None
+        return found
+
+    async def say(self, room: RoomRecord, messages: list[Append]) -> None:
+        await self.write(queries_messages.insert, room.id, messages)
+
+    async def page(self, room: RoomRecord, **wanted: Any) -> list[Append]:
+        return await self.read(queries_messages.page, room.id, **wanted)
+
+    async def all_of(self, room: RoomRecord) -> list[Append]:
+        """All that was said in a room."""
+        return await self.page(room, after=0, limit=999)
+
+    async def used(self, room: RoomRecord, ids: list[str]) -> Any:
+        """The last messages that have these ids."""
+        return await self.read(queries_messages.used, room.id, ids)
+
+    async def member(self, room: RoomRecord, account: Account) -> Membership | None:
+        return await self.read(queries_members.membership, room.id, account.id)
 
     async def put(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.accounts import Account
@@ -12,7 +10,7 @@ from folkmoot.core.closecodes import CloseCode
 from folkmoot.rooms import Visitor
 from folkmoot.rooms.access import leave_all_rooms
 from folkmoot.rooms.limits import IDLE_SECONDS, SWEEP_SECONDS
-from tests.rooms.gathering import Gathering, chat, gathering
+from tests.rooms.gathering import Gathering, chat
 
 
 def account_of(visitor: Visitor) -> Account:
@@ -35,51 +33,46 @@ async def sweep(here: Gathering) -> None:
         await here.rooms._upkeep.round()
 
 
-async def test_whoever_is_deleted_is_put_out_and_holds_nothing(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        await here.create(ann, grants={"bob": ["mcp.request.*"]})
-        ear, _ = await here.join(bob)
-        await here.rooms.post(bob, "square", chat("remember me"))
-        listening, _ = await here.join(ann)
-        await delete(here, bob)
-        assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
-        left = await listening.until_kind("system.presence.leave")
-        assert left["payload"]["participant"]["id"] == "bob"
-        assert (await here.rooms.get(ann, "square")).grants == {}
-        page = await here.rooms.messages(ann, "square")
-        assert any(b"remember me" in bytes(raw) for raw in page.messages)
+async def test_whoever_is_deleted_is_put_out_and_holds_nothing(hub: Gathering) -> None:
+    _, ear = await hub.meet(hub.bob, grants={"bob": ["mcp.request.*"]})
+    await hub.rooms.post(hub.bob, "square", chat("remember me"))
+    listening, _ = await hub.join(hub.ann)
+    await delete(hub, hub.bob)
+    assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
+    left = await listening.until_kind("system.presence.leave")
+    assert left["payload"]["participant"]["id"] == "bob"
+    assert (await hub.rooms.get(hub.ann, "square")).grants == {}
+    page = await hub.rooms.messages(hub.ann, "square")
+    assert any(b"remember me" in bytes(raw) for raw in page.messages)
 
 
 @pytest.mark.parametrize("access", ["private", "invite"])
 async def test_a_room_that_nobody_may_come_into_any_more_is_removed(
-    access: str, tmp_path: Path
+    hub: Gathering, access: str
 ) -> None:
-    async with gathering(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        await here.create(ann, "lonely", access=access)
-        await here.create(ann, "shared", access=access, grants={"bob": []})
-        await here.create(ann, "hosting", access=access)
-        await here.create(ann, "open", access="open")
-        await here.rooms.post(ann, "lonely", chat("to myself"))
-        await here.rooms.invite(ann, "hosting", guest="zoe")
-        guest, _ = await here.rooms.exchange(
-            "hosting", (await here.rooms.invite(ann, "hosting", guest="yan")).token or ""
+    await hub.create(hub.ann, "lonely", access=access)
+    await hub.create(hub.ann, "shared", access=access, grants={"bob": []})
+    await hub.create(hub.ann, "hosting", access=access)
+    await hub.create(hub.ann, "open", access="open")
+    await hub.rooms.post(hub.ann, "lonely", chat("to myself"))
+    await hub.rooms.invite(hub.ann, "hosting", guest="zoe")
+    guest, _ = await hub.rooms.exchange(
+        "hosting", (await hub.rooms.invite(hub.ann, "hosting", guest="yan")).token or ""
+    )
+    await sweep(hub)
+    assert len(await names(hub, hub.ann)) == 4
+    await delete(hub, hub.ann)
+    await sweep(hub)
+
+    async def stored(tx: object) -> object:
+        return await tx.fetch(  # type: ignore[attr-defined]
+            "SELECT name FROM rooms ORDER BY name"
         )
-        await sweep(here)
-        assert len(await names(here, ann)) == 4
-        await delete(here, ann)
-        await sweep(here)
 
-        async def stored(tx: object) -> object:
-            return await tx.fetch(  # type: ignore[attr-defined]
-                "SELECT name FROM rooms ORDER BY name"
-            )
-
-        assert await here.store.read(stored) == [("hosting",), ("open",), ("shared",)]
-        with pytest.raises(e.RoomNotFound):
-            await here.rooms.messages(bob, "lonely")
-        assert "shared" in await names(here, bob)
-        await here.rooms.post(guest, "hosting", chat("still here"))
-        # The name is free for others.
-        await here.create(bob, "lonely")
+    assert await hub.store.read(stored) == [("hosting",), ("open",), ("shared",)]
+    with pytest.raises(e.RoomNotFound):
+        await hub.rooms.messages(hub.bob, "lonely")
+    assert "shared" in await names(hub, hub.bob)
+    await hub.rooms.post(guest, "hosting", chat("still here"))
+    # The name is free for others.
+    await hub.create(hub.bob, "lonely")

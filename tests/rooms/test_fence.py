@@ -11,7 +11,7 @@ import random
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,13 +180,13 @@ class Pair(NamedTuple):
         return found
 
 
-@asynccontextmanager
-async def two_processes(folder: Path, version: int) -> AsyncIterator[Pair]:
+@pytest.fixture(params=VERSIONS)
+async def pair(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Pair]:
     import asyncpg
 
     from folkmoot.store.postgres import HubNode, PostgresStore
 
-    url = await postgres.schema_of(folder, version)
+    url = await postgres.schema_of(tmp_path, request.param)
     connection = await asyncpg.connect(url)
     turns, clock = Turns(), StillClock()
     stores = [
@@ -289,165 +289,143 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
             rooms._live.end(record.id, e.RoomUnavailable("the end"))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
 async def test_what_a_replaced_owner_does_leaves_no_trace_in_any_order(
-    tmp_path: Path, version: int, act: Any
+    pair: Pair, act: Any
 ) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        assert [seed async for seed in broken_orders(pair, act, ORDERS)] == []
+    assert [seed async for seed in broken_orders(pair, act, ORDERS)] == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("act", [a for a in ACTIONS if a not in HIDDEN], ids=lambda a: a.__name__)
 async def test_without_the_fence_the_two_would_differ(
-    tmp_path: Path, version: int, act: Any, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, act: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fence.Fence, "step", lambda *_: None)
     monkeypatch.setattr(fence.Fence, "guard", lambda _, unit: unit)
-    async with (
-        two_processes(tmp_path, version) as pair,
-        aclosing(broken_orders(pair, act, ENOUGH_ORDERS)) as broken,
-    ):
+    async with aclosing(broken_orders(pair, act, ENOUGH_ORDERS)) as broken:
         assert await anext(broken, None) is not None
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 async def test_whoever_was_replaced_is_told_and_closes_its_connections(
-    tmp_path: Path, version: int, durable: bool
+    pair: Pair, durable: bool
 ) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        ann, bob = await pair.people("ann", "bob")
-        record, live = await pair.loaded(ann, "square", durable=durable)
-        await pair.second.enter(bob, "square")
-        before = await pair.rows(record.id)
-        if durable:
-            with pytest.raises(e.RoomTakenOver):
-                await live.post(ann.principal, Role.OWNER, chat("too late"))
-            assert pair.first._live.get(record.id) is None
-        else:
-            kicked = envelope("room.kick", {"participant": "bob"})
-            with pytest.raises(e.RoomUnavailable):
-                await live.post(ann.principal, Role.OWNER, kicked)
-            await reached(lambda: not live.is_busy)
-        with pytest.raises((e.RoomTakenOver, RoomElsewhere)):
-            await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
-        assert await pair.rows(record.id) == before
+    ann, bob = await pair.people("ann", "bob")
+    record, live = await pair.loaded(ann, "square", durable=durable)
+    await pair.second.enter(bob, "square")
+    before = await pair.rows(record.id)
+    if durable:
+        with pytest.raises(e.RoomTakenOver):
+            await live.post(ann.principal, Role.OWNER, chat("too late"))
+        assert pair.first._live.get(record.id) is None
+    else:
+        kicked = envelope("room.kick", {"participant": "bob"})
+        with pytest.raises(e.RoomUnavailable):
+            await live.post(ann.principal, Role.OWNER, kicked)
+        await reached(lambda: not live.is_busy)
+    with pytest.raises((e.RoomTakenOver, RoomElsewhere)):
+        await pair.first.change(ann, "square", read_patch({"capabilities": ["chat.*"]}))
+    assert await pair.rows(record.id) == before
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("act", [trim, trim_shares], ids=lambda act: act.__name__)
 async def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
-    tmp_path: Path, version: int, act: Any
+    pair: Pair, act: Any
 ) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        (ann,) = await pair.people("ann")
-        record, live = await pair.loaded(ann, "square")
-        store: Any = pair.first._live._store
-        write, units = store.write, 0
-        seen: list[Any] = []
+    (ann,) = await pair.people("ann")
+    record, live = await pair.loaded(ann, "square")
+    store: Any = pair.first._live._store
+    write, units = store.write, 0
+    seen: list[Any] = []
 
-        async def late(unit: Unit[Any], **how: Any) -> Any:
-            nonlocal units
-            units += 1
-            if units == 2:
-                # The room begins later already; what is before that is about to be removed.
-                await pair.second._live.load(record)
-                seen.extend(await pair.rows(record.id))
-            return await write(unit, **how)
+    async def late(unit: Unit[Any], **how: Any) -> Any:
+        nonlocal units
+        units += 1
+        if units == 2:
+            # The room begins later already; what is before that is about to be removed.
+            await pair.second._live.load(record)
+            seen.extend(await pair.rows(record.id))
+        return await write(unit, **how)
 
-        store.write = late
-        with pytest.raises(e.RoomTakenOver):
-            await act(pair, live, ann)
-        assert seen[0]
-        assert await pair.rows(record.id) == seen
+    store.write = late
+    with pytest.raises(e.RoomTakenOver):
+        await act(pair, live, ann)
+    assert seen[0]
+    assert await pair.rows(record.id) == seen
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(
-    tmp_path: Path, version: int
-) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        (ann,) = await pair.people("ann")
-        await pair.execute("UPDATE nodes SET until = 1e12")
-        record, live = await pair.loaded(ann, "square")
-        owners = pair.second._live._owners
-        assert owners is not None
-        there = await owners.take(record.id)
-        assert live.journal.fence is not None
-        assert there is not None
-        assert (there.epoch, there.process) == (
-            live.journal.fence.epoch,
-            pair.first._live._owners.process,  # type: ignore[union-attr]
+async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair: Pair) -> None:
+    (ann,) = await pair.people("ann")
+    await pair.execute("UPDATE nodes SET until = 1e12")
+    record, live = await pair.loaded(ann, "square")
+    owners = pair.second._live._owners
+    assert owners is not None
+    there = await owners.take(record.id)
+    assert live.journal.fence is not None
+    assert there is not None
+    assert (there.epoch, there.process) == (
+        live.journal.fence.epoch,
+        pair.first._live._owners.process,  # type: ignore[union-attr]
+    )
+    with pytest.raises(RoomElsewhere):
+        await pair.second.enter(ann, "square")
+    live.end(e.RoomUnavailable("handed over"))
+    await pair.first._live.release(live)
+    taken = await owners.take(record.id)
+    assert taken is not None
+    assert (taken.process, taken.epoch, taken.last_seq) == (
+        owners.process,
+        there.epoch + 1,
+        live.machine.seq,
+    )
+    assert not await owners.release(record.id, there.epoch)
+    assert await owners.release(record.id, taken.epoch, to=there.process)
+    assert await owners.take(-1) is None
+
+
+async def test_of_many_who_take_a_room_at_once_one_gets_it(pair: Pair) -> None:
+    (ann,) = await pair.people("ann")
+    await pair.execute("UPDATE nodes SET until = 1e12")
+    both = [rooms._live._owners for rooms in (pair.first, pair.second)]
+    for number in range(ORDERS):
+        await pair.first.create(ann, read_spec({"name": f"room{number}"}))
+        record, _ = await pair.first.find(ann, f"room{number}")
+        said = await pair.turns.run(number, *(each.take(record.id) for each in both if each))
+        assert len({(owner.process, owner.epoch) for owner in said}) == 1
+
+
+async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(pair: Pair) -> None:
+    (ann,) = await pair.people("ann")
+    await pair.execute("UPDATE nodes SET until = 1e12")
+    rooms = {"mine": pair.first, "other": pair.second, "free": pair.second}
+    for name, there in rooms.items():
+        spec = {"name": name, "policy": {"keep_days": 1}}
+        await pair.first.create(ann, read_spec(spec))
+        live, _ = await there.enter(ann, name)
+        await live.post(ann.principal, Role.OWNER, chat("old"))
+        if name == "free":
+            pair.second._live.end(live.room_id, e.RoomUnavailable("unloaded"))
+            await pair.second._live.release(live)  # type: ignore[arg-type]
+    pair.clock.seconds += 3 * 86_400
+
+    async def left() -> list[str]:
+        rows = await pair.execute(
+            "SELECT DISTINCT r.name FROM room_messages m JOIN rooms r ON r.id = m.room_id "
+            "ORDER BY r.name"
         )
-        with pytest.raises(RoomElsewhere):
-            await pair.second.enter(ann, "square")
-        live.end(e.RoomUnavailable("handed over"))
-        await pair.first._live.release(live)
-        taken = await owners.take(record.id)
-        assert taken is not None
-        assert (taken.process, taken.epoch, taken.last_seq) == (
-            owners.process,
-            there.epoch + 1,
-            live.machine.seq,
-        )
-        assert not await owners.release(record.id, there.epoch)
-        assert await owners.release(record.id, taken.epoch, to=there.process)
-        assert await owners.take(-1) is None
+        return [row[0] for row in rows]
+
+    assert await left() == ["free", "mine", "other"]
+    await pair.first._upkeep.round()
+    assert await left() == ["other"]
+    await pair.second._upkeep.round()
+    assert await left() == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_of_many_who_take_a_room_at_once_one_gets_it(tmp_path: Path, version: int) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        (ann,) = await pair.people("ann")
-        await pair.execute("UPDATE nodes SET until = 1e12")
-        both = [rooms._live._owners for rooms in (pair.first, pair.second)]
-        for number in range(ORDERS):
-            await pair.first.create(ann, read_spec({"name": f"room{number}"}))
-            record, _ = await pair.first.find(ann, f"room{number}")
-            said = await pair.turns.run(number, *(each.take(record.id) for each in both if each))
-            assert len({(owner.process, owner.epoch) for owner in said}) == 1
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(
-    tmp_path: Path, version: int
-) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        (ann,) = await pair.people("ann")
-        await pair.execute("UPDATE nodes SET until = 1e12")
-        rooms = {"mine": pair.first, "other": pair.second, "free": pair.second}
-        for name, there in rooms.items():
-            spec = {"name": name, "policy": {"keep_days": 1}}
-            await pair.first.create(ann, read_spec(spec))
-            live, _ = await there.enter(ann, name)
-            await live.post(ann.principal, Role.OWNER, chat("old"))
-            if name == "free":
-                pair.second._live.end(live.room_id, e.RoomUnavailable("unloaded"))
-                await pair.second._live.release(live)  # type: ignore[arg-type]
-        pair.clock.seconds += 3 * 86_400
-
-        async def left() -> list[str]:
-            rows = await pair.execute(
-                "SELECT DISTINCT r.name FROM room_messages m JOIN rooms r ON r.id = m.room_id "
-                "ORDER BY r.name"
-            )
-            return [row[0] for row in rows]
-
-        assert await left() == ["free", "mine", "other"]
-        await pair.first._upkeep.round()
-        assert await left() == ["other"]
-        await pair.second._upkeep.round()
-        assert await left() == []
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-async def test_rooms_of_a_hub_that_stops_are_free_at_once(tmp_path: Path, version: int) -> None:
-    async with two_processes(tmp_path, version) as pair:
-        (ann,) = await pair.people("ann")
-        await pair.execute("UPDATE nodes SET until = 1e12")
-        await pair.loaded(ann, "square")
-        await pair.first._live.release_all()
-        live, _ = await pair.second.enter(ann, "square")
-        assert live.status.last_seq == 10
+async def test_rooms_of_a_hub_that_stops_are_free_at_once(pair: Pair) -> None:
+    (ann,) = await pair.people("ann")
+    await pair.execute("UPDATE nodes SET until = 1e12")
+    await pair.loaded(ann, "square")
+    await pair.first._live.release_all()
+    live, _ = await pair.second.enter(ann, "square")
+    assert live.status.last_seq == 10

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
+
+import pytest
 
 from folkmoot.cluster import decode
 from folkmoot.cluster.messages import Spoken, ToEdge
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.rooms import Visitor, read_spec
+from folkmoot.rooms import Visitor
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
-from tests.rooms.test_nodes import WAIT_SECONDS, Member, hub
+from tests.rooms.nodes import Member
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
@@ -41,62 +40,60 @@ class Losing:
         return bool(self._send(node, data))
 
 
-@asynccontextmanager
-async def lost_words(folder: Path) -> AsyncIterator[tuple[Member, Member, Visitor, Ear, Losing]]:
-    """An owner, another node, who spoke and who did not hear it there, and what loses it."""
-    async with hub(folder, 2) as many:
-        ann, bob = await many.people("ann", "bob")
-        one, two = many.nodes
-        await one.rooms.create(ann, read_spec({"name": "square"}))
-        await one.join(ann)
-        ear, _ = await two.join(bob)
-        losing = Losing(one)
-        await one.rooms.post(ann, "square", chat("lost on the way"))
-        await nats.until(lambda: losing.lost)
-        yield one, two, ann, ear, losing
+@pytest.fixture
+async def losing(one: Member, ann: Visitor, ear: Ear) -> AsyncIterator[Losing]:
+    """What lost a word of `ann` on its way to `bob`, and still does."""
+    losing = Losing(one)
+    await one.rooms.post(ann, "square", chat("lost on the way"))
+    await nats.until(lambda: losing.lost)
+    yield losing  # noqa: PT022 - as async fixtures are
+
+
+@pytest.fixture
+async def ear(one: Member, two: Member, ann: Visitor, bob: Visitor) -> AsyncIterator[Ear]:
+    """Where `bob` hears a room at a node that is not its owner."""
+    await one.host(ann)
+    yield (await two.join(bob))[0]  # noqa: PT022 - as async fixtures are
 
 
 async def hears(ear: Ear, *texts: str) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(WAIT_SECONDS):
-            await ear._until(lambda: texts[-1] in ear.texts or not ear.is_open)
+    await ear._until(lambda: texts[-1] in ear.texts or not ear.is_open)
     assert ear.texts == list(texts)
     assert ear.is_open
 
 
-async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(tmp_path: Path) -> None:
-    async with lost_words(tmp_path) as (one, _, ann, ear, losing):
-        losing.loses = False
-        await one.rooms.post(ann, "square", chat("and later"))
-        await hears(ear, "lost on the way", "and later")
+async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(
+    one: Member, ann: Visitor, ear: Ear, losing: Losing
+) -> None:
+    losing.loses = False
+    await one.rooms.post(ann, "square", chat("and later"))
+    await hears(ear, "lost on the way", "and later")
 
 
 async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
-    tmp_path: Path,
+    one: Member, two: Member, ann: Visitor, ear: Ear, losing: Losing
 ) -> None:
-    async with lost_words(tmp_path) as (one, two, ann, ear, losing):
-        room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
-        read, refused = room._store.read, 0
+    room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
+    read, refused = room._store.read, 0
 
-        async def unreachable(*_: Any, **__: Any) -> Any:
-            nonlocal refused
-            refused += 1
-            raise e.DatabaseUnreachable("The database is away.")
+    async def unreachable(*_: Any, **__: Any) -> Any:
+        nonlocal refused
+        refused += 1
+        raise e.DatabaseUnreachable("The database is away.")
 
-        room._store.read = unreachable
-        losing.loses = False
-        await nats.until(lambda: refused >= 2)
-        room._store.read = read
-        await one.rooms.post(ann, "square", chat("and later"))
-        await hears(ear, "lost on the way", "and later")
+    room._store.read = unreachable
+    losing.loses = False
+    await nats.until(lambda: refused >= 2)
+    room._store.read = read
+    await one.rooms.post(ann, "square", chat("and later"))
+    await hears(ear, "lost on the way", "and later")
 
 
-async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(tmp_path: Path) -> None:
-    async with lost_words(tmp_path) as (one, _, _ann, ear, losing):
-        live = next(iter(one.rooms._live))
-        await one.rooms._upkeep._trim(live, live.machine.seq + 1)
-        losing.loses = False
-        with suppress(TimeoutError):
-            async with asyncio.timeout(WAIT_SECONDS):
-                await ear.until_closed()
-        assert (ear.code, ear.texts) == (CloseCode.RESTARTING, [])
+async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(
+    one: Member, ear: Ear, losing: Losing
+) -> None:
+    live = next(iter(one.rooms._live))
+    await one.rooms._upkeep._trim(live, live.machine.seq + 1)
+    losing.loses = False
+    await ear.until_closed()
+    assert (ear.code, ear.texts) == (CloseCode.RESTARTING, [])

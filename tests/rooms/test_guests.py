@@ -12,7 +12,7 @@ from folkmoot.rooms import invitations, queries, queries_guests, queries_members
 from folkmoot.rooms.invitations import GuestSecret
 from folkmoot.rooms.model import Guest, RoomId
 from tests.mail.support import NOON
-from tests.rooms.storehouse import Storehouse, opened
+from tests.rooms.storehouse import Storehouse
 from tests.stores import ON_POSTGRES, is_in_tables
 
 DAY = 86_400
@@ -55,114 +55,101 @@ async def is_stored(house: Storehouse, folder: Path, text: str) -> bool:
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room, other = [await house.room(name) for name in ("one", "two")]
-        invited, invitation = await invite(house, room.id)
-        await refused(exchange(house, other.id, invitation.text), e.InvitationInvalid)
-        guest, credential = await exchange(house, room.id, invitation.text)
-        assert guest == invited == Guest(invited.id, room.id, "kim", "a1")
-        assert guest.id.startswith("guest:")
-        await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid, "used before")
-        assert await authenticate(house, credential.text) == guest
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(
+    store: Storehouse,
+) -> None:
+    room, other = [await store.room(name) for name in ("one", "two")]
+    invited, invitation = await invite(store, room.id)
+    await refused(exchange(store, other.id, invitation.text), e.InvitationInvalid)
+    guest, credential = await exchange(store, room.id, invitation.text)
+    assert guest == invited == Guest(invited.id, room.id, "kim", "a1")
+    assert guest.id.startswith("guest:")
+    await refused(exchange(store, room.id, invitation.text), e.InvitationInvalid, "used before")
+    assert await authenticate(store, credential.text) == guest
 
 
-async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, invitation = await invite(house, room.id)
-        outcomes = await asyncio.gather(
-            *(exchange(house, room.id, invitation.text) for _ in range(20)), return_exceptions=True
-        )
-        won = [one for one in outcomes if isinstance(one, tuple)]
-        lost = [one for one in outcomes if isinstance(one, e.InvitationInvalid)]
-        assert (len(won), len(lost)) == (1, 19)
-        assert await authenticate(house, won[0][1].text) == won[0][0]
+async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(
+    store: Storehouse,
+) -> None:
+    room = await store.room()
+    _, invitation = await invite(store, room.id)
+    outcomes = await asyncio.gather(
+        *(exchange(store, room.id, invitation.text) for _ in range(20)), return_exceptions=True
+    )
+    won = [one for one in outcomes if isinstance(one, tuple)]
+    lost = [one for one in outcomes if isinstance(one, e.InvitationInvalid)]
+    assert (len(won), len(lost)) == (1, 19)
+    assert await authenticate(store, won[0][1].text) == won[0][0]
 
 
 async def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(
-    tmp_path: Path,
+    store: Storehouse, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, invitation = await invite(house, room.id)
-        _, credential = await exchange(house, room.id, invitation.text)
-        _, waiting = await invite(house, room.id, "lee")
-        assert invitations.hash_invitation(invitation.text) == invitation.hash
-        assert invitations.hash_credential(credential.text) == credential.hash
-        assert invitations.hash_invitation(credential.text) is None
-        assert invitations.hash_credential(invitation.text) is None
-        assert invitations.hash_invitation(invitation.text + "\n") is None
-        for secret in (invitation, credential, waiting):
-            assert secret.text not in repr(secret)
-            assert not await is_stored(house, tmp_path, secret.text[3:])
-        assert await is_stored(house, tmp_path, waiting.hash)
+    room = await store.room()
+    _, invitation = await invite(store, room.id)
+    _, credential = await exchange(store, room.id, invitation.text)
+    _, waiting = await invite(store, room.id, "lee")
+    assert invitations.hash_invitation(invitation.text) == invitation.hash
+    assert invitations.hash_credential(credential.text) == credential.hash
+    assert invitations.hash_invitation(credential.text) is None
+    assert invitations.hash_credential(invitation.text) is None
+    assert invitations.hash_invitation(invitation.text + "\n") is None
+    for secret in (invitation, credential, waiting):
+        assert secret.text not in repr(secret)
+        assert not await is_stored(store, tmp_path, secret.text[3:])
+    assert await is_stored(store, tmp_path, waiting.hash)
 
 
 @pytest.mark.parametrize("shown", ["", "gi_short", "gk_" + "0" * 64, "gi_" + "0" * 64])
-async def test_what_is_no_invitation_opens_nothing(tmp_path: Path, shown: str) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        await invite(house, room.id)
-        await refused(exchange(house, room.id, shown), e.InvitationInvalid)
+async def test_what_is_no_invitation_opens_nothing(store: Storehouse, shown: str) -> None:
+    room = await store.room()
+    await invite(store, room.id)
+    await refused(exchange(store, room.id, shown), e.InvitationInvalid)
 
 
-async def test_an_invitation_is_good_for_seven_days(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, late = await invite(house, room.id, "lee")
-        _, early = await invite(house, room.id, "kim")
-        end = NOON + 7 * DAY
-        await refused(exchange(house, room.id, late.text, now=end), e.InvitationInvalid, "expired")
-        guest, credential = await exchange(house, room.id, early.text, now=end - 1)
-        assert await house.write(queries_guests.remove_expired, end - 1, 10) == 0
-        assert await house.write(queries_guests.remove_expired, end, 10) == 1
-        assert await house.write(queries_guests.remove_expired, end + 999 * DAY, 10) == 0
-        assert await authenticate(house, credential.text) == guest
+async def test_an_invitation_is_good_for_seven_days_and_then_removed_with_a_few_others(
+    store: Storehouse,
+) -> None:
+    room = await store.room()
+    for name in ("ben", "dan", "lee"):
+        _, late = await invite(store, room.id, name)
+    _, early = await invite(store, room.id, "kim")
+    end = NOON + 7 * DAY
+    await refused(exchange(store, room.id, late.text, now=end), e.InvitationInvalid, "expired")
+    guest, credential = await exchange(store, room.id, early.text, now=end - 1)
+    assert await store.write(queries_guests.remove_expired, end - 1, 10) == 0
+    gone = [await store.write(queries_guests.remove_expired, end, 2) for _ in range(3)]
+    assert gone == [2, 1, 0]
+    assert await store.write(queries_guests.remove_expired, end + 999 * DAY, 10) == 0
+    assert await authenticate(store, credential.text) == guest
 
 
-async def test_what_has_expired_is_removed_a_few_at_a_time(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        for name in ("kim", "lee", "ben"):
-            await invite(house, room.id, name)
-        end = NOON + 7 * DAY
-        assert [await house.write(queries_guests.remove_expired, end, 2) for _ in range(3)] == [
-            2,
-            1,
-            0,
-        ]
+async def test_whoever_is_put_out_has_no_credential_any_more(store: Storehouse) -> None:
+    room = await store.room()
+    _, invitation = await invite(store, room.id)
+    guest, credential = await exchange(store, room.id, invitation.text)
+    await store.write(queries_members.expel, room.id, guest.id)
+    assert await authenticate(store, credential.text) is None
+    assert not await store.write(queries_guests.remove, guest.id)
+    again, invitation = await invite(store, room.id)
+    assert again.id != guest.id
+    _, credential = await exchange(store, room.id, invitation.text)
+    assert await authenticate(store, credential.text) == again
 
 
-async def test_whoever_is_put_out_has_no_credential_any_more(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, invitation = await invite(house, room.id)
-        guest, credential = await exchange(house, room.id, invitation.text)
-        await house.write(queries_members.expel, room.id, guest.id)
-        assert await authenticate(house, credential.text) is None
-        assert not await house.write(queries_guests.remove, guest.id)
-        again, invitation = await invite(house, room.id)
-        assert again.id != guest.id
-        _, credential = await exchange(house, room.id, invitation.text)
-        assert await authenticate(house, credential.text) == again
+async def test_a_guest_who_was_invited_can_be_forgotten_before_coming(store: Storehouse) -> None:
+    room = await store.room()
+    guest, invitation = await invite(store, room.id)
+    assert await store.write(queries_guests.remove, guest.id)
+    await refused(exchange(store, room.id, invitation.text), e.InvitationInvalid)
 
 
-async def test_a_guest_who_was_invited_can_be_forgotten_before_coming(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        guest, invitation = await invite(house, room.id)
-        assert await house.write(queries_guests.remove, guest.id)
-        await refused(exchange(house, room.id, invitation.text), e.InvitationInvalid)
-
-
-async def test_guests_go_with_their_room(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, invitation = await invite(house, room.id)
-        _, credential = await exchange(house, room.id, invitation.text)
-        await house.write(queries.delete_room, room.id)
-        assert await authenticate(house, credential.text) is None
+async def test_guests_go_with_their_room(store: Storehouse) -> None:
+    room = await store.room()
+    _, invitation = await invite(store, room.id)
+    _, credential = await exchange(store, room.id, invitation.text)
+    await store.write(queries.delete_room, room.id)
+    assert await authenticate(store, credential.text) is None
 
 
 @pytest.mark.parametrize(
@@ -187,89 +174,81 @@ async def test_guests_go_with_their_room(tmp_path: Path) -> None:
     ],
 )
 async def test_a_guest_has_a_name_that_is_nobody_elses(
-    tmp_path: Path, name: str, words: str
+    store: Storehouse, name: str, words: str
 ) -> None:
-    async with opened(tmp_path) as house:
-        alice, bob, carol = await house.people("alice", "old_bob", "carol")
-        await house.accounts.change_handle(bob, "bob")
-        await house.accounts.delete(carol)
-        room = await house.room()
-        await house.put(room, alice)
-        _, invitation = await invite(house, room.id, "ben")
-        await exchange(house, room.id, invitation.text)
-        await refused(invite(house, room.id, name), e.NameRefused, words)
-        await invite(house, room.id, "anna")
+    alice, bob, carol = await store.people("alice", "old_bob", "carol")
+    await store.accounts.change_handle(bob, "bob")
+    await store.accounts.delete(carol)
+    room = await store.room()
+    await store.put(room, alice)
+    _, invitation = await invite(store, room.id, "ben")
+    await exchange(store, room.id, invitation.text)
+    await refused(invite(store, room.id, name), e.NameRefused, words)
+    await invite(store, room.id, "anna")
 
 
-async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        (carol,) = await house.people("carol")
-        await house.accounts.delete(carol)
-        room = await house.room()
-        await refused(invite(house, room.id, "carol"), e.NameRefused)
-        await invite(house, room.id, "carol", now=NOON + 30 * DAY)
+async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(store: Storehouse) -> None:
+    (carol,) = await store.people("carol")
+    await store.accounts.delete(carol)
+    room = await store.room()
+    await refused(invite(store, room.id, "carol"), e.NameRefused)
+    await invite(store, room.id, "carol", now=NOON + 30 * DAY)
 
 
-async def test_two_rooms_may_have_guests_of_one_name(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        rooms = [await house.room(name) for name in ("one", "two")]
-        for room in rooms:
-            guest, invitation = await invite(house, room.id)
-            assert (await exchange(house, room.id, invitation.text))[0] == guest
+async def test_two_rooms_may_have_guests_of_one_name(store: Storehouse) -> None:
+    rooms = [await store.room(name) for name in ("one", "two")]
+    for room in rooms:
+        guest, invitation = await invite(store, room.id)
+        assert (await exchange(store, room.id, invitation.text))[0] == guest
 
 
 async def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(
-    tmp_path: Path,
+    store: Storehouse,
 ) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        _, first = await invite(house, room.id, by="a1")
-        await refused(invite(house, room.id, by="a2"), e.NameRefused, "another guest")
-        _, second = await invite(house, room.id, by="a1")
-        await refused(exchange(house, room.id, first.text), e.InvitationInvalid)
-        guest, credential = await exchange(house, room.id, second.text)
-        await refused(invite(house, room.id, by="a1"), e.NameRefused, "another guest")
-        assert await authenticate(house, credential.text) == guest
+    room = await store.room()
+    _, first = await invite(store, room.id, by="a1")
+    await refused(invite(store, room.id, by="a2"), e.NameRefused, "another guest")
+    _, second = await invite(store, room.id, by="a1")
+    await refused(exchange(store, room.id, first.text), e.InvitationInvalid)
+    guest, credential = await exchange(store, room.id, second.text)
+    await refused(invite(store, room.id, by="a1"), e.NameRefused, "another guest")
+    assert await authenticate(store, credential.text) == guest
 
 
-async def test_a_name_is_free_again_when_its_invitation_has_expired(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        room = await house.room()
-        await invite(house, room.id, by="a1")
-        await invite(house, room.id, by="a2", now=NOON + 7 * DAY)
+async def test_a_name_is_free_again_when_its_invitation_has_expired(store: Storehouse) -> None:
+    room = await store.room()
+    await invite(store, room.id, by="a1")
+    await invite(store, room.id, by="a2", now=NOON + 7 * DAY)
 
 
 async def test_a_room_has_so_many_guests_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Storehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(invitations, "MAX_GUESTS", 3)
-    async with opened(tmp_path) as house:
-        room, other = [await house.room(name) for name in ("one", "two")]
-        for name in ("kim", "lee", "ben"):
-            await invite(house, room.id, name)
-        await refused(invite(house, room.id, "anna"), e.TooManyOpen)
-        await invite(house, room.id, "kim")
-        await invite(house, other.id, "anna")
+    room, other = [await store.room(name) for name in ("one", "two")]
+    for name in ("kim", "lee", "ben"):
+        await invite(store, room.id, name)
+    await refused(invite(store, room.id, "anna"), e.TooManyOpen)
+    await invite(store, room.id, "kim")
+    await invite(store, other.id, "anna")
 
 
-async def test_with_an_account_go_its_invitations_and_not_those_who_came(tmp_path: Path) -> None:
-    async with opened(tmp_path) as house:
-        (alice,) = await house.people("alice")
-        room = await house.room()
-        _, waiting = await invite(house, room.id, "kim", by=alice.id)
-        _, used = await invite(house, room.id, "lee", by=alice.id)
-        guest, credential = await exchange(house, room.id, used.text)
-        await house.write(queries_members.remove_account, alice.id)
-        await refused(exchange(house, room.id, waiting.text), e.InvitationInvalid)
-        assert await authenticate(house, credential.text) == guest
+async def test_with_an_account_go_its_invitations_and_not_those_who_came(store: Storehouse) -> None:
+    (alice,) = await store.people("alice")
+    room = await store.room()
+    _, waiting = await invite(store, room.id, "kim", by=alice.id)
+    _, used = await invite(store, room.id, "lee", by=alice.id)
+    guest, credential = await exchange(store, room.id, used.text)
+    await store.write(queries_members.remove_account, alice.id)
+    await refused(exchange(store, room.id, waiting.text), e.InvitationInvalid)
+    assert await authenticate(store, credential.text) == guest
 
 
-async def test_an_invitation_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_an_invitation_that_is_refused_leaves_nothing_behind(store: Storehouse) -> None:
     async def rows(tx: Tx) -> object:
         return await tx.fetch("SELECT id FROM room_guests")
 
-    async with opened(tmp_path) as house:
-        await house.people("alice")
-        room = await house.room()
-        await refused(invite(house, room.id, "alice"), e.NameRefused)
-        assert await house.read(rows) == []
+    await store.people("alice")
+    room = await store.room()
+    await refused(invite(store, room.id, "alice"), e.NameRefused)
+    assert await store.read(rows) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +91,11 @@ class Sole:
         return ann, live, ear
 
 
-@asynccontextmanager
-async def sole_hub(folder: Path) -> AsyncIterator[Sole]:
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[Sole]:
     from folkmoot.store.postgres import HubNode, PostgresStore
 
-    url = await postgres.schema_of(folder)
+    url = await postgres.schema_of(tmp_path)
     store = await PostgresStore.open(url, connections=3, node=HubNode("one", "1"))
     try:
         clock, backend = StillClock(), Echo()
@@ -125,115 +124,107 @@ def asking(number: int) -> bytes:
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 @pytest.mark.parametrize("lapses", [0, 1], ids=["before", "after-the-commit"])
 async def test_a_backend_is_asked_although_the_lease_lapsed(
-    tmp_path: Path, durable: bool, lapses: int
+    hub: Sole, durable: bool, lapses: int
 ) -> None:
-    async with sole_hub(tmp_path) as hub:
-        ann, live, ear = await hub.room(durable=durable)
-        hub.lapse()
-        await hub.store.ready()
-        hub.lapses = lapses
-        await live.post(ann.principal, Role.OWNER, asking(1))
-        answer = await ear.until_kind("mcp.response.tools/list")
-        assert answer["payload"]["result"] == {"method": "tools/list"}
-        assert ear.is_open
-        assert hub.backend.asked == ["tools/list"]
+    ann, live, ear = await hub.room(durable=durable)
+    hub.lapse()
+    await hub.store.ready()
+    hub.lapses = lapses
+    await live.post(ann.principal, Role.OWNER, asking(1))
+    answer = await ear.until_kind("mcp.response.tools/list")
+    assert answer["payload"]["result"] == {"method": "tools/list"}
+    assert ear.is_open
+    assert hub.backend.asked == ["tools/list"]
 
 
-async def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(tmp_path: Path) -> None:
-    async with sole_hub(tmp_path) as hub:
-        ann, live, ear = await hub.room()
-        hub.lapses, hub.taken = 1, True
-        # It is stored, so whoever has the room now tells that it may have been done.
-        await live.post(ann.principal, Role.OWNER, asking(1))
-        assert await ear.until_closed() is CloseCode.RESTARTING
-        assert live.is_taken_over
-        await reached(lambda: not live.serving.under_way)
-        assert hub.backend.asked == []
+async def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(hub: Sole) -> None:
+    ann, live, ear = await hub.room()
+    hub.lapses, hub.taken = 1, True
+    # It is stored, so whoever has the room now tells that it may have been done.
+    await live.post(ann.principal, Role.OWNER, asking(1))
+    assert await ear.until_closed() is CloseCode.RESTARTING
+    assert live.is_taken_over
+    await reached(lambda: not live.serving.under_way)
+    assert hub.backend.asked == []
 
 
 async def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carried_out(
-    tmp_path: Path,
+    hub: Sole,
 ) -> None:
-    async with sole_hub(tmp_path) as hub:
-        ann, live, ear = await hub.room(durable=False)
+    ann, live, ear = await hub.room(durable=False)
+    hub.lapse()
+    await hub.take_rooms()
+    with pytest.raises(e.RoomTakenOver):
+        await live.post(ann.principal, Role.OWNER, asking(1))
+    assert await ear.until_closed() is CloseCode.RESTARTING
+    assert "mcp.request.tools/list" not in ear.kinds
+    assert hub.backend.asked == []
+
+
+async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(hub: Sole) -> None:
+    ann = visitor_of((await hub.accounts.register("ann")).account)
+    await hub.rooms.create(ann, read_spec({"name": "square"}))
+    owners = hub.store.room_owners
+    take = owners.take
+
+    async def take_and_lapse(room_id: int) -> Any:
+        owner = await take(room_id)
         hub.lapse()
         await hub.take_rooms()
-        with pytest.raises(e.RoomTakenOver):
-            await live.post(ann.principal, Role.OWNER, asking(1))
-        assert await ear.until_closed() is CloseCode.RESTARTING
-        assert "mcp.request.tools/list" not in ear.kinds
-        assert hub.backend.asked == []
+        return owner
+
+    owners.take = take_and_lapse
+    live, _ = await hub.rooms.enter(ann, "square")
+    assert isinstance(live, LiveRoom)
+    assert not live.is_ours
+    assert not await live.make_sure()
 
 
-async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(tmp_path: Path) -> None:
-    async with sole_hub(tmp_path) as hub:
-        ann = visitor_of((await hub.accounts.register("ann")).account)
-        await hub.rooms.create(ann, read_spec({"name": "square"}))
-        owners = hub.store.room_owners
-        take = owners.take
-
-        async def take_and_lapse(room_id: int) -> Any:
-            owner = await take(room_id)
-            hub.lapse()
-            await hub.take_rooms()
-            return owner
-
-        owners.take = take_and_lapse
-        live, _ = await hub.rooms.enter(ann, "square")
-        assert isinstance(live, LiveRoom)
-        assert not live.is_ours
-        assert not await live.make_sure()
+async def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(hub: Sole) -> None:
+    lease, has_held = hub.store._lease, hub.store.room_owners.lease()
+    async with hub.store._pool.acquire() as connection:
+        assert has_held()
+        await connection.execute("UPDATE nodes SET until = 1")
+        await lease.renew(connection)
+    assert lease.holds
+    assert not has_held()
 
 
-async def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(tmp_path: Path) -> None:
-    async with sole_hub(tmp_path) as hub:
-        lease, has_held = hub.store._lease, hub.store.room_owners.lease()
-        async with hub.store._pool.acquire() as connection:
-            assert has_held()
-            await connection.execute("UPDATE nodes SET until = 1")
-            await lease.renew(connection)
-        assert lease.holds
-        assert not has_held()
-
-
-async def test_what_a_durable_room_commits_proves_that_it_is_ours(tmp_path: Path) -> None:
-    async with sole_hub(tmp_path) as hub:
-        ann, live, _ = await hub.room()
-        hub.lapse()
-        assert not live.is_ours
-        await live.post(ann.principal, Role.OWNER, chat("after"))
-        assert live.is_ours
+async def test_what_a_durable_room_commits_proves_that_it_is_ours(hub: Sole) -> None:
+    ann, live, _ = await hub.room()
+    hub.lapse()
+    assert not live.is_ours
+    await live.post(ann.principal, Role.OWNER, chat("after"))
+    assert live.is_ours
 
 
 async def test_a_room_in_memory_outlives_a_database_that_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Sole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(journal, "MAX_UNSTORED", 5)
-    async with sole_hub(tmp_path) as hub:
-        _, live, ear = await hub.room(durable=False)
-        live.receive(ear, chat("before"))
-        await ear.until_kind("chat.message")
-        hub.lapse()
-        hub.failure = e.DatabaseUnreachable("The database is away.")
-        for number in range(6):
-            live.receive(ear, chat(f"meanwhile {number}"))
-        await asyncio.sleep(0.1)
-        live.receive(ear, chat("one more"))
-        assert ear.is_open
-        assert ear.held
-        assert ear.texts == ["before"]
-        hub.failure = None
-        await reached(lambda: "one more" in ear.texts)
-        assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]
-        assert not ear.held
+    _, live, ear = await hub.room(durable=False)
+    live.receive(ear, chat("before"))
+    await ear.until_kind("chat.message")
+    hub.lapse()
+    hub.failure = e.DatabaseUnreachable("The database is away.")
+    for number in range(6):
+        live.receive(ear, chat(f"meanwhile {number}"))
+    await asyncio.sleep(0.1)
+    live.receive(ear, chat("one more"))
+    assert ear.is_open
+    assert ear.held
+    assert ear.texts == ["before"]
+    hub.failure = None
+    await reached(lambda: "one more" in ear.texts)
+    assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]
+    assert not ear.held
 
 
-async def test_a_room_in_memory_ends_when_another_hub_has_the_database(tmp_path: Path) -> None:
-    async with sole_hub(tmp_path) as hub:
-        _, live, ear = await hub.room(durable=False)
-        hub.lapse()
-        hub.failure = e.DatabaseInUse("Another hub has it.")
-        live.receive(ear, chat("too late"))
-        await ear.until_closed()
-        assert live.is_ended
+async def test_a_room_in_memory_ends_when_another_hub_has_the_database(hub: Sole) -> None:
+    _, live, ear = await hub.room(durable=False)
+    hub.lapse()
+    hub.failure = e.DatabaseInUse("Another hub has it.")
+    live.receive(ear, chat("too late"))
+    await ear.until_closed()
+    assert live.is_ended

@@ -18,7 +18,7 @@ from folkmoot.rooms import RoomOptions, Visitor, journal, queries_members, strea
 from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
-from tests.rooms.gathering import Ear, chat, envelope, gathering
+from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
 from tests.store.disk import Disk
 from tests.stores import full_disk
 
@@ -26,164 +26,144 @@ BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory
 
 
 @BOTH
-async def test_everyone_hears_the_same_and_the_sender_too(tmp_path: Path, durable: bool) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        live.receive(one, chat("good morning", id="m1"))
-        await two.until_kind("chat.message")
-        said = one.heard[-1]
-        assert said == two.heard[-1]
-        assert (said["from"], said["id"], said["payload"]) == (
-            "ann",
-            "m1",
-            {"text": "good morning"},
-        )
+async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durable: bool) -> None:
+    live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
+    live.receive(one, chat("good morning", id="m1"))
+    await two.until_kind("chat.message")
+    said = one.heard[-1]
+    assert said == two.heard[-1]
+    assert (said["from"], said["id"], said["payload"]) == (
+        "ann",
+        "m1",
+        {"text": "good morning"},
+    )
 
 
-async def test_nobody_hears_what_is_not_yet_stored(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        for number in range(20):
-            live.receive(ear, chat(f"{number}"))
-        assert ear.texts == []
+async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.ann)
+    for number in range(20):
+        live.receive(ear, chat(f"{number}"))
+    assert ear.texts == []
 
-        async def stored(tx: Tx) -> int:
-            rows = await tx.fetch("SELECT COUNT(*) FROM room_messages")
-            return int(rows[0][0])
+    async def stored(tx: Tx) -> int:
+        rows = await tx.fetch("SELECT COUNT(*) FROM room_messages")
+        return int(rows[0][0])
 
-        await ear.until_kind("chat.message")
-        assert await hub.store.read(stored) >= len(ear.texts)
-        await ear.until_seq(live.machine.seq)
-        assert ear.texts == [f"{number}" for number in range(20)]
+    await ear.until_kind("chat.message")
+    assert await hub.store.read(stored) >= len(ear.texts)
+    await ear.until_seq(live.machine.seq)
+    assert ear.texts == [f"{number}" for number in range(20)]
 
 
-async def test_messages_are_broadcast_together_though_some_wait_for_each(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        at_once: list[int] = []
-        broadcast, heard = live._broadcast, []
+async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.ann)
+    at_once: list[int] = []
+    broadcast, heard = live._broadcast, []
 
-        def counted(messages: Any) -> None:
-            at_once.append(len(messages))
-            broadcast(messages)
+    def counted(messages: Any) -> None:
+        at_once.append(len(messages))
+        broadcast(messages)
 
-        live._broadcast = counted
-        live.receive(ear, chat("0"))
-        for number in range(1, 10):
-            live.receive(ear, chat(f"{number}"))
-            live.perform([journal.Barrier(lambda _: heard.append(len(ear.texts)))])
-        await live.flushed()
-        assert ear.texts == [f"{number}" for number in range(10)]
-        assert len(at_once) <= 2
-        assert all(many > before for before, many in enumerate(heard, 1))
+    live._broadcast = counted
+    live.receive(ear, chat("0"))
+    for number in range(1, 10):
+        live.receive(ear, chat(f"{number}"))
+        live.perform([journal.Barrier(lambda _: heard.append(len(ear.texts)))])
+    await live.flushed()
+    assert ear.texts == [f"{number}" for number in range(10)]
+    assert len(at_once) <= 2
+    assert all(many > before for before, many in enumerate(heard, 1))
 
 
-async def test_a_refusal_waits_for_what_was_said_before_it(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        live.receive(ear, chat("first"))
-        live.receive(ear, b"not json")
-        await ear.until_kind("system.error")
-        assert ear.kinds[-2:] == ["chat.message", "system.error"]
+async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.ann)
+    live.receive(ear, chat("first"))
+    live.receive(ear, b"not json")
+    await ear.until_kind("system.error")
+    assert ear.kinds[-2:] == ["chat.message", "system.error"]
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        _, live = await hub.join(ann)
-        store: Any = live.journal._store  # type: ignore[union-attr]
-        fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: Gathering) -> None:
+    live, _ = await hub.meet(hub.ann)
+    store: Any = live.journal._store  # type: ignore[union-attr]
+    fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        async def write(_unit: Any, **_how: Any) -> Any:
-            return await fails
+    async def write(_unit: Any, **_how: Any) -> Any:
+        return await fails
 
-        write_now, store.write = store.write, write
-        # The second time it is refused, since the room has it and the store has not.
-        both = [
-            asyncio.ensure_future(live.post(ann.principal, Role.OWNER, chat("hello", id="m1")))
-            for _ in range(2)
-        ]
-        done, _ = await asyncio.wait(both, timeout=0.05)
-        assert not done
-        fails.set_exception(e.DatabaseUnreachable("The database is away."))
-        for each in both:
-            with pytest.raises(e.RoomUnavailable):
-                await each
-        store.write = write_now
-        await hub.rooms.post(ann, "square", chat("hello", id="m1"))
+    write_now, store.write = store.write, write
+    # The second time it is refused, since the room has it and the store has not.
+    both = [
+        asyncio.ensure_future(live.post(hub.ann.principal, Role.OWNER, chat("hello", id="m1")))
+        for _ in range(2)
+    ]
+    done, _ = await asyncio.wait(both, timeout=0.05)
+    assert not done
+    fails.set_exception(e.DatabaseUnreachable("The database is away."))
+    for each in both:
+        with pytest.raises(e.RoomUnavailable):
+            await each
+    store.write = write_now
+    await hub.rooms.post(hub.ann, "square", chat("hello", id="m1"))
 
 
 @BOTH
 async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        one, live = await hub.join(ann)
-        for number in range(1_000):
-            live.receive(one, chat(f"{number}"))
-        await one.until_seq(live.machine.seq)
-        slow = Ear()
-        slow.reads.clear()
-        late, _ = await hub.join(bob, ear=slow, after=3)
-        for number in range(1_000, 1_100):
-            live.receive(one, chat(f"{number}"))
-        late.reads.set()
-        await late.until_seq(live.machine.seq)
-        assert late.seqs == list(range(4, live.machine.seq + 1))
+    live, one = await hub.meet(hub.ann, durable=durable)
+    for number in range(1_000):
+        live.receive(one, chat(f"{number}"))
+    await one.until_seq(live.machine.seq)
+    slow = Ear()
+    slow.reads.clear()
+    late, _ = await hub.join(hub.bob, ear=slow, after=3)
+    for number in range(1_000, 1_100):
+        live.receive(one, chat(f"{number}"))
+    late.reads.set()
+    await late.until_seq(live.machine.seq)
+    assert late.seqs == list(range(4, live.machine.seq + 1))
 
 
-async def test_reconnect_storms_leave_no_gap_and_no_duplicate(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        speaker, *others = await hub.people("ann", *(f"guest{n}" for n in range(8)))
-        await hub.create(speaker)
-        mouth, live = await hub.join(speaker)
-        heard: dict[str, list[int]] = {}
+async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering) -> None:
+    others = await hub.people(*(f"guest{n}" for n in range(8)))
+    await hub.create(hub.ann)
+    mouth, live = await hub.join(hub.ann)
+    heard: dict[str, list[int]] = {}
 
-        async def flicker(visitor: Visitor, pause: int) -> None:
-            seqs = heard.setdefault(visitor.principal.name, [live.delivered])
-            for turn in range(15):
-                ear, _ = await hub.join(visitor, after=seqs[-1], conn="c")
-                for _ in range((turn * pause) % 7):
-                    await asyncio.sleep(0)
-                ear.close(CloseCode.TOO_SLOW)
-                live.left(ear)
-                seqs += ear.seqs
+    async def flicker(visitor: Visitor, pause: int) -> None:
+        seqs = heard.setdefault(visitor.principal.name, [live.delivered])
+        for turn in range(15):
             ear, _ = await hub.join(visitor, after=seqs[-1], conn="c")
-            end = await asyncio.shield(last)
-            if seqs[-1] < end:
-                await ear.until_seq(end)
+            for _ in range((turn * pause) % 7):
+                await asyncio.sleep(0)
+            ear.close(CloseCode.TOO_SLOW)
+            live.left(ear)
             seqs += ear.seqs
+        ear, _ = await hub.join(visitor, after=seqs[-1], conn="c")
+        end = await asyncio.shield(last)
+        if seqs[-1] < end:
+            await ear.until_seq(end)
+        seqs += ear.seqs
 
-        last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    last: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-        async def talk() -> None:
-            for number in range(300):
-                live.receive(mouth, chat(f"{number}"))
-                if number % 10 == 0:
-                    await asyncio.sleep(0)
-            live.receive(mouth, envelope("reasoning.conclusion", {}))
-            last.set_result((await mouth.until_kind("reasoning.conclusion"))["seq"])
+    async def talk() -> None:
+        for number in range(300):
+            live.receive(mouth, chat(f"{number}"))
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+        live.receive(mouth, envelope("reasoning.conclusion", {}))
+        last.set_result((await mouth.until_kind("reasoning.conclusion"))["seq"])
 
-        async with asyncio.TaskGroup() as group:
-            for number, visitor in enumerate(others):
-                group.create_task(flicker(visitor, number + 1))
-            group.create_task(talk())
-        for seqs in heard.values():
-            assert seqs == list(range(seqs[0], seqs[-1] + 1))
-            assert seqs[-1] >= last.result()
+    async with asyncio.TaskGroup() as group:
+        for number, visitor in enumerate(others):
+            group.create_task(flicker(visitor, number + 1))
+        group.create_task(talk())
+    for seqs in heard.values():
+        assert seqs == list(range(seqs[0], seqs[-1] + 1))
+        assert seqs[-1] >= last.result()
 
 
 async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path) -> None:
@@ -245,96 +225,81 @@ async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path) -> N
 
 
 async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Gathering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "MAX_UNSTORED", 10)
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        for number in range(12):
-            live.receive(ear, chat(f"{number}"))
-        assert ear.held
-        await ear.until_seq(live.machine.seq)
-        assert not ear.held
+    live, ear = await hub.meet(hub.ann)
+    for number in range(12):
+        live.receive(ear, chat(f"{number}"))
+    assert ear.held
+    await ear.until_seq(live.machine.seq)
+    assert not ear.held
 
 
 async def test_one_who_never_reads_while_catching_up_is_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Gathering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "CATCH_UP_SECONDS", 0.01)
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        live.receive(one, chat("hello"))
-        await one.until_kind("chat.message")
-        deaf = Ear()
-        deaf.reads.clear()
-        await hub.join(bob, ear=deaf, after=0)
-        assert await deaf.until_closed() is CloseCode.TOO_SLOW
-        assert one.is_open
+    live, one = await hub.meet(hub.ann)
+    live.receive(one, chat("hello"))
+    await one.until_kind("chat.message")
+    deaf = Ear()
+    deaf.reads.clear()
+    await hub.join(hub.bob, ear=deaf, after=0)
+    assert await deaf.until_closed() is CloseCode.TOO_SLOW
+    assert one.is_open
 
 
 async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        _, role = await hub.rooms.enter(bob, "square")
-        live.receive(one, envelope("room.kick", {"participant": "bob"}))
-        with pytest.raises(e.RoomForbidden):
-            live.join(Ear(), bob, role)
-        assert await two.until_closed() is CloseCode.NOT_ALLOWED
-        with pytest.raises(e.RoomForbidden):
-            await hub.rooms.enter(bob, "square")
-        await hub.rooms.invite(ann, "square", handle="bob")
-        await hub.join(bob)
+    live, one, two = await hub.meet(hub.ann, hub.bob)
+    _, role = await hub.rooms.enter(hub.bob, "square")
+    live.receive(one, envelope("room.kick", {"participant": "bob"}))
+    with pytest.raises(e.RoomForbidden):
+        live.join(Ear(), hub.bob, role)
+    assert await two.until_closed() is CloseCode.NOT_ALLOWED
+    with pytest.raises(e.RoomForbidden):
+        await hub.rooms.enter(hub.bob, "square")
+    await hub.rooms.invite(hub.ann, "square", handle="bob")
+    await hub.join(hub.bob)
 
 
 async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob, _ = await hub.people("ann", "bob", "cyd")
-        await hub.create(ann, durable=False)
-        ear, live = await hub.join(ann)
-        await hub.join(bob)
-        store, write = live.journal._store, live.journal._store.write
+    (_,) = await hub.people("cyd")
+    live, ear = await hub.meet(hub.ann, durable=False)
+    await hub.join(hub.bob)
+    store, write = live.journal._store, live.journal._store.write
 
-        async def refuse(*_: Any, **__: Any) -> Any:
-            raise e.StoreError("The disk is full.")
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise e.StoreError("The disk is full.")
 
-        kick = envelope("room.kick", {"participant": "bob"})
-        store.write = refuse
-        with pytest.raises(e.RoomUnavailable):
-            await hub.rooms.post(ann, "square", kick)
-        live.receive(ear, envelope("room.invite", {"handle": "bob"}))
-        assert (await ear.until_kind("room.invite-ack"))["payload"]["status"] == "refused"
-        store.write = write
-        # Whatever is to be stored after it has it stored first.
-        await hub.rooms.invite(ann, "square", handle="cyd")
-        who = bob.principal.account_id
-        found = await store.read(lambda tx: queries_members.membership(tx, live.room_id, who))
-        assert found is not None
-        assert found.state == "banned"
+    kick = envelope("room.kick", {"participant": "bob"})
+    store.write = refuse
+    with pytest.raises(e.RoomUnavailable):
+        await hub.rooms.post(hub.ann, "square", kick)
+    live.receive(ear, envelope("room.invite", {"handle": "bob"}))
+    assert (await ear.until_kind("room.invite-ack"))["payload"]["status"] == "refused"
+    store.write = write
+    # Whatever is to be stored after it has it stored first.
+    await hub.rooms.invite(hub.ann, "square", handle="cyd")
+    who = hub.bob.principal.account_id
+    found = await store.read(lambda tx: queries_members.membership(tx, live.room_id, who))
+    assert found is not None
+    assert found.state == "banned"
 
 
-async def test_requests_time_out_by_themselves(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, policy={"request_seconds": 1})
-        one, live = await hub.join(ann)
-        await hub.join(bob)
-        payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        live.receive(one, envelope("mcp.request.tools/list", payload, to=["bob"]))
-        await one.until_kind("mcp.request.tools/list")
-        hub.clock.seconds += 2
-        answer = await one.until_kind("mcp.response.tools/list")
-        assert "error" in answer["payload"]
+async def test_requests_time_out_by_themselves(hub: Gathering) -> None:
+    live, one = await hub.meet(hub.ann, policy={"request_seconds": 1})
+    await hub.join(hub.bob)
+    payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    live.receive(one, envelope("mcp.request.tools/list", payload, to=["bob"]))
+    await one.until_kind("mcp.request.tools/list")
+    hub.clock.seconds += 2
+    answer = await one.until_kind("mcp.response.tools/list")
+    assert "error" in answer["payload"]
 
 
 async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path) -> None:
@@ -371,20 +336,18 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Pa
         assert not ear.held
 
 
-async def test_a_memory_room_forgets_its_oldest_and_says_so(tmp_path: Path) -> None:
-    async with gathering(tmp_path, options=RoomOptions(chat={}, memory_messages=20)) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=False)
-        one, live = await hub.join(ann)
-        for number in range(50):
-            live.receive(one, chat(f"{number}"))
-        await live.flushed()
-        page = await hub.rooms.messages(ann, "square", limit=500)
-        assert page.first_seq > 1
-        assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 20
-        ear, _ = await hub.join(bob, after=1)
-        assert ear.heard[0]["payload"]["resume"]["reason"] == "history_gone"
-        assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "49"}
+@pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=20))
+async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering) -> None:
+    live, one = await hub.meet(hub.ann, durable=False)
+    for number in range(50):
+        live.receive(one, chat(f"{number}"))
+    await live.flushed()
+    page = await hub.rooms.messages(hub.ann, "square", limit=500)
+    assert page.first_seq > 1
+    assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 20
+    ear, _ = await hub.join(hub.bob, after=1)
+    assert ear.heard[0]["payload"]["resume"]["reason"] == "history_gone"
+    assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "49"}
 
 
 async def test_a_room_that_another_node_took_over_is_no_error(

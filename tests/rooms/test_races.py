@@ -16,7 +16,7 @@ from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
 from tests.harness import reached
-from tests.rooms.gathering import Ear, chat, envelope, gathering
+from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
 from tests.stores import held_writes
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
@@ -24,50 +24,45 @@ BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory
 
 @BOTH
 async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        first, _ = await hub.join(bob)
-        async with held_writes(hub.store):
-            removing = asyncio.ensure_future(hub.rooms.delete(ann, "square"))
-            await first.until_closed()
-            again = Ear()
-            live, role = await hub.rooms.enter(bob, "square")
-            live.join(again, bob, role)
-        await removing
-        await again.until_closed()
-        assert hub.rooms.live_rooms == 0
-        with pytest.raises(e.FolkmootError):
-            await live.post(bob.principal, role, chat("is anybody here?"))
+    _, first = await hub.meet(hub.bob, durable=durable)
+    async with held_writes(hub.store):
+        removing = asyncio.ensure_future(hub.rooms.delete(hub.ann, "square"))
+        await first.until_closed()
+        again = Ear()
+        live, role = await hub.rooms.enter(hub.bob, "square")
+        live.join(again, hub.bob, role)
+    await removing
+    await again.until_closed()
+    assert hub.rooms.live_rooms == 0
+    with pytest.raises(e.FolkmootError):
+        await live.post(hub.bob.principal, role, chat("is anybody here?"))
 
 
 async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        record, _ = await hub.rooms.find(ann, "square")
-        rooms, taken, begun = hub.rooms._live, [], asyncio.Event()
-        take = rooms._take
+    await hub.create(hub.ann)
+    record, _ = await hub.rooms.find(hub.ann, "square")
+    rooms, taken, begun = hub.rooms._live, [], asyncio.Event()
+    take = rooms._take
 
-        def counted(record: RoomRecord) -> Awaitable[LiveRoom]:
-            taken.append(record.id)
-            begun.set()
-            return take(record)
+    def counted(record: RoomRecord) -> Awaitable[LiveRoom]:
+        taken.append(record.id)
+        begun.set()
+        return take(record)
 
-        rooms._take = counted
-        began = asyncio.ensure_future(rooms.load(record))
-        waits = asyncio.ensure_future(rooms.load(record))
-        await begun.wait()
-        began.cancel()
-        live = await waits
-        assert began.cancelled()
-        # The first take-over may be stored late, and would fence off one that a second made.
-        assert taken == [record.id]
-        assert (await hub.join(bob))[1] is live
+    rooms._take = counted
+    began = asyncio.ensure_future(rooms.load(record))
+    waits = asyncio.ensure_future(rooms.load(record))
+    await begun.wait()
+    began.cancel()
+    live = await waits
+    assert began.cancelled()
+    # The first take-over may be stored late, and would fence off one that a second made.
+    assert taken == [record.id]
+    assert (await hub.join(hub.bob))[1] is live
 
 
 async def test_whoever_waits_is_told_when_delivery_itself_fails(
@@ -91,92 +86,65 @@ async def test_whoever_waits_is_told_when_delivery_itself_fails(
 
 
 async def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        _, live = await hub.join(ann)
-        live.end(e.RoomUnavailable("It starts anew."))
-        with pytest.raises(e.RoomUnavailable):
-            await live.save()
+    live, _ = await hub.meet(hub.ann)
+    live.end(e.RoomUnavailable("It starts anew."))
+    with pytest.raises(e.RoomUnavailable):
+        await live.save()
 
 
-async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        live, role = await hub.rooms.enter(ann, "square")
-        hub.rooms.stop()
-        with pytest.raises(e.HubStopping):
-            await live.post(ann.principal, role, chat("too late"))
-        with pytest.raises(e.HubStopping):
-            live.join(Ear(), ann, role)
+async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Gathering) -> None:
+    await hub.create(hub.ann)
+    live, role = await hub.rooms.enter(hub.ann, "square")
+    hub.rooms.stop()
+    with pytest.raises(e.HubStopping):
+        await live.post(hub.ann.principal, role, chat("too late"))
+    with pytest.raises(e.HubStopping):
+        live.join(Ear(), hub.ann, role)
 
 
 @BOTH
 async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        ear, live = await hub.join(bob)
-        async with held_writes(hub.store):
-            first = asyncio.ensure_future(
-                hub.rooms.change(ann, "square", read_patch({"capabilities": ["chat.say"]}))
-            )
-            await reached(live.changing.locked)
-            # Long enough for it to be written, and below for one that does not wait for it.
-            await asyncio.sleep(0.05)
-            first.cancel()
-            second = asyncio.ensure_future(
-                hub.rooms.change(ann, "square", read_patch({"access": "private"}))
-            )
-            await asyncio.sleep(0.05)
-        assert (await second).access == "private"
-        shown = await hub.rooms.get(ann, "square")
-        assert (shown.access, shown.capabilities) == ("private", ["chat.say"])
-        assert live.machine.settings.rights[Role.MEMBER] == ("chat.say",)
-        assert ear.is_open
+    live, ear = await hub.meet(hub.bob, durable=durable)
+    async with held_writes(hub.store):
+        first = asyncio.ensure_future(
+            hub.rooms.change(hub.ann, "square", read_patch({"capabilities": ["chat.say"]}))
+        )
+        await reached(live.changing.locked)
+        # Long enough for it to be written, and below for one that does not wait for it.
+        await asyncio.sleep(0.05)
+        first.cancel()
+        second = asyncio.ensure_future(
+            hub.rooms.change(hub.ann, "square", read_patch({"access": "private"}))
+        )
+        await asyncio.sleep(0.05)
+    assert (await second).access == "private"
+    shown = await hub.rooms.get(hub.ann, "square")
+    assert (shown.access, shown.capabilities) == ("private", ["chat.say"])
+    assert live.machine.settings.rights[Role.MEMBER] == ("chat.say",)
+    assert ear.is_open
 
 
 @BOTH
 async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
-        live.receive(one, envelope("capability.grant", _grant("bob", *[wide] * 4)))
-        await one.until_kind("capability.grant-ack")
-        live.left(two)
-        before = await hub.rooms.get(ann, "square")
-        wider = {"kind": "chat.*", "payload": {"text": ["a"] * 60}}
-        patch = read_patch({"access": "private", "capabilities": [wider]})
-        with pytest.raises(e.TooManyCapabilities):
-            await hub.rooms.change(ann, "square", patch)
-        assert live.machine.settings.rights[Role.MEMBER] == tuple(before.capabilities)
-        assert (await hub.rooms.get(ann, "square")).access == "open"
-        await hub.join(bob)
-
-
-@BOTH
-async def test_who_never_comes_in_can_be_put_out_all_the_same(
-    tmp_path: Path, durable: bool
-) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable)
-        ear, live = await hub.join(ann)
-        await hub.rooms.post(bob, "square", chat("buy this"))
-        live.receive(ear, envelope("room.kick", {"participant": "bob"}))
-        await ear.until_kind("room.kick")
-        with pytest.raises(e.RoomForbidden):
-            await hub.rooms.post(bob, "square", chat("and that"))
+    live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
+    wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
+    live.receive(one, envelope("capability.grant", _grant("bob", *[wide] * 4)))
+    await one.until_kind("capability.grant-ack")
+    live.left(two)
+    before = await hub.rooms.get(hub.ann, "square")
+    wider = {"kind": "chat.*", "payload": {"text": ["a"] * 60}}
+    patch = read_patch({"access": "private", "capabilities": [wider]})
+    with pytest.raises(e.TooManyCapabilities):
+        await hub.rooms.change(hub.ann, "square", patch)
+    assert live.machine.settings.rights[Role.MEMBER] == tuple(before.capabilities)
+    assert (await hub.rooms.get(hub.ann, "square")).access == "open"
+    await hub.join(hub.bob)
 
 
 @BOTH
@@ -193,100 +161,88 @@ async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, dura
 
 
 async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann, access="private")
-        ear, live = await hub.join(ann)
-        invitation = await hub.rooms.invite(ann, "square", guest="gus")
-        assert invitation.token is not None
-        _, credential = await hub.rooms.exchange("square", invitation.token)
-        live.receive(ear, envelope("room.kick", {"participant": "gus"}))
-        await ear.until_kind("room.kick")
-        assert (await hub.rooms.invite(ann, "square", guest="gus")).token is not None
-        with pytest.raises(e.TokenInvalid):
-            await hub.rooms.authenticate(credential)
+    live, ear = await hub.meet(hub.ann, access="private")
+    invitation = await hub.rooms.invite(hub.ann, "square", guest="gus")
+    assert invitation.token is not None
+    _, credential = await hub.rooms.exchange("square", invitation.token)
+    live.receive(ear, envelope("room.kick", {"participant": "gus"}))
+    await ear.until_kind("room.kick")
+    assert (await hub.rooms.invite(hub.ann, "square", guest="gus")).token is not None
+    with pytest.raises(e.TokenInvalid):
+        await hub.rooms.authenticate(credential)
 
 
-async def test_only_who_may_come_in_can_be_kicked_while_away(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, capabilities=["*"])
-        ear, live = await hub.join(bob)
-        live.receive(ear, envelope("room.kick", {"participant": "ann"}, id="k"))
-        assert (await _refusal(ear, "k"))["error"] == "capability_denied"
-        await hub.person("cyd")
-        ear.heard.clear()
-        live.receive(ear, envelope("room.kick", {"participant": "cyd"}, id="l"))
-        assert (await _refusal(ear, "l"))["error"] == "recipient_unknown"
+async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.bob, capabilities=["*"])
+    live.receive(ear, envelope("room.kick", {"participant": "ann"}, id="k"))
+    assert (await _refusal(ear, "k"))["error"] == "capability_denied"
+    await hub.person("cyd")
+    ear.heard.clear()
+    live.receive(ear, envelope("room.kick", {"participant": "cyd"}, id="l"))
+    assert (await _refusal(ear, "l"))["error"] == "recipient_unknown"
 
 
-async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        annie, other = await hub.people("annie", "ann1e")
-        await hub.create(annie)
-        ear, live = await hub.join(other)
-        await hub.rooms.post(annie, "square", chat("mine"))
-        await hub.join(annie)
-        assert await ear.until_closed() == CloseCode.NOT_ALLOWED
-        assert [one["id"] for one in live.machine.participants()] == ["annie"]
-        with pytest.raises(e.FolkmootError, match="could be mistaken"):
-            await hub.rooms.post(other, "square", chat("mine"))
+async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering) -> None:
+    annie, other = await hub.people("annie", "ann1e")
+    await hub.create(annie)
+    ear, live = await hub.join(other)
+    await hub.rooms.post(annie, "square", chat("mine"))
+    await hub.join(annie)
+    assert await ear.until_closed() == CloseCode.NOT_ALLOWED
+    assert [one["id"] for one in live.machine.participants()] == ["annie"]
+    with pytest.raises(e.FolkmootError, match="could be mistaken"):
+        await hub.rooms.post(other, "square", chat("mine"))
 
 
 async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_leave(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, dave = await hub.people("ann", "dave")
-        await hub.create(ann)
-        _, live = await hub.join(ann)
-        invitation = await hub.rooms.invite(ann, "square", guest="carol")
-        assert invitation.token is not None
-        guest, _ = await hub.rooms.exchange("square", invitation.token)
-        carol, _ = await hub.join(guest)
-        ear, _ = await hub.join(dave)
-        assert dave.account is not None
-        await hub.accounts.change_handle(dave.account, "carol")
-        assert await ear.until_closed() == CloseCode.NOT_ALLOWED
-        live.left(ear)
-        live.left(carol)
-        assert [one["id"] for one in live.machine.participants()] == ["ann"]
+    (dave,) = await hub.people("dave")
+    live, _ = await hub.meet(hub.ann)
+    invitation = await hub.rooms.invite(hub.ann, "square", guest="carol")
+    assert invitation.token is not None
+    guest, _ = await hub.rooms.exchange("square", invitation.token)
+    carol, _ = await hub.join(guest)
+    ear, _ = await hub.join(dave)
+    assert dave.account is not None
+    await hub.accounts.change_handle(dave.account, "carol")
+    assert await ear.until_closed() == CloseCode.NOT_ALLOWED
+    live.left(ear)
+    live.left(carol)
+    assert [one["id"] for one in live.machine.participants()] == ["ann"]
 
 
 async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_back(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob, cyd = await hub.people("ann", "bob", "cyd")
-        held = ["mcp.request.*", "capability.grant"]
-        await hub.create(ann, grants={"bob": held})
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        three, _ = await hub.join(cyd)
-        live.receive(two, envelope("capability.grant", _grant("cyd", "mcp.request.*")))
-        live.receive(one, envelope("capability.grant", _grant("cyd", "x.y")))
-        await three.until_seq(live.machine.seq)
-        live.left(one)
-        await hub.rooms.change(ann, "square", read_patch({"grants": {}}))
-        rights = three.heard[-1]["payload"]["you"]["capabilities"]
-        assert "mcp.request.*" not in rights
-        assert "x.y" in rights
+    (cyd,) = await hub.people("cyd")
+    held = ["mcp.request.*", "capability.grant"]
+    await hub.create(hub.ann, grants={"bob": held})
+    one, live = await hub.join(hub.ann)
+    two, _ = await hub.join(hub.bob)
+    three, _ = await hub.join(cyd)
+    live.receive(two, envelope("capability.grant", _grant("cyd", "mcp.request.*")))
+    live.receive(one, envelope("capability.grant", _grant("cyd", "x.y")))
+    await three.until_seq(live.machine.seq)
+    live.left(one)
+    await hub.rooms.change(hub.ann, "square", read_patch({"grants": {}}))
+    rights = three.heard[-1]["payload"]["you"]["capabilities"]
+    assert "mcp.request.*" not in rights
+    assert "x.y" in rights
 
 
 @pytest.mark.parametrize(("access", "stays"), [("open", True), ("private", False)])
 async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere(
-    tmp_path: Path, access: str, stays: bool
+    hub: Gathering, access: str, stays: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access=access)
-        await hub.rooms.invite(ann, "square", handle="bob")
-        ear, live = await hub.join(bob)
-        await hub.rooms.depart(bob, "square")
-        await live.flushed()
-        assert ear.is_open is stays
+    await hub.create(hub.ann, access=access)
+    await hub.rooms.invite(hub.ann, "square", handle="bob")
+    ear, live = await hub.join(hub.bob)
+    await hub.rooms.depart(hub.bob, "square")
+    await live.flushed()
+    assert ear.is_open is stays
 
 
 async def test_one_round_of_upkeep_that_fails_is_not_the_last(

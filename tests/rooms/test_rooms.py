@@ -21,46 +21,41 @@ DAY = 86_400
     [("open", True, True), ("invite", True, False), ("private", False, False)],
 )
 async def test_access_says_who_knows_of_a_room_and_who_comes_in(
-    tmp_path: Path, access: str, seen: bool, entered: bool
+    hub: Gathering, access: str, seen: bool, entered: bool
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access=access)
-        listed = await hub.rooms.list(bob)
-        assert [room.name for room in listed.rooms] == (["square"] if seen else [])
-        if entered:
-            await hub.join(bob)
-            return
-        refused = e.RoomForbidden if seen else e.RoomNotFound
-        for attempt in (
-            hub.rooms.enter(bob, "square"),
-            hub.rooms.messages(bob, "square"),
-            hub.rooms.participants(bob, "square"),
-            hub.rooms.proposals(bob, "square"),
-            hub.rooms.post(bob, "square", chat("let me in")),
-            hub.rooms.visit(bob, "square"),
-        ):
-            with pytest.raises(refused):
-                await attempt
-        await hub.rooms.invite(ann, "square", handle="bob")
-        await hub.join(bob)
+    await hub.create(hub.ann, access=access)
+    listed = await hub.rooms.list(hub.bob)
+    assert [room.name for room in listed.rooms] == (["square"] if seen else [])
+    if entered:
+        await hub.join(hub.bob)
+        return
+    refused = e.RoomForbidden if seen else e.RoomNotFound
+    for attempt in (
+        hub.rooms.enter(hub.bob, "square"),
+        hub.rooms.messages(hub.bob, "square"),
+        hub.rooms.participants(hub.bob, "square"),
+        hub.rooms.proposals(hub.bob, "square"),
+        hub.rooms.post(hub.bob, "square", chat("let me in")),
+        hub.rooms.visit(hub.bob, "square"),
+    ):
+        with pytest.raises(refused):
+            await attempt
+    await hub.rooms.invite(hub.ann, "square", handle="bob")
+    await hub.join(hub.bob)
 
 
-async def test_only_owners_change_and_remove_a_room(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        ear, _ = await hub.join(bob)
-        patch = read_patch({"access": "private"})
-        with pytest.raises(e.RoomForbidden):
-            await hub.rooms.change(bob, "square", patch)
-        with pytest.raises(e.RoomForbidden):
-            await hub.rooms.delete(bob, "square")
-        assert (await hub.rooms.change(ann, "square", patch)).access == "private"
-        await hub.rooms.delete(ann, "square")
-        assert await ear.until_closed() is CloseCode.NO_SUCH_ROOM
-        with pytest.raises(e.RoomNotFound):
-            await hub.rooms.get(ann, "square")
+async def test_only_owners_change_and_remove_a_room(hub: Gathering) -> None:
+    _, ear = await hub.meet(hub.bob)
+    patch = read_patch({"access": "private"})
+    with pytest.raises(e.RoomForbidden):
+        await hub.rooms.change(hub.bob, "square", patch)
+    with pytest.raises(e.RoomForbidden):
+        await hub.rooms.delete(hub.bob, "square")
+    assert (await hub.rooms.change(hub.ann, "square", patch)).access == "private"
+    await hub.rooms.delete(hub.ann, "square")
+    assert await ear.until_closed() is CloseCode.NO_SUCH_ROOM
+    with pytest.raises(e.RoomNotFound):
+        await hub.rooms.get(hub.ann, "square")
 
 
 async def test_a_change_of_rights_is_told_at_once_and_survives(tmp_path: Path) -> None:
@@ -84,157 +79,114 @@ async def test_a_change_of_rights_is_told_at_once_and_survives(tmp_path: Path) -
         assert welcome["capabilities"] == ["chat.*", "mcp.request.tools/list"]
 
 
-async def test_changes_at_the_same_moment_are_all_made(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, *others = await hub.people("ann", "bob", "cas", "dee")
-        await hub.create(ann, access="private")
-        grants = {other.principal.name: ["chat.*"] for other in others}
-        patches: list[dict[str, Any]] = [
-            {"grants": grants},
-            {"policy": {"quorum": 2}},
-            {"policy": {"keep_days": 3}},
-            {"capabilities": ["mcp.proposal.*"]},
-        ]
-        await asyncio.gather(
-            *(hub.rooms.change(ann, "square", read_patch(each)) for each in patches)
+async def test_changes_at_the_same_moment_are_all_made(hub: Gathering) -> None:
+    others = [hub.bob, *await hub.people("cas", "dee")]
+    await hub.create(hub.ann, access="private")
+    grants = {other.principal.name: ["chat.*"] for other in others}
+    patches: list[dict[str, Any]] = [
+        {"grants": grants},
+        {"policy": {"quorum": 2}},
+        {"policy": {"keep_days": 3}},
+        {"capabilities": ["mcp.proposal.*"]},
+    ]
+    await asyncio.gather(
+        *(hub.rooms.change(hub.ann, "square", read_patch(each)) for each in patches)
+    )
+    view = await hub.rooms.get(hub.ann, "square")
+    assert view.grants == grants
+    assert (view.policy.quorum, view.policy.keep_days) == (2, 3)
+    assert view.capabilities == ["mcp.proposal.*"]
+    for other in others:
+        await hub.join(other)
+
+
+async def test_a_memory_room_keeps_as_many_as_it_is_told_to_later(hub: Gathering) -> None:
+    await hub.create(hub.ann, durable=False)
+    await hub.rooms.change(hub.ann, "square", read_patch({"policy": {"keep_messages": 10}}))
+    for number in range(30):
+        await hub.rooms.post(hub.ann, "square", chat(f"{number}"))
+    page = await hub.rooms.messages(hub.ann, "square", limit=500)
+    assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 10
+
+
+@pytest.mark.settings(options=RoomOptions(max_rooms_each=2))
+async def test_names_are_taken_once_and_owners_have_so_many(hub: Gathering) -> None:
+    await hub.create(hub.ann)
+    with pytest.raises(e.RoomNameTaken):
+        await hub.create(hub.bob)
+    await hub.create(hub.ann, "other")
+    with pytest.raises(e.TooManyRooms):
+        await hub.create(hub.ann, "third")
+    with pytest.raises(e.UserNotFound, match="grants: there is no user nobody"):
+        await hub.rooms.create(
+            hub.bob, read_spec({"name": "third", "grants": {"nobody": ["chat.*"]}})
         )
-        view = await hub.rooms.get(ann, "square")
-        assert view.grants == grants
-        assert (view.policy.quorum, view.policy.keep_days) == (2, 3)
-        assert view.capabilities == ["mcp.proposal.*"]
-        for other in others:
-            await hub.join(other)
-
-
-async def test_a_memory_room_keeps_as_many_as_it_is_told_to_later(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann, durable=False)
-        await hub.rooms.change(ann, "square", read_patch({"policy": {"keep_messages": 10}}))
-        for number in range(30):
-            await hub.rooms.post(ann, "square", chat(f"{number}"))
-        page = await hub.rooms.messages(ann, "square", limit=500)
-        assert len(page.messages) == page.last_seq - page.first_seq + 1 <= 10
-
-
-async def test_names_are_taken_once_and_owners_have_so_many(tmp_path: Path) -> None:
-    async with gathering(tmp_path, options=RoomOptions(max_rooms_each=2)) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        with pytest.raises(e.RoomNameTaken):
-            await hub.create(bob)
-        await hub.create(ann, "other")
-        with pytest.raises(e.TooManyRooms):
-            await hub.create(ann, "third")
-        with pytest.raises(e.UserNotFound, match="grants: there is no user nobody"):
-            await hub.rooms.create(
-                bob, read_spec({"name": "third", "grants": {"nobody": ["chat.*"]}})
-            )
 
 
 async def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, _ = await hub.people("ann", "bob")
-        await hub.create(ann, access="private")
-        await hub.create(ann, "other")
-        invitation = await hub.rooms.invite(ann, "square", guest="zoe")
-        token = invitation.token or ""
-        with pytest.raises(e.InvitationInvalid):
-            await hub.rooms.exchange("other", token)
-        tries = (hub.rooms.exchange("square", token) for _ in range(3))
-        outcomes = await asyncio.gather(*tries, return_exceptions=True)
-        (zoe, credential) = next(one for one in outcomes if isinstance(one, tuple))
-        assert sum(isinstance(one, e.InvitationInvalid) for one in outcomes) == 2
-        ear, live = await hub.join(zoe, credential=credential)
-        assert ear.heard[0]["payload"]["credential"] == credential
-        assert ear.heard[0]["payload"]["you"]["id"] == "zoe"
-        again = await hub.rooms.authenticate(credential)
-        with pytest.raises(e.RoomNotFound):
-            await hub.rooms.enter(again, "other")
-        with pytest.raises(e.RoomForbidden):
-            await hub.rooms.create(again, read_spec({"name": "mine"}))
-        one, _ = await hub.join(ann)
-        live.receive(one, envelope("room.kick", {"participant": "zoe"}))
-        await ear.until_closed()
-        with pytest.raises(e.TokenInvalid):
-            await hub.rooms.authenticate(credential)
+    await hub.create(hub.ann, access="private")
+    await hub.create(hub.ann, "other")
+    invitation = await hub.rooms.invite(hub.ann, "square", guest="zoe")
+    zoe, credential = await hub.rooms.exchange("square", invitation.token or "")
+    ear, live = await hub.join(zoe, credential=credential)
+    assert ear.heard[0]["payload"]["credential"] == credential
+    assert ear.heard[0]["payload"]["you"]["id"] == "zoe"
+    again = await hub.rooms.authenticate(credential)
+    with pytest.raises(e.RoomNotFound):
+        await hub.rooms.enter(again, "other")
+    with pytest.raises(e.RoomForbidden):
+        await hub.rooms.create(again, read_spec({"name": "mine"}))
+    one, _ = await hub.join(hub.ann)
+    live.receive(one, envelope("room.kick", {"participant": "zoe"}))
+    await ear.until_closed()
+    with pytest.raises(e.TokenInvalid):
+        await hub.rooms.authenticate(credential)
 
-        async def everything(tx: Tx) -> str:
-            rows = await tx.fetch("SELECT CAST(data AS TEXT) FROM room_messages")
-            rows += await tx.fetch("SELECT * FROM room_guests")
-            return repr(rows)
+    async def everything(tx: Tx) -> str:
+        return repr(await tx.fetch("SELECT CAST(data AS TEXT) FROM room_messages"))
 
-        stored = await hub.store.read(everything)
-        assert token not in stored
-        assert credential not in stored
-        seq = live.machine.seq
-        with pytest.raises(e.NameRefused):
-            await hub.rooms.invite(ann, "square", guest="bob")
-        with pytest.raises(e.UserNotFound):
-            await hub.rooms.invite(ann, "square", handle="nobody")
-        assert live.machine.seq == seq
+    stored = await hub.store.read(everything)
+    assert (invitation.token or "") not in stored
+    assert credential not in stored
+    seq = live.machine.seq
+    with pytest.raises(e.NameRefused):
+        await hub.rooms.invite(hub.ann, "square", guest="bob")
+    with pytest.raises(e.UserNotFound):
+        await hub.rooms.invite(hub.ann, "square", handle="nobody")
+    assert live.machine.seq == seq
 
 
-async def test_an_invitation_is_answered_to_the_inviter_alone(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        live.receive(one, envelope("room.invite", {"guest": "zoe"}, id="i1"))
-        ack = await one.until_kind("room.invite-ack")
-        assert ack["correlation_id"] == ["i1"]
-        assert ack["payload"]["token"].startswith("gi_")
-        live.receive(one, envelope("room.invite", {"handle": "nobody"}))
-        live.receive(one, chat("done"))
-        await two.until_kind("chat.message")
-        assert "room.invite-ack" not in two.kinds
+async def test_an_invitation_is_answered_to_the_inviter_alone(hub: Gathering) -> None:
+    live, one, two = await hub.meet(hub.ann, hub.bob)
+    live.receive(one, envelope("room.invite", {"guest": "zoe"}, id="i1"))
+    ack = await one.until_kind("room.invite-ack")
+    assert ack["correlation_id"] == ["i1"]
+    assert ack["payload"]["token"].startswith("gi_")
+    live.receive(one, envelope("room.invite", {"handle": "nobody"}))
+    live.receive(one, chat("done"))
+    await two.until_kind("chat.message")
+    assert "room.invite-ack" not in two.kinds
+    refused = await one.until_kind("room.invite-ack")
+    while refused["payload"]["status"] != "refused":
+        await asyncio.sleep(0.001)
         refused = await one.until_kind("room.invite-ack")
-        while refused["payload"]["status"] != "refused":
-            await asyncio.sleep(0.001)
-            refused = await one.until_kind("room.invite-ack")
-        assert refused["payload"]["error"] == "user_not_found"
-        with pytest.raises(e.PayloadInvalid):
-            await hub.rooms.post(ann, "square", envelope("room.invite", {"guest": "max"}))
+    assert refused["payload"]["error"] == "user_not_found"
+    with pytest.raises(e.PayloadInvalid):
+        await hub.rooms.post(hub.ann, "square", envelope("room.invite", {"guest": "max"}))
 
 
-async def test_messages_are_paged_both_ways(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        for number in range(700):
-            await hub.rooms.post(ann, "square", chat(f"{number}"))
-
-        async def seqs(**how: int) -> list[int]:
-            page = await hub.rooms.messages(ann, "square", **how)
-            assert (page.first_seq, page.last_seq) == (1, 700)
-            return [json.loads(bytes(each))["seq"] for each in page.messages]
-
-        assert await seqs() == list(range(651, 701))
-        assert await seqs(limit=3) == [698, 699, 700]
-        assert await seqs(before=5, limit=3) == [2, 3, 4]
-        assert await seqs(before=1) == []
-        assert await seqs(after=0, limit=3) == [1, 2, 3]
-        assert await seqs(after=699) == [700]
-        assert await seqs(after=700) == []
-        assert await seqs(after=10**15) == []
-        assert await seqs(after=10, before=13) == [11, 12]
-
-
-async def test_a_read_that_waits_comes_back_with_what_is_said(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        await hub.rooms.visit(bob, "square")
-        before = await hub.rooms.messages(bob, "square", wait=0.001)
-        assert before.messages == []
-        async with asyncio.TaskGroup() as both:
-            waiting = both.create_task(hub.rooms.messages(bob, "square", wait=50))
-            both.create_task(hub.rooms.post(ann, "square", chat("news")))
-        page = waiting.result()
-        assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "news"}
+async def test_a_read_that_waits_comes_back_with_what_is_said(hub: Gathering) -> None:
+    await hub.create(hub.ann)
+    await hub.rooms.visit(hub.bob, "square")
+    before = await hub.rooms.messages(hub.bob, "square", wait=0.001)
+    assert before.messages == []
+    async with asyncio.TaskGroup() as both:
+        waiting = both.create_task(hub.rooms.messages(hub.bob, "square", wait=50))
+        both.create_task(hub.rooms.post(hub.ann, "square", chat("news")))
+    page = waiting.result()
+    assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "news"}
 
 
 async def test_one_who_takes_part_through_tools_is_here_until_idle(tmp_path: Path) -> None:
@@ -258,50 +210,28 @@ async def test_one_who_takes_part_through_tools_is_here_until_idle(tmp_path: Pat
         assert await hub.rooms.participants(ann, "square") == []
 
 
-async def test_a_recovered_account_loses_the_connections_of_its_old_token(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        made = await hub.accounts.register("ann")
-        ann = await hub.rooms.authenticate(made.token)
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        await hub.accounts.recover("ann", made.recovery_code)
-        assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
-        live.left(ear)
-        with pytest.raises(e.TokenInvalid):
-            await hub.rooms.authenticate(made.token)
+async def test_a_recovered_account_loses_the_connections_of_its_old_token(hub: Gathering) -> None:
+    made = await hub.accounts.register("eve")
+    eve = await hub.rooms.authenticate(made.token)
+    await hub.create(eve)
+    ear, live = await hub.join(eve)
+    await hub.accounts.recover("eve", made.recovery_code)
+    assert await ear.until_closed() is CloseCode.NOT_AUTHENTICATED
+    live.left(ear)
+    with pytest.raises(e.TokenInvalid):
+        await hub.rooms.authenticate(made.token)
 
 
-async def test_a_deleted_account_is_gone_and_what_it_said_stays(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        live.receive(two, chat("remember me"))
-        await one.until_kind("chat.message")
-        assert bob.account is not None
-        await hub.accounts.delete(bob.account)
-        assert await two.until_closed() is CloseCode.NOT_AUTHENTICATED
-        left = await one.until_kind("system.presence.leave")
-        assert left["payload"]["participant"]["id"] == "bob"
-        page = await hub.rooms.messages(ann, "square")
-        assert any(b"remember me" in bytes(each) for each in page.messages)
-
-
-async def test_a_new_handle_is_a_new_name_in_the_room(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann)
-        one, live = await hub.join(ann)
-        two, _ = await hub.join(bob)
-        assert bob.account is not None
-        await hub.accounts.change_handle(bob.account, "robert")
-        live.receive(two, chat("it is still me"))
-        said = await one.until_kind("chat.message")
-        assert said["from"] == "robert"
-        welcome = await two.until_kind("system.welcome")
-        assert welcome["payload"]["you"]["id"] == "robert"
-        assert two.is_open
+async def test_a_new_handle_is_a_new_name_in_the_room(hub: Gathering) -> None:
+    live, one, two = await hub.meet(hub.ann, hub.bob)
+    assert hub.bob.account is not None
+    await hub.accounts.change_handle(hub.bob.account, "robert")
+    live.receive(two, chat("it is still me"))
+    said = await one.until_kind("chat.message")
+    assert said["from"] == "robert"
+    welcome = await two.until_kind("system.welcome")
+    assert welcome["payload"]["you"]["id"] == "robert"
+    assert two.is_open
 
 
 async def _old_room(hub: Gathering, **policy: int) -> None:
@@ -350,17 +280,14 @@ async def test_messages_go_when_they_are_too_old_also_in_rooms_nobody_uses(tmp_p
         assert (page.first_seq, page.last_seq) == (31, 31)
 
 
-async def test_an_idle_room_is_let_go_and_comes_back(tmp_path: Path) -> None:
-    async with gathering(tmp_path) as hub:
-        (ann,) = await hub.people("ann")
-        await hub.create(ann)
-        ear, live = await hub.join(ann)
-        live.left(ear)
-        await hub.rooms.post(ann, "square", chat("before"))
-        hub.clock.seconds += upkeep.IDLE_SECONDS + 1
-        await hub.rooms._upkeep.round()
-        assert hub.rooms.live_rooms == 0
-        await hub.rooms.post(ann, "square", chat("after"))
-        page = await hub.rooms.messages(ann, "square")
-        texts = [json.loads(bytes(each))["payload"].get("text") for each in page.messages]
-        assert [text for text in texts if text] == ["before", "after"]
+async def test_an_idle_room_is_let_go_and_comes_back(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.ann)
+    live.left(ear)
+    await hub.rooms.post(hub.ann, "square", chat("before"))
+    hub.clock.seconds += upkeep.IDLE_SECONDS + 1
+    await hub.rooms._upkeep.round()
+    assert hub.rooms.live_rooms == 0
+    await hub.rooms.post(hub.ann, "square", chat("after"))
+    page = await hub.rooms.messages(hub.ann, "square")
+    texts = [json.loads(bytes(each))["payload"].get("text") for each in page.messages]
+    assert [text for text in texts if text] == ["before", "after"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,24 +12,29 @@ from folkmoot.cluster.edge import FillGap
 from folkmoot.cluster.limits import BACKLOG_BYTES, WELCOME_BYTES
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.rooms import read_spec
+from folkmoot.rooms import Visitor
 from folkmoot.rooms.journal import Barrier
 from folkmoot.rooms.server import RoomServer
 from tests import nats, postgres
 from tests.rooms.gathering import Ear, chat
-from tests.rooms.test_nodes import WAIT_SECONDS, Hub, Member, hub
+from tests.rooms.nodes import Member
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 
-async def met(many: Hub) -> tuple[Any, Ear, Any, Any]:
-    """Let `ann` be in a room of the first node, and `bob` come to it from the second."""
-    ann, bob = await many.people("ann", "bob")
-    one, two = many.nodes
-    await one.rooms.create(ann, read_spec({"name": "square"}))
-    _, live = await one.join(ann)
-    ear, room = await two.join(bob)
-    return bob, ear, room, live
+class Met(NamedTuple):
+    """`ann` is in a room of the first node, and `bob` came to it from the second."""
+
+    bob: Visitor
+    ear: Ear
+    room: Any
+    live: Any
+
+
+@pytest.fixture
+async def met(one: Member, two: Member, ann: Visitor, bob: Visitor) -> AsyncIterator[Met]:
+    _, live = await one.host(ann)
+    yield Met(bob, *await two.join(bob), live)  # noqa: PT022 - as async fixtures are
 
 
 def server_of(node: Member) -> RoomServer:
@@ -39,178 +43,161 @@ def server_of(node: Member) -> RoomServer:
 
 
 async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(
-    tmp_path: Path,
+    met: Met, one: Member, two: Member
 ) -> None:
-    async with hub(tmp_path, 2) as many:
-        bob, _, room, _ = await met(many)
-        one, two = many.nodes
-        server = server_of(one)
-        (session,) = server.owner._sessions.values()
-        # Others have all turns.
-        session.turns[-1] = BACKLOG_BYTES
-        early = Ear()
-        _, role = await two.rooms.enter(bob, "square")
-        room.join(early, bob, role)
-        await nats.until(lambda: server._turns)
-        room.left(early)
-        await nats.until(lambda: not server._turns and not server._commands)
-        del session.turns[-1]
-        await two.join(bob)
-        assert list(server.owner._sessions.values()) == [session]
+    bob, _, room, _ = met
+    server = server_of(one)
+    (session,) = server.owner._sessions.values()
+    # Others have all turns.
+    session.turns[-1] = BACKLOG_BYTES
+    early = Ear()
+    _, role = await two.rooms.enter(bob, "square")
+    room.join(early, bob, role)
+    await nats.until(lambda: server._turns)
+    room.left(early)
+    await nats.until(lambda: not server._turns and not server._commands)
+    del session.turns[-1]
+    await two.join(bob)
+    assert list(server.owner._sessions.values()) == [session]
 
 
-async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        bob, ear, room, live = await met(many)
-        one, two = many.nodes
-        _, role = await two.rooms.enter(bob, "square")
-        for number in range(BACKLOG_BYTES // WELCOME_BYTES + 1):
-            brief = Ear()
-            room.join(brief, bob, role)
-            room.receive(brief, chat(f"brief {number}"))
-            room.left(brief)
-        async with asyncio.timeout(WAIT_SECONDS):
-            await ear._until(lambda: f"brief {number}" in ear.texts)
-        await two.join(bob)
-        assert len(ear.texts) == number + 1
-        (session,) = server_of(one).owner._sessions.values()
-        await nats.until(lambda: not session.turns)
-        await nats.until(lambda: len(live.outlets) == 3)
+async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(
+    met: Met, one: Member, two: Member
+) -> None:
+    bob, ear, room, live = met
+    _, role = await two.rooms.enter(bob, "square")
+    for number in range(BACKLOG_BYTES // WELCOME_BYTES + 1):
+        brief = Ear()
+        room.join(brief, bob, role)
+        room.receive(brief, chat(f"brief {number}"))
+        room.left(brief)
+    await ear._until(lambda: f"brief {number}" in ear.texts)
+    await two.join(bob)
+    assert len(ear.texts) == number + 1
+    (session,) = server_of(one).owner._sessions.values()
+    await nats.until(lambda: not session.turns)
+    await nats.until(lambda: len(live.outlets) == 3)
 
 
 @pytest.mark.parametrize("code", [CloseCode.NOT_AUTHENTICATED, CloseCode.TOO_SLOW])
 async def test_whom_the_owner_closes_at_another_node_has_left(
-    tmp_path: Path, code: CloseCode
+    met: Met, two: Member, code: CloseCode
 ) -> None:
-    async with hub(tmp_path, 2) as many:
-        bob, ear, _, live = await met(many)
-        (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
-        outlet.close(code)
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert await ear.until_closed() is code
-        await nats.until(lambda: len(live.outlets) == 1)
-        assert [each["id"] for each in await live.participants()] == ["ann"]
-        # It has left once, also where its node says so too.
-        live.left(outlet)
-        await live.flushed()
-        await many.nodes[1].join(bob)
+    bob, ear, _, live = met
+    (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
+    outlet.close(code)
+    assert await ear.until_closed() is code
+    await nats.until(lambda: len(live.outlets) == 1)
+    assert [each["id"] for each in await live.participants()] == ["ann"]
+    # It has left once, also where its node says so too.
+    live.left(outlet)
+    await live.flushed()
+    await two.join(bob)
 
 
-async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        bob, ear, room, live = await met(many)
-        two = many.nodes[1]
-        receive, join = live.receive, live.join
+async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(
+    met: Met, one: Member, two: Member
+) -> None:
+    bob, ear, room, live = met
+    receive, join = live.receive, live.join
 
-        def broken(*_: Any, **__: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("This was not thought of.")
+
+    other, _ = await two.join(bob)
+    live.receive = broken
+    room.receive(other, chat("lost"))
+    assert await other.until_closed() is CloseCode.INTERNAL
+    live.receive, live.join = receive, broken
+    late = Ear()
+    _, role = await two.rooms.enter(bob, "square")
+    room.join(late, bob, role)
+    assert await late.until_closed() is CloseCode.INTERNAL
+    live.join = join
+    room.receive(ear, chat("still here"))
+    await ear._until(lambda: ear.texts == ["still here"])
+    assert ear.is_open
+    await nats.until(lambda: server_of(one).owner.is_resolved)
+
+
+async def test_a_call_that_fails_is_answered_so(met: Met, one: Member) -> None:
+    _, _, room, live = met
+    answers = live.participants
+
+    async def broken() -> Any:
+        raise ValueError("This was not thought of.")
+
+    async def unwritable() -> Any:
+        return [object()]
+
+    async def refused() -> Any:
+        raise e.RoomForbidden("You may not.", what=object())
+
+    for answer in (broken, unwritable, refused):
+        live.participants = answer
+        with pytest.raises(e.InternalError, match="its log says why"):
+            await room.participants()
+    live.participants = answers
+    assert len(await room.participants()) == 2
+    server = server_of(one)
+    await nats.until(lambda: server.owner.is_resolved)
+    (session,) = server.owner._sessions.values()
+    assert not session.turns
+
+
+async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(
+    met: Met, one: Member, two: Member
+) -> None:
+    bob, ear, room, live = met
+    perform = live.perform
+
+    def broken(effects: Any) -> None:
+        if [type(one) for one in effects] == [Barrier]:
             raise ValueError("This was not thought of.")
+        perform(effects)
 
-        other, _ = await two.join(bob)
-        live.receive = broken
-        room.receive(other, chat("lost"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert await other.until_closed() is CloseCode.INTERNAL
-        live.receive, live.join = receive, broken
-        late = Ear()
-        _, role = await two.rooms.enter(bob, "square")
-        room.join(late, bob, role)
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert await late.until_closed() is CloseCode.INTERNAL
-        live.join = join
-        room.receive(ear, chat("still here"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            await ear._until(lambda: ear.texts == ["still here"])
-        assert ear.is_open
-        await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
+    live.perform = broken
+    room.receive(ear, chat("of which nobody knows"))
+    assert await ear.until_closed() is CloseCode.RESTARTING
+    live.perform = perform
+    again, _ = await two.join(bob)
+    room.receive(again, chat("here again"))
+    await again._until(lambda: again.texts == ["here again"])
+    await nats.until(lambda: server_of(one).owner.is_resolved)
 
 
-async def test_a_call_that_fails_is_answered_so(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        _, _, room, live = await met(many)
-        answers = live.participants
+async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met: Met, two: Member) -> None:
+    _, ear, room, live = met
+    answer = [{"id": f"{number}", "told": 1_000 * "x"} for number in range(17_000)]
+    assert sum(len(str(one)) for one in answer) > MAX_SENT_BYTES
 
-        async def broken() -> Any:
-            raise ValueError("This was not thought of.")
+    async def participants() -> Any:
+        return answer
 
-        async def unwritable() -> Any:
-            return [object()]
-
-        async def refused() -> Any:
-            raise e.RoomForbidden("You may not.", what=object())
-
-        for answer in (broken, unwritable, refused):
-            live.participants = answer
-            async with asyncio.timeout(WAIT_SECONDS):
-                with pytest.raises(e.InternalError, match="its log says why"):
-                    await room.participants()
-        live.participants = answers
-        assert len(await room.participants()) == 2
-        server = server_of(many.nodes[0])
-        await nats.until(lambda: server.owner.is_resolved)
-        (session,) = server.owner._sessions.values()
-        assert not session.turns
+    live.participants = participants
+    traffic = two.rooms._nodes.traffic
+    before = traffic._sessions
+    assert await room.participants() == answer
+    assert traffic._sessions == before
+    room.receive(ear, chat("still here"))
+    await ear._until(lambda: ear.texts == ["still here"])
 
 
-async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        bob, ear, room, live = await met(many)
-        two = many.nodes[1]
-        perform = live.perform
+async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(met: Met) -> None:
+    _, ear, room, live = met
+    read, failures = room._store.read, [ValueError("This was not thought of.")]
 
-        def broken(effects: Any) -> None:
-            if [type(one) for one in effects] == [Barrier]:
-                raise ValueError("This was not thought of.")
-            perform(effects)
+    async def failing(*given: Any, **named: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await read(*given, **named)
 
-        live.perform = broken
-        room.receive(ear, chat("of which nobody knows"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert await ear.until_closed() is CloseCode.RESTARTING
-        live.perform = perform
-        again, _ = await two.join(bob)
-        room.receive(again, chat("here again"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            await again._until(lambda: again.texts == ["here again"])
-        await nats.until(lambda: server_of(many.nodes[0]).owner.is_resolved)
-
-
-async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        _, ear, room, live = await met(many)
-        answer = [{"id": f"{number}", "told": 1_000 * "x"} for number in range(17_000)]
-        assert sum(len(str(one)) for one in answer) > MAX_SENT_BYTES
-
-        async def participants() -> Any:
-            return answer
-
-        live.participants = participants
-        traffic = many.nodes[1].rooms._nodes.traffic
-        before = traffic._sessions
-        async with asyncio.timeout(WAIT_SECONDS):
-            assert await room.participants() == answer
-        assert traffic._sessions == before
-        room.receive(ear, chat("still here"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            await ear._until(lambda: ear.texts == ["still here"])
-
-
-async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(tmp_path: Path) -> None:
-    async with hub(tmp_path, 2) as many:
-        _, ear, room, live = await met(many)
-        read, failures = room._store.read, [ValueError("This was not thought of.")]
-
-        async def failing(*given: Any, **named: Any) -> Any:
-            if failures:
-                raise failures.pop()
-            return await read(*given, **named)
-
-        room._store.read = failing
-        edge, next_seq = room._edge, room._edge.delivered + 1
-        edge._gap = FillGap(next_seq, next_seq)
-        room._driven.run([edge._gap])
-        (ann,) = [one for one in live.outlets if isinstance(one, Ear)]
-        live.receive(ann, chat("in the gap"))
-        live.receive(ann, chat("after it"))
-        async with asyncio.timeout(WAIT_SECONDS):
-            await ear._until(lambda: ear.texts == ["in the gap", "after it"])
-        assert not failures
+    room._store.read = failing
+    edge, next_seq = room._edge, room._edge.delivered + 1
+    edge._gap = FillGap(next_seq, next_seq)
+    room._driven.run([edge._gap])
+    (ann,) = [one for one in live.outlets if isinstance(one, Ear)]
+    live.receive(ann, chat("in the gap"))
+    live.receive(ann, chat("after it"))
+    await ear._until(lambda: ear.texts == ["in the gap", "after it"])
+    assert not failures

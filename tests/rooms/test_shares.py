@@ -56,68 +56,65 @@ async def flooded(hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 40
 
 @pytest.mark.requirement("room.fair-retention")
 @BOTH
-async def test_a_flood_pushes_out_itself_and_nobody_else(tmp_path: Path, durable: bool) -> None:
-    async with gathering(tmp_path, options=FEW) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable, access="open")
-        await flooded(hub, ann, bob)
-        page = await hub.rooms.messages(ann, "square", limit=500)
-        told = bodies(page)
-        assert len(told) <= 110
-        said = [one["payload"]["text"] for one in told if one["from"] == "ann"]
-        assert said == [f"a{number}" for number in range(10)]
-        thoughts = [one["payload"]["n"] for one in told if one["kind"] == "reasoning.thought"]
-        assert thoughts == list(range(400 - len(thoughts), 400))
-        assert not any(one["payload"].get("text") == "b0" for one in told)
+@pytest.mark.settings(options=FEW)
+async def test_a_flood_pushes_out_itself_and_nobody_else(hub: Gathering, durable: bool) -> None:
+    await hub.create(hub.ann, durable=durable, access="open")
+    await flooded(hub, hub.ann, hub.bob)
+    page = await hub.rooms.messages(hub.ann, "square", limit=500)
+    told = bodies(page)
+    assert len(told) <= 110
+    said = [one["payload"]["text"] for one in told if one["from"] == "ann"]
+    assert said == [f"a{number}" for number in range(10)]
+    thoughts = [one["payload"]["n"] for one in told if one["kind"] == "reasoning.thought"]
+    assert thoughts == list(range(400 - len(thoughts), 400))
+    assert not any(one["payload"].get("text") == "b0" for one in told)
 
 
 @pytest.mark.requirement("room.fair-retention", "room.rest-history")
 @BOTH
+@pytest.mark.settings(options=FEW)
 async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path, options=FEW) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable, access="open")
-        await flooded(hub, ann, bob)
-        page = await hub.rooms.messages(ann, "square", limit=500)
-        seqs = [one["seq"] for one in bodies(page)]
-        assert await every(hub, ann, forward=True) == seqs
-        assert await every(hub, ann, forward=False) == seqs
-        assert (page.oldest_seq, page.last_seq) == (seqs[0], seqs[-1])
-        whole = list(range(page.first_seq, page.last_seq + 1))
-        assert seqs[-len(whole) :] == whole
-        assert page.first_seq - 1 not in seqs
-        view = await hub.rooms.get(ann, "square")
-        assert (view.first_seq, view.oldest_seq) == (page.first_seq, page.oldest_seq)
-        missing = next(seq for seq in range(seqs[0], seqs[-1]) if seq not in seqs)
-        after = await hub.rooms.messages(ann, "square", after=missing, limit=1)
-        assert bodies(after)[0]["seq"] == min(seq for seq in seqs if seq > missing)
+    await hub.create(hub.ann, durable=durable, access="open")
+    await flooded(hub, hub.ann, hub.bob)
+    page = await hub.rooms.messages(hub.ann, "square", limit=500)
+    seqs = [one["seq"] for one in bodies(page)]
+    assert await every(hub, hub.ann, forward=True) == seqs
+    assert await every(hub, hub.ann, forward=False) == seqs
+    assert (page.oldest_seq, page.last_seq) == (seqs[0], seqs[-1])
+    whole = list(range(page.first_seq, page.last_seq + 1))
+    assert seqs[-len(whole) :] == whole
+    assert page.first_seq - 1 not in seqs
+    view = await hub.rooms.get(hub.ann, "square")
+    assert (view.first_seq, view.oldest_seq) == (page.first_seq, page.oldest_seq)
+    missing = next(seq for seq in range(seqs[0], seqs[-1]) if seq not in seqs)
+    after = await hub.rooms.messages(hub.ann, "square", after=missing, limit=1)
+    assert bodies(after)[0]["seq"] == min(seq for seq in seqs if seq > missing)
 
 
 @pytest.mark.requirement("room.fair-retention", "room.resume")
 @BOTH
+@pytest.mark.settings(options=FEW)
 async def test_whoever_resumes_over_a_hole_is_told_and_whoever_resumes_after_it_misses_nothing(
-    tmp_path: Path, durable: bool
+    hub: Gathering, durable: bool
 ) -> None:
-    async with gathering(tmp_path, options=FEW) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, durable=durable, access="open")
-        await flooded(hub, ann, bob)
-        first = (await hub.rooms.get(ann, "square")).first_seq
-        for after, complete in ((3, False), (first - 2, False), (first - 1, True)):
-            ear, live = await hub.join(ann, after=after)
-            welcome = ear.heard[0]["payload"]
-            assert welcome["resume"]["complete"] is complete
-            assert welcome["history"]["first_seq"] == first
-            assert 0 < welcome["history"]["oldest_seq"] < first
-            if complete:
-                last = live.delivered
-                await ear.until_seq(last)
-                assert ear.seqs[: last - first + 1] == list(range(first, last + 1))
-            else:
-                assert welcome["resume"]["reason"] == "history_gone"
-            live.left(ear)
+    await hub.create(hub.ann, durable=durable, access="open")
+    await flooded(hub, hub.ann, hub.bob)
+    first = (await hub.rooms.get(hub.ann, "square")).first_seq
+    for after, complete in ((3, False), (first - 2, False), (first - 1, True)):
+        ear, live = await hub.join(hub.ann, after=after)
+        welcome = ear.heard[0]["payload"]
+        assert welcome["resume"]["complete"] is complete
+        assert welcome["history"]["first_seq"] == first
+        assert 0 < welcome["history"]["oldest_seq"] < first
+        if complete:
+            last = live.delivered
+            await ear.until_seq(last)
+            assert ear.seqs[: last - first + 1] == list(range(first, last + 1))
+        else:
+            assert welcome["resume"]["reason"] == "history_gone"
+        live.left(ear)
 
 
 @pytest.mark.requirement("room.fair-retention")
@@ -139,23 +136,22 @@ async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path: Path)
 
 
 @pytest.mark.requirement("room.fair-retention")
+@pytest.mark.settings(options=RoomOptions(chat={}))
 async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_back(
-    tmp_path: Path,
+    hub: Gathering,
 ) -> None:
-    async with gathering(tmp_path, options=RoomOptions(chat={})) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access="open")
-        await flooded(hub, ann, bob, thoughts=1_200)
-        slow = Ear()
-        slow.reads.clear()
-        await hub.join(ann, ear=slow, after=1)
-        await slow.until_seq(2)
-        await hub.rooms.change(ann, "square", read_patch({"policy": {"keep_messages": 100}}))
-        await hub.rooms._upkeep.round()
-        slow.reads.set()
-        await slow.until_closed()
-        heard = slow.seqs
-        assert heard == list(range(2, heard[-1] + 1))
+    await hub.create(hub.ann, access="open")
+    await flooded(hub, hub.ann, hub.bob, thoughts=1_200)
+    slow = Ear()
+    slow.reads.clear()
+    await hub.join(hub.ann, ear=slow, after=1)
+    await slow.until_seq(2)
+    await hub.rooms.change(hub.ann, "square", read_patch({"policy": {"keep_messages": 100}}))
+    await hub.rooms._upkeep.round()
+    slow.reads.set()
+    await slow.until_closed()
+    heard = slow.seqs
+    assert heard == list(range(2, heard[-1] + 1))
 
 
 @pytest.mark.requirement("room.fair-retention")
@@ -200,19 +196,18 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
     return kept
 
 
-async def test_shares_go_with_their_room(tmp_path: Path) -> None:
-    async with gathering(tmp_path, options=FEW) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access="open")
-        await hub.rooms.post(bob, "square", chat("hello"))
-        account = bob.principal.account_id
-        read = hub.store.read
-        assert await read(lambda tx: quotas.written_in_rooms(tx, account)) > 256
-        owner = ann.principal.account_id
-        assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) > 256
-        await hub.rooms.delete(ann, "square")
-        assert await read(lambda tx: quotas.written_in_rooms(tx, account)) == 0
-        assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) == 0
+@pytest.mark.settings(options=FEW)
+async def test_shares_go_with_their_room(hub: Gathering) -> None:
+    await hub.create(hub.ann, access="open")
+    await hub.rooms.post(hub.bob, "square", chat("hello"))
+    account = hub.bob.principal.account_id
+    read = hub.store.read
+    assert await read(lambda tx: quotas.written_in_rooms(tx, account)) > 256
+    owner = hub.ann.principal.account_id
+    assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) > 256
+    await hub.rooms.delete(hub.ann, "square")
+    assert await read(lambda tx: quotas.written_in_rooms(tx, account)) == 0
+    assert await read(lambda tx: quotas.stored_in_own_rooms(tx, owner)) == 0
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200))
@@ -246,17 +241,15 @@ def test_trimming_leaves_no_more_than_may_be_and_nobody_below_their_share(
         assert mine[len(mine) - len(kept) :] == kept
 
 
-async def test_upkeep_trims_while_people_talk(tmp_path: Path) -> None:
-    async with gathering(tmp_path, options=FEW) as hub:
-        ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access="open")
-        ear, live = await hub.join(bob)
-        for number in range(600):
-            live.receive(ear, envelope("reasoning.thought", {"n": number}))
-            if number % 50 == 0:
-                await hub.rooms._upkeep.round()
-                await asyncio.sleep(0)
-        await live.flushed()
-        await hub.rooms._upkeep.round()
-        shares = await check_shares(hub)
-        assert sum(share.messages for share in shares.values()) <= 110
+@pytest.mark.settings(options=FEW)
+async def test_upkeep_trims_while_people_talk(hub: Gathering) -> None:
+    live, ear = await hub.meet(hub.bob, access="open")
+    for number in range(600):
+        live.receive(ear, envelope("reasoning.thought", {"n": number}))
+        if number % 50 == 0:
+            await hub.rooms._upkeep.round()
+            await asyncio.sleep(0)
+    await live.flushed()
+    await hub.rooms._upkeep.round()
+    shares = await check_shares(hub)
+    assert sum(share.messages for share in shares.values()) <= 110

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.rooms.machine.playbook import SETTINGS, Play
 
 
 @pytest.fixture
 def stage() -> Iterator[Callable[..., Play]]:
-    """Makes plays, with settings and people of a test's own."""
+    """Makes plays, with people, settings and bounds of a test's own."""
     plays: list[Play] = []
 
-    def make(settings: object = SETTINGS, *present: str) -> Play:
-        plays.append(Play(settings, *present))  # type: ignore[arg-type]
+    def make(*present: str, bounds: Mapping[str, Any] | None = None, **settings: Any) -> Play:
+        bounded = replace(SETTINGS.bounds, **(bounds or {}))
+        plays.append(Play(replace(SETTINGS, bounds=bounded, **settings), *present))
         return plays[-1]
 
     yield make
@@ -25,4 +28,4 @@ def stage() -> Iterator[Callable[..., Play]]:
 
 @pytest.fixture
 def play(stage: Callable[..., Play]) -> Play:
-    return stage(SETTINGS, "alice", "bob", "files")
+    return stage("alice", "bob", "files")

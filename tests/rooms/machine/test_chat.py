@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from folkmoot.core.policy import PrincipalType
@@ -39,20 +38,12 @@ def say(text: str = "hello", n: int = 1, **body: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("chat.notification", "chat.short-form", "chat.delivered-as-sent")
 def test_both_spellings_are_chat_and_delivered_as_sent(play: Play) -> None:
-    (
-        play
-        >> says("bob", chat("hi", format="markdown"))
-        << stored("chat.message", "bob", payload={"text": "hi", "format": "markdown"})
-    )
+    play >> says("bob", chat("hi", format="markdown"))
+    play << stored("chat.message", "bob", payload={"text": "hi", "format": "markdown"})
     assert play.stored[-1].kind == "chat.message.markdown"
-    (
-        play
-        >> says("bob", chat_notice("hi"))
-        << stored(
-            NOTICE,
-            "bob",
-            payload={"method": "notifications/chat/message", "params": {"text": "hi"}},
-        )
+    play >> says("bob", chat_notice("hi"))
+    play << stored(
+        NOTICE, "bob", payload={"method": "notifications/chat/message", "params": {"text": "hi"}}
     )
 
 
@@ -93,7 +84,7 @@ def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play: Play) 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
 def test_acknowledging_chat_needs_the_right_to_it(stage: Any) -> None:
     rights = {**SETTINGS.rights, Role.MEMBER: ("chat.message",)}
-    play = stage(msgspec.structs.replace(SETTINGS, rights=rights), "alice", "bob")
+    play = stage("alice", "bob", rights=rights)
     play >> says("alice", chat(), id="m1") << stored("chat.message", "alice")
     seen = {"kind": "chat.acknowledge", "correlation_id": ["m1"]}
     play >> says("bob", seen) << refused("bob", "capability_denied")
@@ -113,18 +104,14 @@ def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play: Play)
 
 @pytest.mark.requirement("chat.say", "chat.say-answer")
 def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play: Play) -> None:
-    (
-        play
-        >> says("alice", say("hi", format="markdown"), id="q1")
-        << stored(REQUEST, "alice")
-        << stored(
-            NOTICE,
-            "alice",
-            correlation_id=["q1"],
-            payload={"jsonrpc": "2.0", "params": {"text": "hi", "format": "markdown"}},
-        )
-        << stored(ANSWER, to=["alice"], correlation_id=["q1"], payload={"id": 1})
+    play >> says("alice", say("hi", format="markdown"), id="q1") << stored(REQUEST, "alice")
+    play << stored(
+        NOTICE,
+        "alice",
+        correlation_id=["q1"],
+        payload={"jsonrpc": "2.0", "params": {"text": "hi", "format": "markdown"}},
     )
+    play << stored(ANSWER, to=["alice"], correlation_id=["q1"], payload={"id": 1})
     said = play.stored[-2].id
     result = play.last["payload"]["result"]
     assert result["structuredContent"] == {"status": "broadcasted", "id": said}
@@ -164,7 +151,7 @@ def test_the_gateway_lists_its_tool_and_knows_no_other(play: Play) -> None:
 
 def test_the_tool_needs_its_own_capability(play: Play, stage: Any) -> None:
     play >> says("bob", say()) << refused("bob", "proposal_required")
-    other = stage(msgspec.structs.replace(SETTINGS, account_rights=SAYING), "bob")
+    other = stage("bob", account_rights=SAYING)
     other >> says("bob", say()) << stored(REQUEST, "bob") << stored(NOTICE, "bob") << stored(ANSWER)
 
 
@@ -179,8 +166,7 @@ def test_a_proposal_to_say_something_is_fulfilled_at_the_gateway(play: Play) -> 
 @pytest.mark.requirement("chat.deny-both")
 @pytest.mark.parametrize("deny", ["!chat.message", f"!{NOTICE}", "!chat.*", "!mcp.notification.*"])
 def test_a_deny_on_either_spelling_denies_all_of_chat(stage: Any, deny: str) -> None:
-    rights = {"account-bob": ("*", deny)}
-    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob")
+    play = stage("alice", "bob", account_rights={"account-bob": ("*", deny)})
     for envelope in (chat(), chat_notice(), say(), {**chat(), "kind": "chat.message.text"}):
         play >> says("bob", envelope) << refused("bob", "capability_denied")
     play >> says("bob", proposal("chat.say", {"text": "x"})) << refused("bob", "capability_denied")
@@ -189,18 +175,14 @@ def test_a_deny_on_either_spelling_denies_all_of_chat(stage: Any, deny: str) -> 
 @pytest.mark.requirement("chat.rate-limit", "chat.spellings-equal")
 def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(stage: Any) -> None:
     limits = {PrincipalType.PERSON: Limit(3, 60), PrincipalType.AGENT: None}
-    settings = msgspec.structs.replace(SETTINGS, chat=limits, account_rights=SAYING)
-    play = stage(settings, "bob", "files")
+    play = stage("bob", "files", chat=limits, account_rights=SAYING)
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> says("bob", chat_notice()) << stored(NOTICE, "bob")
     play >> says("bob", say()) << stored(REQUEST, "bob") << stored(NOTICE, "bob") << stored(ANSWER)
     play >> waits(10.5)
     for envelope in (chat(), chat_notice(), say(n=2)):
-        (
-            play
-            >> says("bob", envelope, id="m1")
-            << refused("bob", "rate_limited", "m1", retry_after=10)
-        )
+        play >> says("bob", envelope, id="m1")
+        play << refused("bob", "rate_limited", "m1", retry_after=10)
     for _ in range(4):
         play >> says("files", chat()) << stored("chat.message", "files")
     play >> says("bob", proposal()) << stored("mcp.proposal.tools/call", "bob")
@@ -215,8 +197,7 @@ def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(st
 
 
 def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage: Any) -> None:
-    limits = {PrincipalType.PERSON: Limit(1, 60)}
-    play = stage(msgspec.structs.replace(SETTINGS, chat=limits), "bob")
+    play = stage("bob", chat={PrincipalType.PERSON: Limit(1, 60)})
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> joins("bob", on="bob-2") << attached("bob-2")
     play >> says("bob-2", chat()) << refused("bob-2", "rate_limited")
@@ -226,8 +207,7 @@ def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage: Any) -> N
 
 
 def test_a_clock_that_is_set_back_locks_nobody_out(stage: Any) -> None:
-    limits = {PrincipalType.PERSON: Limit(1, 60)}
-    play = stage(msgspec.structs.replace(SETTINGS, chat=limits), "bob")
+    play = stage("bob", chat={PrincipalType.PERSON: Limit(1, 60)})
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play.now -= 3600
     play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=60)
@@ -240,7 +220,7 @@ def test_a_clock_that_is_set_back_locks_nobody_out(stage: Any) -> None:
 def test_a_burst_passes_by_default_and_then_a_message_now_and_then(
     stage: Any, name: str, most: int
 ) -> None:
-    play = stage(SETTINGS, name)
+    play = stage(name)
     play.rebuilds = False
     for _ in range(most):
         play >> says(name, chat()) << stored("chat.message", name)

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from folkmoot.core.policy import Principal, PrincipalType
-from folkmoot.rooms.limits import RoomBounds
 from tests.rooms.machine.playbook import (
     SETTINGS,
     Play,
@@ -132,9 +131,7 @@ def test_a_pause_outlives_connections_and_a_welcome_tells_of_it(play: Play) -> N
 
 
 def test_only_who_may_pauses_and_not_everyone_can_be_paused(stage: Any) -> None:
-    rights = {"account-bob": (PAUSE,)}
-    settings = msgspec.structs.replace(SETTINGS, account_rights=rights)
-    play = stage(settings, "alice", "bob", "carol", "files")
+    play = stage("alice", "bob", "carol", "files", account_rights={"account-bob": (PAUSE,)})
     play >> says("carol", pause("files")) << refused("carol", "capability_denied")
     play >> says("bob", pause("alice")) << refused("bob", "capability_denied")
     play >> says("bob", pause("bob")) << refused("bob", "recipient_invalid")
@@ -161,8 +158,7 @@ def test_who_is_kicked_is_no_longer_paused(play: Play) -> None:
 
 
 def test_there_are_only_so_many_pauses(stage: Any) -> None:
-    settings = msgspec.structs.replace(SETTINGS, bounds=RoomBounds(paused=1))
-    play = stage(settings, "alice", "bob", "files")
+    play = stage("alice", "bob", "files", bounds={"paused": 1})
     play >> says("alice", pause("bob", "files")) << refused("alice", "too_many_open")
     stops(play, "alice", "bob")
     play >> says("alice", pause("files")) << refused("alice", "too_many_open")
@@ -170,7 +166,7 @@ def test_there_are_only_so_many_pauses(stage: Any) -> None:
 
 def agents(stage: Any, *names: str, **settings: Any) -> Play:
     """A room with alice, a person, and agents."""
-    play: Play = stage(msgspec.structs.replace(SETTINGS, chat={}, **settings), "alice")
+    play: Play = stage("alice", chat={}, **settings)
     for name in names:
         who = Principal(f"account-{name}", name, PrincipalType.AGENT)
         play >> joins(name, who=who) << attached(name) << stored("system.presence.join")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,19 +18,6 @@ from folkmoot.rooms.machine.model import LookupNeeded
 from folkmoot.rooms.machine.state import Deadlines
 
 
-def test_deadlines_come_due_in_order_and_once() -> None:
-    deadlines = Deadlines()
-    deadlines.set("request", "a", 3.0)
-    deadlines.set("proposal", "b", 1.0)
-    deadlines.set("request", "c", 2.0)
-    deadlines.set("request", "a", 0.5)
-    deadlines.drop("request", "c")
-    assert deadlines.next == 0.5
-    assert deadlines.pop_due(2.0) == [("request", "a"), ("proposal", "b")]
-    assert deadlines.pop_due(9.0) == []
-    assert deadlines.next == math.inf
-
-
 def test_what_is_dropped_does_not_pile_up() -> None:
     deadlines = Deadlines()
     for n in range(10_000):
@@ -39,18 +27,25 @@ def test_what_is_dropped_does_not_pile_up() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9) | st.none())))
-def test_deadlines_agree_with_a_plain_table(steps: list[tuple[str, int | None]]) -> None:
+def test_deadlines_come_due_in_order_and_once_as_in_a_plain_table(
+    steps: list[tuple[str, int | None]],
+) -> None:
     deadlines, table = Deadlines(), dict[str, int]()
     for name, at in steps:
+        kind: Any = "proposal" if name == "c" else "request"
         if at is None:
-            deadlines.drop("request", name)
+            deadlines.drop(kind, name)
             table.pop(name, None)
         else:
-            deadlines.set("request", name, at)
+            deadlines.set(kind, name, at)
             table[name] = at
     assert deadlines.next <= min(table.values(), default=math.inf)
     due = [name for _, name in deadlines.pop_due(5)]
     assert sorted(due) == sorted(name for name, at in table.items() if at <= 5)
+    assert [table[name] for name in due] == sorted(table[name] for name in due)
+    assert deadlines.pop_due(5) == []
+    deadlines.pop_due(9)
+    assert deadlines.next == math.inf
 
 
 def test_ids_are_forgotten_oldest_first_and_memory_stays_bounded() -> None:

@@ -36,7 +36,7 @@ def refusal(play: Play, room: Room, id_: str) -> dict[str, Any] | None:
 @pytest.fixture
 def long(stage: Callable[..., Play]) -> Play:
     """A play in which bob said m1 to m20."""
-    play = stage(SETTINGS, "alice", "bob", "files")
+    play = stage("alice", "bob", "files")
     for n in range(1, 21):
         play >> says("bob", chat(), id=f"m{n}") << stored("chat.message", "bob")
     return play

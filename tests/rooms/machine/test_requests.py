@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from tests.rooms.machine.playbook import (
-    SETTINGS,
     Play,
     answer,
     call,
@@ -45,11 +44,8 @@ def test_who_was_asked_may_answer_without_any_capability(asked: Play) -> None:
 
 def test_a_request_may_be_answered_with_an_error(asked: Play) -> None:
     error = {"code": -32000, "message": "no"}
-    (
-        asked
-        >> says("files", answer("q1", error=error))
-        << stored(RESPONSE, payload={"error": error}, from_="files")
-    )
+    asked >> says("files", answer("q1", error=error))
+    asked << stored(RESPONSE, payload={"error": error}, from_="files")
 
 
 @pytest.mark.requirement("request.response-only-from-target")
@@ -104,7 +100,7 @@ def test_an_answer_is_for_the_one_who_asked(asked: Play, to: list[str]) -> None:
 
 def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any) -> None:
     denies = {"account-files": ("!mcp.response.tools/call:read",)}
-    play = stage(msgspec.structs.replace(SETTINGS, account_rights=denies), "alice", "files")
+    play = stage("alice", "files", account_rights=denies)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> says("files", answer("q1")) << refused("files", "capability_denied")
 
@@ -156,16 +152,13 @@ def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Pl
 
 
 def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play) -> None:
-    (
-        asked
-        >> leaves("files")
-        << stored("system.presence.leave", payload={"participant": {"id": "files"}})
-        << stored(
-            "mcp.response.tools/call:read",
-            to=["alice"],
-            correlation_id=["q1"],
-            payload={"id": 1, "error": {"code": -32010, "data": {"code": "target_left"}}},
-        )
+    asked >> leaves("files")
+    asked << stored("system.presence.leave", payload={"participant": {"id": "files"}})
+    asked << stored(
+        "mcp.response.tools/call:read",
+        to=["alice"],
+        correlation_id=["q1"],
+        payload={"id": 1, "error": {"code": -32010, "data": {"code": "target_left"}}},
     )
     asked >> joins("files")
     asked.waiting.clear()
@@ -185,25 +178,22 @@ def test_who_asked_may_leave_and_still_be_answered(asked: Play) -> None:
 
 
 def test_a_request_times_out(stage: Any) -> None:
-    play = stage(msgspec.structs.replace(SETTINGS, request_seconds=20.0), "alice", "files")
+    play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> waits(19)
     assert play.room.due == play.now + 1
-    (
-        play
-        >> waits(1)
-        << stored(
-            "mcp.response.tools/call:read",
-            correlation_id=["q1"],
-            payload={"id": 1, "error": {"code": -32011, "data": {"code": "request_timed_out"}}},
-        )
+    play >> waits(1)
+    play << stored(
+        "mcp.response.tools/call:read",
+        correlation_id=["q1"],
+        payload={"id": 1, "error": {"code": -32011, "data": {"code": "request_timed_out"}}},
     )
     play >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
 def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
     times = {"request_seconds": 20.0, "progress_seconds": 50.0}
-    play = stage(msgspec.structs.replace(SETTINGS, **times), "alice", "files")
+    play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     asked_at = play.now
     for _ in range(3):
@@ -221,7 +211,7 @@ def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
 
 def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any) -> None:
     times = {"request_seconds": 20.0, "progress_seconds": 10.0}
-    play = stage(msgspec.structs.replace(SETTINGS, **times), "alice", "files")
+    play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> waits(15)
     play >> says("files", notice(PROGRESS, {"progress": 1}, "q1"))
@@ -230,15 +220,11 @@ def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any) -> None
 
 
 def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any) -> None:
-    play = stage(msgspec.structs.replace(SETTINGS, request_seconds=20.0), "alice", "files")
+    play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play.now += 20
-    (
-        play
-        >> says("files", answer("q1"))
-        << stored("mcp.response.tools/call:read")
-        << refused("files", "request_not_open")
-    )
+    play >> says("files", answer("q1")) << stored("mcp.response.tools/call:read")
+    play << refused("files", "request_not_open")
 
 
 @pytest.mark.requirement("request.progress-from-target")
@@ -282,7 +268,7 @@ def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(s
         "account-bob": ("mcp.request.*",),
         "account-carol": ("mcp.request.*", "!mcp.notification.*"),
     }
-    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "bob", "carol", "files")
+    play = stage("bob", "carol", "files", account_rights=rights)
     for name, id_ in (("bob", "q1"), ("carol", "q2")):
         play >> says(name, call("files"), id=id_) << stored(REQUEST, name)
     cancel = f"mcp.notification.{CANCELLED}"
@@ -291,10 +277,9 @@ def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(s
 
 
 def test_the_number_of_open_requests_is_bounded(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, open_requests=3, open_requests_each=2)
+    bounds = {"open_requests": 3, "open_requests_each": 2}
     rights = {"account-bob": ("*",)}
-    settings = msgspec.structs.replace(SETTINGS, bounds=bounds, account_rights=rights)
-    play = stage(settings, "alice", "bob", "files")
+    play = stage("alice", "bob", "files", bounds=bounds, account_rights=rights)
     for n in (1, 2):
         play >> says("alice", call("files", n=n), id=f"q{n}") << stored(REQUEST, "alice")
     play >> says("alice", call("files", n=3)) << refused("alice", "too_many_open")
@@ -313,14 +298,9 @@ def test_an_account_answers_whatever_it_is_called_by_then(asked: Play) -> None:
 
 def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Play) -> None:
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
-    (
-        play
-        >> says("alice", grant("bob", "mcp.request.tools/call:read"), id="r1")
-        << stored("capability.grant", "alice")
-        << stored("capability.grant-ack")
-        << logged("capability.grant", "alice", "bob")
-        << told("bob", "system.welcome")
-    )
+    play >> says("alice", grant("bob", "mcp.request.tools/call:read"), id="r1")
+    play << stored("capability.grant", "alice") << stored("capability.grant-ack")
+    play << logged("capability.grant", "alice", "bob") << told("bob", "system.welcome")
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
     play >> says("bob", call("files", "write", n=2)) << refused("bob", "proposal_required")
 

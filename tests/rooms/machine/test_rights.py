@@ -54,7 +54,7 @@ def takes(play: Play, who: str, *losers: str, **what: Any) -> None:
 @pytest.fixture
 def chain(stage: Any) -> Play:
     """Alice gave bob the right to read and to grant; bob passed reading on to carol."""
-    play: Play = stage(SETTINGS, "alice", "bob", "carol", "files")
+    play: Play = stage("alice", "bob", "carol", "files")
     gives(play, "alice", "bob", READ, GRANT, id_="r1")
     gives(play, "bob", "carol", READ, id_="r2")
     play >> says("carol", call("files")) << stored(REQUEST, "carol")
@@ -63,7 +63,7 @@ def chain(stage: Any) -> Play:
 
 @pytest.mark.requirement("capability.target")
 def test_a_grant_meant_for_one_participant_opens_no_other(stage: Any) -> None:
-    play = stage(SETTINGS, "alice", "bob", "files", "calc", "carol")
+    play = stage("alice", "bob", "files", "calc", "carol")
     aimed = {"kind": "mcp.request.tools/call", "to": "files"}
     gives(play, "alice", "bob", aimed, GRANT, id_="r1")
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
@@ -81,8 +81,7 @@ def test_a_grant_meant_for_one_participant_opens_no_other(stage: Any) -> None:
 @pytest.mark.requirement("capability.target")
 def test_a_right_to_propose_may_name_whom_to_ask(stage: Any) -> None:
     rights = {Role.MEMBER: ({"kind": "mcp.proposal.*", "to": "files"},)}
-    settings = msgspec.structs.replace(SETTINGS, rights={**DEFAULT_RIGHTS, **rights})
-    play = stage(settings, "bob", "files", "calc")
+    play = stage("bob", "files", "calc", rights={**DEFAULT_RIGHTS, **rights})
     play >> says("bob", proposal(), to=["files"]) << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob")
     for to in ([], ["calc"], ["files", "calc"]):
@@ -162,11 +161,8 @@ def test_a_grant_that_goes_further_is_refused_as_a_whole(play: Play, more: str) 
     ],
 )
 def test_a_grant_that_says_too_little_or_too_much_is_refused(play: Play, payload: Any) -> None:
-    (
-        play
-        >> says("alice", {"kind": GRANT, "payload": payload})
-        << refused("alice", "payload_invalid")
-    )
+    play >> says("alice", {"kind": GRANT, "payload": payload})
+    play << refused("alice", "payload_invalid")
 
 
 def test_a_grant_is_to_someone_else_who_is_known_here(play: Play) -> None:
@@ -257,7 +253,7 @@ def test_whoever_holds_the_right_revokes_and_nobody_else(chain: Play) -> None:
 
 def test_a_deny_stops_the_granter_too(stage: Any) -> None:
     rights = {"account-bob": (READ, GRANT, "!capability.revoke")}
-    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob", "carol")
+    play = stage("alice", "bob", "carol", account_rights=rights)
     gives(play, "bob", "carol", READ, id_="r1")
     play >> says("bob", revoke(grant_id="r1")) << refused("bob", "capability_denied")
 
@@ -272,7 +268,7 @@ def test_what_was_granted_from_a_grant_goes_with_it(chain: Play) -> None:
 
 @pytest.mark.requirement("capability.revoke-cascades")
 def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage: Any) -> None:
-    play = stage(SETTINGS, "alice", "bob", "carol", "files")
+    play = stage("alice", "bob", "carol", "files")
     gives(play, "alice", "bob", READ, GRANT, id_="r1")
     gives(play, "bob", "carol", READ, GRANT, id_="r2")
     gives(play, "carol", "bob", READ, id_="r3")
@@ -282,9 +278,7 @@ def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage: Any) -> No
 
 def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage: Any) -> None:
     rights = {"account-bob": ("mcp.request.ping", GRANT)}
-    play = stage(
-        msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob", "carol", "files"
-    )
+    play = stage("alice", "bob", "carol", "files", account_rights=rights)
     gives(play, "alice", "bob", READ, id_="r1")
     gives(play, "alice", "bob", "mcp.request.tools/*", id_="r2")
     gives(play, "bob", "carol", READ, "mcp.request.ping", id_="r3")
@@ -298,11 +292,8 @@ def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage: Any) -> N
 def test_a_part_of_a_grant_can_be_taken_back(play: Play) -> None:
     gives(play, "alice", "bob", READ, "mcp.request.ping", id_="r1")
     gives(play, "alice", "bob", READ, id_="r2")
-    (
-        play
-        >> says("alice", revoke(recipient="bob", capabilities=["x.y"]))
-        << refused("alice", "grant_unknown")
-    )
+    play >> says("alice", revoke(recipient="bob", capabilities=["x.y"]))
+    play << refused("alice", "grant_unknown")
     takes(play, "alice", "bob", recipient="bob", capabilities=[READ])
     assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
     takes(play, "alice", "bob", recipient="bob")
@@ -339,8 +330,7 @@ def test_a_role_that_changes_changes_rights_at_once(play: Play) -> None:
 
 
 def test_the_number_of_grants_is_bounded(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, grants=3, grants_each=2)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    play = stage("alice", "bob", "files", bounds={"grants": 3, "grants_each": 2})
     gives(play, "alice", "bob", READ, id_="r1")
     gives(play, "alice", "bob", READ, id_="r2")
     play >> says("alice", grant("bob", READ)) << refused("alice", "too_many_open")
@@ -365,8 +355,7 @@ def test_grants_outlive_a_restart_that_trimmed_their_messages(chain: Play) -> No
 
 
 def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, granted=5, granted_each=3)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    play = stage("alice", "bob", "files", bounds={"granted": 5, "granted_each": 3})
     gives(play, "alice", "bob", "x.a", "x.b", "x.c", id_="r1")
     play >> says("alice", grant("bob", "x.d")) << refused("alice", "too_many_open")
     gives(play, "alice", "files", "x.a", "x.b", id_="r2")
@@ -374,8 +363,7 @@ def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stag
 
 
 def test_what_is_granted_is_bounded_by_its_bytes(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, granted_bytes=2_000)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "bob", "files")
+    play = stage("alice", "bob", "files", bounds={"granted_bytes": 2_000})
     long = "x.y.z:" + "*a" * 500
     gives(play, "alice", "bob", long, id_="r1")
     play >> says("alice", grant("bob", long)) << refused("alice", "too_many_open")

@@ -47,22 +47,19 @@ LEAVE = "system.presence.leave"
 
 @pytest.mark.requirement("room.welcome-first", "room.welcome-shape", "room.presence")
 def test_who_comes_in_is_welcomed_and_everyone_is_told(stage: Any) -> None:
-    play = stage(SETTINGS, "alice")
+    play = stage("alice")
     bob = {"id": "bob", "type": "person", "role": "member"}
-    (
-        play
-        >> joins("bob")
-        << attached(
-            "bob",
-            you={**bob, "capabilities": list(SETTINGS.rights[Role.MEMBER])},
-            participants=[{"id": "alice", "type": "person", "role": "owner"}, bob],
-            participants_total=2,
-            room="square",
-            epoch="e1",
-            history={"enabled": True, "first_seq": 1, "last_seq": 1},
-        )
-        << stored(JOIN, seq=2, payload={"event": "join", "participant": bob})
+    play >> joins("bob")
+    play << attached(
+        "bob",
+        you={**bob, "capabilities": list(SETTINGS.rights[Role.MEMBER])},
+        participants=[{"id": "alice", "type": "person", "role": "owner"}, bob],
+        participants_total=2,
+        room="square",
+        epoch="e1",
+        history={"enabled": True, "first_seq": 1, "last_seq": 1},
     )
+    play << stored(JOIN, seq=2, payload={"event": "join", "participant": bob})
     assert [who["id"] for who in play.room.participants()] == ["alice", "bob"]
 
 
@@ -78,7 +75,7 @@ def test_presence_tells_of_the_first_connection_and_the_last(play: Play) -> None
 
 @pytest.mark.requirement("room.close-replaced")
 def test_a_connection_id_that_comes_back_replaces_its_connection(stage: Any) -> None:
-    play = stage(SETTINGS, "alice")
+    play = stage("alice")
     play >> joins("bob", on="old", conn="phone") << attached("old") << stored(JOIN)
     play >> joins("bob", on="new", conn="phone") << closed("old", 4009) << attached("new")
     play >> says("old", chat())
@@ -118,11 +115,8 @@ def test_when_nothing_can_be_replayed_the_welcome_says_so(
 
 def test_what_the_history_just_reaches_back_to_is_replayed(play: Play) -> None:
     play.room.trim(3)
-    (
-        play
-        >> joins("bob", on="bob-2", after=2)
-        << attached("bob-2", after=2, history={"first_seq": 3})
-    )
+    play >> joins("bob", on="bob-2", after=2)
+    play << attached("bob-2", after=2, history={"first_seq": 3})
 
 
 @pytest.mark.parametrize(
@@ -170,8 +164,7 @@ def test_who_comes_back_under_another_name_is_one_participant(play: Play) -> Non
 
 
 def test_a_room_has_room_for_so_many(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, participants=2, connections_each=2, listed=1)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice")
+    play = stage("alice", bounds={"participants": 2, "connections_each": 2, "listed": 1})
     play >> joins("bob") << attached("bob", participants_total=2) << stored(JOIN)
     with pytest.raises(e.RoomFull):
         play >> joins("carol")
@@ -185,17 +178,10 @@ def test_a_room_has_room_for_so_many(stage: Any) -> None:
 def test_who_is_kicked_is_closed_and_everyone_is_told(play: Play) -> None:
     play >> says("alice", call("bob"), id="q1") << stored("mcp.request.tools/call", "alice")
     play >> joins("bob", on="bob-2") << attached("bob-2")
-    (
-        play
-        >> says("alice", kick("bob"))
-        << stored("room.kick", "alice")
-        << logged("room.kick", "alice", "bob")
-        << expelled("bob", by="alice")
-        << closed("bob", CloseCode.NOT_ALLOWED)
-        << closed("bob-2", CloseCode.NOT_ALLOWED)
-        << stored(LEAVE)
-        << stored("mcp.response.tools/call:read", correlation_id=["q1"])
-    )
+    play >> says("alice", kick("bob")) << stored("room.kick", "alice")
+    play << logged("room.kick", "alice", "bob") << expelled("bob", by="alice")
+    play << closed("bob", CloseCode.NOT_ALLOWED) << closed("bob-2", CloseCode.NOT_ALLOWED)
+    play << stored(LEAVE) << stored("mcp.response.tools/call:read", correlation_id=["q1"])
     play >> says("bob", chat())
     play >> leaves("bob-2")
 
@@ -243,8 +229,7 @@ def test_a_kick_that_names_nobody_is_refused(play: Play, wrong: Any) -> None:
 
 
 def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any) -> None:
-    rights = {"account-bob": ("*",)}
-    play = stage(msgspec.structs.replace(SETTINGS, account_rights=rights), "alice", "bob")
+    play = stage("alice", "bob", account_rights={"account-bob": ("*",)})
     play >> says("bob", kick("alice")) << refused("bob", "capability_denied")
     play >> says("bob", kick("bob")) << refused("bob", "recipient_invalid")
     play >> says("bob", kick("gateway")) << refused("bob", "recipient_unknown")
@@ -359,12 +344,8 @@ def test_who_does_not_come_back_after_a_restart_has_left(play: Play) -> None:
     play >> joins("alice") << attached("alice", participants_total=3)
     play >> joins("bob") << attached("bob")
     play >> waits(29.9)
-    (
-        play
-        >> waits(0.1)
-        << stored(LEAVE, payload={"participant": {"id": "files", "type": "agent"}})
-        << stored("mcp.response.tools/call:read", correlation_id=["q1"])
-    )
+    play >> waits(0.1) << stored(LEAVE, payload={"participant": {"id": "files", "type": "agent"}})
+    play << stored("mcp.response.tools/call:read", correlation_id=["q1"])
 
 
 def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play) -> None:
@@ -385,7 +366,7 @@ def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play) -> None:
 
 
 def test_a_guest_is_rebuilt_as_one(stage: Any) -> None:
-    play = stage(SETTINGS, "guest-kim")
+    play = stage("guest-kim")
     assert play.rebuilt().participants() == [
         {
             "id": "guest-kim",
@@ -432,9 +413,7 @@ def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play) -> No
 
 
 def test_nobody_promises_a_guest_what_they_do_not_hold(stage: Any) -> None:
-    rights = {"account-bob": ("room.invite", "mcp.proposal.*")}
-    settings = msgspec.structs.replace(SETTINGS, account_rights=rights)
-    play = stage(settings, "alice", "bob")
+    play = stage("alice", "bob", account_rights={"account-bob": ("room.invite", "mcp.proposal.*")})
 
     def inviting(**payload: Any) -> dict[str, Any]:
         return {"kind": "room.invite", "payload": payload}
@@ -474,7 +453,7 @@ def test_what_a_guest_was_granted_goes_when_it_is_kicked(play: Play) -> None:
 
 def test_owners_change_with_the_settings_whatever_the_shell_believed(stage: Any) -> None:
     both = msgspec.structs.replace(SETTINGS, owners=frozenset(("account-alice", "account-bob")))
-    play = stage(SETTINGS, "alice", "bob", "carol")
+    play = stage("alice", "bob", "carol")
     # Who owns a room is in its record, which the messages do not tell.
     play.rebuilds = False
     play >> says("alice", grant("carol", "room.kick")) << stored("capability.grant", "alice")

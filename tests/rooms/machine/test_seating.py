@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.rooms.backends import backend_principal
-from folkmoot.rooms.limits import RoomBounds
 from folkmoot.rooms.machine import AskBackend, Cease, Effect, Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
@@ -77,44 +75,41 @@ def answers(envelope: dict[str, Any]) -> Step:
     return step
 
 
-def opened() -> Play:
-    play = Play(SETTINGS, "alice", "bob")
+@pytest.fixture
+def play(stage: Any) -> Play:
+    """Alice and bob are in a room with a server."""
+    play: Play = stage("alice", "bob")
     return play >> seats("github") << comes()
 
 
-def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once() -> None:
-    play = opened()
+def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once(play: Play) -> None:
     play >> seats("github") >> seats("github", "files") << comes("files")
     play >> joins("carol") << attached("carol", participants_total=5)
     play << stored("system.presence.join")
     play >> seats("files") << stored("system.presence.leave", payload={"event": "leave"})
     play >> seats() << stored("system.presence.leave")
-    play.done()
     assert play.room.present == 3
 
 
-def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_asked() -> None:
-    play = opened()
+def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_asked(
+    play: Play,
+) -> None:
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play >> answers({**answer("q1"), "to": ["alice"]})
     play << stored("mcp.response.tools/call", "github", to=["alice"])
     play >> says("alice", chat()) << stored("chat.message", "alice")
-    play.done()
 
 
-def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both() -> None:
-    play = opened()
+def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play: Play) -> None:
     play >> says("bob", proposal(TOOL), id="p1", to=["github"])
     play << stored("mcp.proposal.tools/call", "bob") << logged("proposal.open", "bob", "p1")
     play >> says("alice", fulfil("p1", to="github", tool=TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << logged("proposal.fulfilled", "alice")
     play << asks("q1", "alice", "alice", "bob")
-    play.done()
 
 
-def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind() -> None:
-    play = opened()
+def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(play: Play) -> None:
     for number, id_ in enumerate(("q1", "q2", "q3")):
         play >> says("alice", call("github", TOOL, n=number), id=id_)
         play << stored("mcp.request.tools/call", "alice") << asks(id_, "alice")
@@ -130,11 +125,9 @@ def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(
     play >> seats() << stored("system.presence.leave")
     left = {"error": {"data": {"code": "target_left"}}}
     play << stored(f"mcp.response.tools/call:{TOOL}", payload=left) << ceases("q4")
-    play.done()
 
 
-def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life() -> None:
-    play = opened()
+def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life(play: Play) -> None:
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play.room = play.rebuilt()
@@ -145,40 +138,34 @@ def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life()
     play >> waits(SETTINGS.return_seconds)
     play << stored("system.presence.leave", payload={"participant": {"id": "alice"}})
     play << stored("system.presence.leave", payload={"participant": {"id": "bob"}})
-    play.done()
 
 
-def test_a_backend_is_not_kicked_and_holds_nothing() -> None:
-    play = opened()
+def test_a_backend_is_not_kicked_and_holds_nothing(play: Play) -> None:
     play >> says("alice", kick("github")) << refused("alice", "recipient_invalid")
     play >> says("alice", grant("github", "chat.*")) << refused("alice", "recipient_invalid")
-    play.done()
 
 
-def test_only_the_backend_answers_for_the_backend() -> None:
-    play = opened()
+def test_only_the_backend_answers_for_the_backend(play: Play) -> None:
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play >> says("bob", answer("q1")) << refused("bob", "not_asked")
     play >> says("bob", answer("q1"), from_="github") << refused("bob", "sender_forged")
     play >> says("alice", answer("q1")) << refused("alice", "not_asked")
-    play.done()
 
 
-def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does() -> None:
-    play = Play(SETTINGS, "alice", "g1thub")
+def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does(stage: Any) -> None:
+    play = stage("alice", "g1thub")
     play >> seats("github") << closed("g1thub", 4403) << stored("system.presence.leave") << comes()
     with pytest.raises(e.NameRefused):
         play.room.join("x", principal("g1thub"), Role.MEMBER, play.now)
-    play = Play(SETTINGS)
+    play = stage()
     play >> joins("g1thub", role=Role.OWNER) << attached("g1thub")
     play << stored("system.presence.join")
     play >> seats("github")
-    play.done()
 
 
-def test_backends_take_no_place_of_anyone_who_comes() -> None:
-    play = Play(replace(SETTINGS, bounds=RoomBounds(participants=2)), "alice")
+def test_backends_take_no_place_of_anyone_who_comes(stage: Any) -> None:
+    play = stage("alice", bounds={"participants": 2})
     play >> seats("github", "files") << comes() << comes("files")
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
     with pytest.raises(e.RoomFull):

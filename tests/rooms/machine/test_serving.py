@@ -246,11 +246,8 @@ def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked: Play) -> None:
 
 @pytest.mark.requirement("room.welcome-waiting")
 def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play: Play) -> None:
-    (
-        play
-        >> says("bob", proposal(), id="p1", to=["files"])
-        << stored("mcp.proposal.tools/call", "bob")
-    )
+    play >> says("bob", proposal(), id="p1", to=["files"])
+    play << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob")
     play >> says("bob", proposal("write"), id="p2") << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob")
@@ -275,8 +272,7 @@ def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play: Play) -
 
 
 def test_a_welcome_lists_so_many_and_says_that_there_are_more(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, waiting=2)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds), "alice", "files")
+    play = stage("alice", "files", bounds={"waiting": 2})
     for n in range(3):
         play >> joins("files", f"f{n}")
         assert not welcomed(play)["waiting"]["more"]

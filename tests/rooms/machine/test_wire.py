@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine import Room, Tell
 from tests.rooms.machine.playbook import (
-    SETTINGS,
     Play,
     attached,
     call,
@@ -117,8 +115,7 @@ def test_an_id_that_the_history_no_longer_holds_may_be_used_again(play: Play) ->
 
 
 def test_ids_that_memory_lost_are_looked_up_in_the_store(stage: Any) -> None:
-    bounds = msgspec.structs.replace(SETTINGS.bounds, ids=4)
-    play = stage(msgspec.structs.replace(SETTINGS, bounds=bounds))
+    play = stage(bounds={"ids": 4})
     play.room = Room(play.settings, play.new_id, stored=True)
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
     for n in range(1, 5):
@@ -138,25 +135,22 @@ def test_one_append_is_for_everyone_whatever_its_recipient(play: Play) -> None:
     "wire.refusal-to-sender", "wire.refusal-shape", "wire.refusal-correlates", "wire.seq-on-stored"
 )
 def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play: Play) -> None:
-    (
-        play
-        >> says("bob", kick("alice"), id="m1")
-        << refused(
-            "bob",
-            "capability_denied",
-            "m1",
-            attempted_kind="room.kick",
-            your_capabilities=[
-                "chat.*",
-                "mcp.notification.notifications/chat/*",
-                "mcp.proposal.*",
-                "mcp.request.tools/list",
-                "mcpx.withdraw.proposal",
-                "reasoning.*",
-                "participant.status",
-                "participant.compact-done",
-            ],
-        )
+    play >> says("bob", kick("alice"), id="m1")
+    play << refused(
+        "bob",
+        "capability_denied",
+        "m1",
+        attempted_kind="room.kick",
+        your_capabilities=[
+            "chat.*",
+            "mcp.notification.notifications/chat/*",
+            "mcp.proposal.*",
+            "mcp.request.tools/list",
+            "mcpx.withdraw.proposal",
+            "reasoning.*",
+            "participant.status",
+            "participant.compact-done",
+        ],
     )
 
 
@@ -202,7 +196,7 @@ def test_bytes_that_are_no_strict_message_reach_nobody(play: Play, raw: bytes, c
 
 @pytest.mark.requirement("wire.strict")
 def test_a_message_has_its_limit_to_the_byte(stage: Any) -> None:
-    play = stage(msgspec.structs.replace(SETTINGS, limits=Limits(message_bytes=100)), "bob")
+    play = stage("bob", limits=Limits(message_bytes=100))
     empty = b'{"protocol":"mcpx/v1","kind":"chat.message","payload":{"text":""}}'
     fits = empty.replace(b'""', b'"' + b"x" * (100 - len(empty)) + b'"')
     play >> says("bob", fits) << stored("chat.message", "bob")
@@ -212,7 +206,7 @@ def test_a_message_has_its_limit_to_the_byte(stage: Any) -> None:
 def test_old_spellings_are_taken_only_where_the_setting_says_so(play: Play, stage: Any) -> None:
     old = {**chat(), "kind": "chat"}
     play >> says("bob", old) << refused("bob", "kind_syntax")
-    kind = stage(msgspec.structs.replace(SETTINGS, accept_old_spellings=True), "bob")
+    kind = stage("bob", accept_old_spellings=True)
     kind >> says("bob", old) << stored("chat.message", "bob", payload={"text": "hello"})
 
 
