@@ -365,7 +365,7 @@ async def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
         wire = await hub.enter("ann")
         forwarding = hub[1].hub._forwarding
         assert forwarding is not None
-        marks, clock = forwarding._marks, hub[1].hub.clock
+        marks, clock = forwarding.marks, hub[1].hub.clock
         home = hub[0].hub.bus.node
         written = encode(request_of(wire))
 
@@ -406,7 +406,7 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
         assert here is not None
         assert there is not None
         large = b"x" * (here._most_bytes + 1)
-        mark = there._marks.make(hub[0].hub.bus.node, large, hub[1].hub.clock.now())
+        mark = there.marks.make(hub[0].hub.bus.node, large, hub[1].hub.clock.now())
         where = f"{hub[0].hub.base_url}{PATH}"
         told = await http.post(where, headers={MARK_HEADER: mark}, content=large)
         assert told.status_code == 413
@@ -524,7 +524,7 @@ async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_tr
     async with nodes(tmp_path, http={"trusted_proxies": trusted}) as hub:
         wire = await wired(hub[0], "")
         arrivals: Any = hub[0].hub.mcp._arrivals
-        arrivals._addresses = Addresses([] if trusted else ["127.0.0.1"])
+        arrivals.addresses = Addresses([] if trusted else ["127.0.0.1"])
         arrivals._may_be_direct = True
         callers: list[Any] = []
         make = arrivals.exchange

@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from folkmoot.client.http import QUERIED
 from folkmoot.operations.components import WRITTEN, name_of, structs_in
 from folkmoot.operations.routes import COMPONENTS, ENDPOINTS, NAMED
 from folkmoot.operations.schema import nulls_of
@@ -210,24 +211,22 @@ def method(each: Endpoint) -> str:
         else:
             given.append(f"{name}: {hint(name)} | None = None")
     answer = kind({"$ref": f"/{each.reply}"}) if each.reply else "None"
-    whole = {it.name for it in each.path_parameters if it.schema["type"] == "integer"}
-    path = re.sub(
-        r"\{(\w+)\}",
-        lambda found: found[0] if found[1] in whole else f"{{quote({found[1]}, safe='')}}",
-        each.path,
-    )
-    prefix = "f" if named else ""
-    parts = [repr(each.method), f'{prefix}"{path}"', answer]
     in_query = [it.name for it in each.query]
     in_body = [
         name for name in arguments if name not in (*named, *in_query, *route.headers.values())
     ]
-    if in_query:
-        parts.append(f"query={members(in_query)}")
-    if route.body:
-        parts.append(f"body={route.body}")
-    elif in_body:
-        parts.append(f"body={members(in_body)}")
+    parts = [repr(each.method), f'"{each.path}"', answer]
+    asked = in_query if each.method in QUERIED else in_body
+    if route.media or route.headers or route.body or {*arguments} - {*named, *asked}:
+        parts[1] = f'{"f" if named else ""}"{in_place(each)}"'
+        if in_query:
+            parts.append(f"query={members(in_query)}")
+        if route.body:
+            parts.append(f"body={route.body}")
+        elif in_body:
+            parts.append(f"body={members(in_body)}")
+    elif arguments:
+        parts.append("locals()")
     if kept := [name for name in in_body if nulls.get(name)]:
         parts.append(f"nulls={(*kept,)!r}")
     if row.waits in arguments:
@@ -243,6 +242,16 @@ def method(each: Endpoint) -> str:
         f"        {answering}self.ask({', '.join(parts)})",
     ]
     return "\n".join(lines)
+
+
+def in_place(each: Endpoint) -> str:
+    """The path with its arguments put in."""
+    whole = {it.name for it in each.path_parameters if it.schema["type"] == "integer"}
+    return re.sub(
+        r"\{(\w+)\}",
+        lambda found: found[0] if found[1] in whole else f"{{quote({found[1]}, safe='')}}",
+        each.path,
+    )
 
 
 def docstring(each: Endpoint) -> str:

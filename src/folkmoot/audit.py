@@ -42,7 +42,6 @@ OPERATOR: Final = "operator"
 DELETED: Final = "(deleted)"
 """In place of the handle of someone who is gone; no handle looks like it."""
 REFUSED: Final = "policy.refused"
-"""The action of what policy refused someone."""
 BACKEND_CALL: Final = "backend.call"
 DENIED: Final = "audit_denied"
 """The attribute of a record of a call that was denied."""
@@ -88,7 +87,6 @@ INSERTS: Final = [
 TEXT: Final = " || ' ' || ".join(
     ("action", "actor", "about", "COALESCE(room, '')", "COALESCE(outcome, '')", "detail")
 )
-"""All that is written in a row."""
 ABOUT_PEOPLE: Final = (
     "action <> 'backend.call' AND action <> 'hub.call' AND action <> 'policy.refused'"
 )

@@ -14,13 +14,10 @@ if TYPE_CHECKING:
     from folkmoot.core.ports import Tx
 
 KEEP_SECONDS: Final = 90 * 86_400
-"""How long a decision is kept."""
 PRUNED_AT_ONCE: Final = 500
 
 AskKind: TypeAlias = Literal["proposal", "held", "tool"]
-"""What can wait for someone's decision."""
 Verdict: TypeAlias = Literal["approved", "rejected", "released", "edited", "dropped", "accepted"]
-"""What someone decided."""
 
 WAITING: Final = "waiting"
 """What comes of an approval until it is answered; then it is `answered`, `failed` or `cancelled`.

@@ -22,7 +22,6 @@ logger = logging.getLogger("folkmoot.schemas")
 
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_DEPTH: Final = 64
-"""How deep a schema may be nested."""
 MOST_SUBSCHEMAS: Final = 20_000
 """Subschemas of a schema whose references are all replaced by what they refer to."""
 MOST_UNEVALUATED: Final = 4

@@ -168,7 +168,6 @@ class Quotas:
         self.near_mail = 0
         self.near_rooms = 0
         self.refused: Counter[str] = Counter()
-        """How often something was refused, by quota."""
 
     def check(self, quota: str, used: int, limit: int) -> None:
         """Refuse what would make the use of a quota this much, if that is too much."""

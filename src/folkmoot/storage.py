@@ -30,7 +30,6 @@ T = TypeVar("T")
 logger = logging.getLogger("folkmoot.storage")
 
 MAX_DIFFERING = 20
-"""Settings that a warning names."""
 MACHINE_ID = Path("/etc/machine-id")
 """Tells machines apart, where there is one."""
 MISSING = "store.url needs the package asyncpg. Run: pip install 'folkmoot[postgres]'"

@@ -135,7 +135,6 @@ class Eager(Generic[T]):
     __slots__ = ("_steps", "_waits_for", "done", "result")
 
     result: T
-    """What came of it, once it is done."""
 
     def __init__(self, awaitable: Awaitable[T]) -> None:
         self._steps: Any = awaitable.__await__()

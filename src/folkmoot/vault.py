@@ -54,7 +54,6 @@ class Master(Protocol):
 
     def secret(self) -> bytes:
         """The 32 bytes of the key."""
-        ...
 
 
 class SealedIds(Generic[T]):
@@ -100,9 +99,7 @@ class Vault:
     def __init__(self, data_key: bytes, master_id: str, awaited_id: str | None = None) -> None:
         self._key = data_key
         self.master_id = master_id
-        """The id of the master key the data key is wrapped under."""
         self.awaited_id = awaited_id
-        """The id of the master key that is awaited, if one is."""
 
     def __repr__(self) -> str:
         return f"<Vault of master key {self.master_id}>"

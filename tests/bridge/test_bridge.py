@@ -185,12 +185,12 @@ async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town) 
 async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: Town) -> None:
     [ada] = await town.people("ada")
     assert any("made a device key" in said for said in ada.said)
-    await ada.bridge.device._hub.call("msg/set_profile", client_public_key="")
+    await ada.bridge.device.hub.call("msg/set_profile", client_public_key="")
     again = await town.desk(ada.account, "ada")
     told = await again.call("msg/whoami")
     assert told["bridge"] == {"device_key": fingerprint(ada.bridge.device.owner)}
     assert "no longer named this device's key" in again.said[0]
-    named = await again.bridge.device._hub.call("msg/whoami")
+    named = await again.bridge.device.hub.call("msg/whoami")
     assert named["client_public_key"] == ada.bridge.device.owner
 
 
@@ -214,7 +214,7 @@ async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(
 
 async def deliver(there: Town, sender: Desk, to: str, content: bytes, key: DeviceKey) -> str:
     """Send a box that another program made."""
-    hub = sender.bridge.device._hub
+    hub = sender.bridge.device.hub
     profile = await hub.call("msg/lookup", handle=to)
     payload = seal(key, profile["client_public_key"], content)
     box = {name: getattr(payload, name) for name in payload.__struct_fields__}

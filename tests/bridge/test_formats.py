@@ -148,7 +148,7 @@ async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town: Town
 @pytest.mark.requirement("bridge.plain-boxes")
 async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town: Town) -> None:
     [ada] = await town.people("ada")
-    hub = ada.bridge.device._hub
+    hub = ada.bridge.device.hub
     assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
     own = ada.bridge.device.owner
     kept = await hub.call("msg/set_profile", client_public_key=own, bio="Here.")

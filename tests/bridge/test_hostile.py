@@ -275,7 +275,7 @@ async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown
     key = bob.bridge.device.owner
     town.lie = naming(key, "eve")
     for_eve = await ada.call("msg/send", to="eve", body="For Eve alone.")
-    page = await ada.bridge.device._hub.call("msg/thread", thread_id=for_eve["thread_id"])
+    page = await ada.bridge.device.hub.call("msg/thread", thread_id=for_eve["thread_id"])
     stolen = {**page["messages"][0], "to_handle": "bob", "thread_id": one["thread_id"]}
     town.lie = lambda tool, _, answer: (
         {**answer, "messages": [stolen]} if "messages" in answer else None

@@ -214,7 +214,7 @@ async def test_what_a_session_chose_last_is_stored_last(hub: Meeting) -> None:
     session_id = await open_session(hub, f"?token={made.token}")
     session = hub.hub.mcp._sessions._sessions[session_id]
     stored = hub.hub.mcp._stored
-    held = stored._rows._store = OneHeld(hub.hub.store)
+    held = stored._rows.store = OneHeld(hub.hub.store)
     session.log_level = "debug"
     first = asyncio.ensure_future(stored.keep(session))
     await reached(lambda: held.begun == 1)

@@ -15,7 +15,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.verdict import Hold
 from folkmoot.proxy.held import HeldMessages
 from folkmoot.relay.deciding_room import DecidingRoom
-from tests.client.hub import CuttingHub, hub
+from tests.client.hub import CuttingHub, cutting_hub
 from tests.client.support import SOON, enter, eventually, until
 from tests.proxy.rules.support import TO_CLIENT, Clock, answer, call, envelope
 
@@ -60,7 +60,7 @@ class Town:
 
 @pytest.fixture
 async def there() -> AsyncIterator[Town]:
-    async with hub() as there, asyncio.TaskGroup() as tasks, enter(there, "alice") as owner:
+    async with cutting_hub() as there, asyncio.TaskGroup() as tasks, enter(there, "alice") as owner:
         made = Town(there, owner, tasks)
         made.decide()
         try:
@@ -133,7 +133,7 @@ async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     def told() -> int:
         return sum("cannot be decided" in record.message for record in caplog.records)
 
-    async with hub() as there:
+    async with cutting_hub() as there:
         await there.close()
         held = HeldMessages(Clock(), MemoryBus())
         room = DecidingRoom(held, there.url, room="square", token="sk_proxy", backoff=SOON)

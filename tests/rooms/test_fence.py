@@ -334,7 +334,7 @@ async def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(
 ) -> None:
     (ann,) = await pair.people("ann")
     record, live = await pair.loaded(ann, "square")
-    store: Any = pair.first._live._store
+    store: Any = pair.first._live.store
     write, units = store.write, 0
     seen: list[Any] = []
 
@@ -358,14 +358,14 @@ async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
     record, live = await pair.loaded(ann, "square")
-    owners = pair.second._live._owners
+    owners = pair.second._live.owners
     assert owners is not None
     there = await owners.take(record.id)
     assert live.journal.fence is not None
     assert there is not None
     assert (there.epoch, there.process) == (
         live.journal.fence.epoch,
-        pair.first._live._owners.process,  # type: ignore[union-attr]
+        pair.first._live.owners.process,  # type: ignore[union-attr]
     )
     with pytest.raises(RoomElsewhere):
         await pair.second.enter(ann, "square")
@@ -386,7 +386,7 @@ async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair
 async def test_of_many_who_take_a_room_at_once_one_gets_it(pair: Pair) -> None:
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
-    both = [rooms._live._owners for rooms in (pair.first, pair.second)]
+    both = [rooms._live.owners for rooms in (pair.first, pair.second)]
     for number in range(ORDERS):
         await pair.first.create(ann, read_spec({"name": f"room{number}"}))
         record, _ = await pair.first.find(ann, f"room{number}")

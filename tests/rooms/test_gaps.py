@@ -74,17 +74,17 @@ async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
     one: Member, two: Member, ann: Visitor, ear: Ear, losing: Losing
 ) -> None:
     room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
-    read, refused = room._store.read, 0
+    read, refused = room.store.read, 0
 
     async def unreachable(*_: Any, **__: Any) -> Any:
         nonlocal refused
         refused += 1
         raise e.DatabaseUnreachable("The database is away.")
 
-    room._store.read = unreachable
+    room.store.read = unreachable
     losing.loses = False
     await nats.until(lambda: refused >= 2)
-    room._store.read = read
+    room.store.read = read
     await one.rooms.post(ann, "square", chat("and later"))
     await hears(ear, "lost on the way", "and later")
 

@@ -86,7 +86,7 @@ async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering) -> No
 @pytest.mark.requirement("durable.answered-is-kept")
 async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: Gathering) -> None:
     live, _ = await hub.meet(hub.ann)
-    store: Any = live.journal._store  # type: ignore[union-attr]
+    store: Any = live.journal.store  # type: ignore[union-attr]
     fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     async def write(_unit: Any, **_how: Any) -> Any:
@@ -271,7 +271,7 @@ async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_st
     (_,) = await hub.people("cyd")
     live, ear = await hub.meet(hub.ann, durable=False)
     await hub.join(hub.bob)
-    store, write = live.journal._store, live.journal._store.write
+    store, write = live.journal.store, live.journal.store.write
 
     async def refuse(*_: Any, **__: Any) -> Any:
         raise e.StoreError("The disk is full.")

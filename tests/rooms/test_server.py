@@ -185,14 +185,14 @@ async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met: Met, tw
 
 async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(met: Met) -> None:
     _, ear, room, live = met
-    read, failures = room._store.read, [ValueError("This was not thought of.")]
+    read, failures = room.store.read, [ValueError("This was not thought of.")]
 
     async def failing(*given: Any, **named: Any) -> Any:
         if failures:
             raise failures.pop()
         return await read(*given, **named)
 
-    room._store.read = failing
+    room.store.read = failing
     edge, next_seq = room._edge, room._edge.delivered + 1
     edge._gap = FillGap(next_seq, next_seq)
     room._driven.run([edge._gap])

@@ -49,7 +49,7 @@ async def taken(nodes: Nodes, by: Visitor) -> LiveRoom:
 
 
 def clock(node: Member) -> Any:
-    return node.rooms._upkeep._clock
+    return node.rooms._upkeep.clock
 
 
 async def here(live: LiveRoom) -> list[str]:
@@ -154,7 +154,7 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
     (remote,) = two.rooms._nodes.rooms
     # As if it had heard of it a moment ago.
     assert remote._edge.owner.node == one.bus.node
-    remote._edge._sent_at = remote._traffic.now()
+    remote._edge._sent_at = remote.traffic.now()
     await two.rooms.depart(ann, "square")
     assert await here(next_live) == ["bob"]
 
@@ -226,7 +226,7 @@ async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_
 ) -> None:
     live = await visited(nodes, ann)
     go_on = asyncio.Event()
-    waits = do_once_before(live.visits._table, "put", go_on.wait)
+    waits = do_once_before(live.visits.table, "put", go_on.wait)
     coming = asyncio.ensure_future(two.rooms.visit(bob, "square"))
     await waits.wait()
     await two.rooms.depart(bob, "square")
@@ -242,7 +242,7 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
 ) -> None:
     live = await visited(nodes, ann)
-    table = live.visits._table
+    table = live.visits.table
     do_once_before(table, "put", lambda: two.rooms.depart(bob, "square"))
     came = do_once_before(table, "remove", lambda: two.rooms.visit(bob, "square"))
     await two.rooms.visit(bob, "square")
@@ -255,7 +255,7 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
 ) -> None:
     live = await visited(nodes, ann, bob)
-    table = live.visits._table
+    table = live.visits.table
     came = do_once_before(table, "remove", lambda: two.rooms.visit(bob, "square"))
     live.visits._visits[bob.principal.account_id].close(CloseCode.REPLACED)
     await live.visits.look_after(600)

@@ -150,7 +150,6 @@ class Authentication:
         """Awaited with each account that was not remembered: reads what it was granted again."""
         self._used: set[str] = set()
         self._browsers: set[str] = set()
-        """Browser sessions that were used."""
         store.bus.listen(ACCOUNTS, self._account_changed)
         store.bus.listen(CREDENTIALS, self._credential_ended)
         store.bus.listen_doubt(self.known.forget_all)

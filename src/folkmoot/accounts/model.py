@@ -128,7 +128,6 @@ class PersonRow(Struct, frozen=True, gc=False):
     mail_bytes: int
     room_bytes: int
     rooms: int
-    """How many rooms it is a member of."""
 
 
 class Registered(Struct, frozen=True, gc=False):
@@ -138,7 +137,6 @@ class Registered(Struct, frozen=True, gc=False):
     token: str
     recovery_code: str
     credential_id: str
-    """Of the token."""
 
     def __repr__(self) -> str:
         return f"<Registered {self.account.handle}>"

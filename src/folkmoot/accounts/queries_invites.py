@@ -21,7 +21,6 @@ ID_DIGITS = 24
 INVITE_ID = re.compile(f"{ID}[0-9a-f]{{{ID_DIGITS}}}")
 """The public name of an invite: how the hash of its code begins."""
 NEVER = 2**62
-"""Later than every moment."""
 
 
 class Claim(NamedTuple):

@@ -136,7 +136,6 @@ NOBODY = ""
 """No account has this id, or this handle."""
 
 NO_HASH = "0" * 64
-"""No secret has this hash."""
 
 
 class Application(Struct, frozen=True, gc=False):

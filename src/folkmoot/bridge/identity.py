@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
+from msgspec import field
 
 from folkmoot.bridge.calls import SideHub
 from folkmoot.bridge.crypto import (
@@ -22,6 +23,7 @@ from folkmoot.bridge.crypto import (
 from folkmoot.bridge.keys import Keys, KeyStore
 from folkmoot.bridge.ledger import Ledger, PinnedKey
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Clock
 
 BRIDGE: Final = "bridge"
@@ -59,34 +61,25 @@ def mark(mode: str, *, key: str = "", note: str = "", **more: Any) -> dict[str, 
 Warn = Callable[[str], None]
 
 
-class Device:
+class Device(Entity):
     """Ready once the hub was asked who we are; until then nothing is sealed or opened."""
 
-    def __init__(
-        self,
-        hub: SideHub,
-        handle: str,
-        store: KeyStore,
-        ledger: Ledger,
-        clock: Clock,
-        *,
-        keyring: bool = False,
-        warn: Warn = lambda _: None,
-    ) -> None:
-        self._hub = hub
-        self._given = handle
-        self._store = store
-        self._ledger = ledger
-        self._clock = clock
-        self._keyring = keyring
-        self._warn = warn
-        self._keys: Keys | None = None
-        self._lock = asyncio.Lock()
-        self.handle = handle
-        self.names: frozenset[str] = frozenset()
-        """Every handle the account is known to have had."""
-        self.problem = ""
-        """Why nothing can be sealed with this device's key; empty when all is well."""
+    hub: SideHub
+    given: str
+    store: KeyStore
+    ledger: Ledger
+    clock: Clock
+    keyring: bool = False
+    warn: Warn = lambda _: None
+    _keys: Keys | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    names: frozenset[str] = frozenset()
+    """Every handle the account is known to have had."""
+    problem: str = ""
+    """Why nothing can be sealed with this device's key; empty when all is well."""
+
+    def __post_init__(self) -> None:
+        self.handle = self.given
 
     @property
     def keys(self) -> Keys:
@@ -104,12 +97,12 @@ class Device:
         """Know the account and have its key published, if that has not been done."""
         async with self._lock:
             if self._keys is None:
-                await self._resolve(await self._hub.call("msg/whoami"))
+                await self._resolve(await self.hub.call("msg/whoami"))
 
     async def look_again(self) -> None:
         """Ask the hub anew who we are: the handle may have changed elsewhere."""
         async with self._lock:
-            await self._resolve(await self._hub.call("msg/whoami"))
+            await self._resolve(await self.hub.call("msg/whoami"))
 
     def check_usable(self) -> None:
         """Raise if what this device seals could not be verified by its reader."""
@@ -126,39 +119,39 @@ class Device:
         formats = FORMATS in profile
         public = keys.current.public
         if not published:
-            if await asyncio.to_thread(self._ledger.was_published, public):
-                self._warn("the hub no longer named this device's key, so it was published again.")
+            if await asyncio.to_thread(self.ledger.was_published, public):
+                self.warn("the hub no longer named this device's key, so it was published again.")
             await self._publish(public, formats=formats)
         elif published != public:
             problem = foreign(handle, published, public)
         elif formats and not reads_letters(profile):
             await self._publish(public, formats=True)
         if problem and problem != self.problem:
-            self._warn(problem)
+            self.warn(problem)
         if not problem:
-            await asyncio.to_thread(self._ledger.note_published, keys.current.public)
+            await asyncio.to_thread(self.ledger.note_published, keys.current.public)
         await asyncio.to_thread(self._name, keys, handle)
         self.handle, self.problem, self._keys = handle, problem, keys
 
     def _find(self, handle: str, published: str) -> Keys:
         """The key of the account, by its handle of now or of before; a fresh one if it has none."""
-        hub = self._hub.url
+        hub = self.hub.url
         for find, by in (
-            (self._store.find, handle),
-            (self._store.find_published, published),
-            (self._store.find, self._given),
+            (self.store.find, handle),
+            (self.store.find_published, published),
+            (self.store.find, self.given),
         ):
             if (keys := find(hub, by)) is not None:
                 if keys.entry.handle != handle:
-                    self._store.rename(keys, handle)
-                if self._ledger.is_new and self._keys is None:
-                    self._warn(
-                        f"{self._ledger.path} was missing: correspondents' keys are trusted "
+                    self.store.rename(keys, handle)
+                if self.ledger.is_new and self._keys is None:
+                    self.warn(
+                        f"{self.ledger.path} was missing: correspondents' keys are trusted "
                         "again at first contact."
                     )
                 return keys
-        keys = self._store.make(hub, handle, self._clock.now(), keyring=self._keyring)
-        self._warn(
+        keys = self.store.make(hub, handle, self.clock.now(), keyring=self.keyring)
+        self.warn(
             f"made a device key for @{handle}: {fingerprint(keys.current.public)}. Keep a copy "
             "with 'folkmoot bridge key export FILE': without the key, mail sealed for it is lost."
         )
@@ -168,15 +161,15 @@ class Device:
         """Have the hub name this key, and say that its owner reads letters."""
         more = {FORMATS: [VERSION]} if formats else {}
         try:
-            await self._hub.call("msg/set_profile", client_public_key=public, **more)
+            await self.hub.call("msg/set_profile", client_public_key=public, **more)
         except e.FolkmootError as error:
             raise e.DeviceKeyUnusable(
                 f"The device key cannot be published: {error.message}"
             ) from None
 
     def _name(self, keys: Keys, handle: str) -> None:
-        self._ledger.add_name(keys.current.public, handle)
-        self.names = frozenset(self._ledger.own_names(keys.current.public))
+        self.ledger.add_name(keys.current.public, handle)
+        self.names = frozenset(self.ledger.own_names(keys.current.public))
 
 
 def foreign(handle: str, published: str, own: str) -> str:
@@ -210,21 +203,20 @@ class Recipient(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Peers:
+class Peers(Entity):
     """Asks the hub for keys, and believes it only where nothing else is known."""
 
-    def __init__(self, hub: SideHub, ledger: Ledger, device: Device, clock: Clock) -> None:
-        self._hub = hub
-        self._ledger = ledger
-        self._device = device
-        self._clock = clock
+    hub: SideHub
+    ledger: Ledger
+    device: Device
+    clock: Clock
 
     async def recipient(self, asked: str) -> Recipient:
         """Whom to write to; raises rather than seal with another key than the pinned one."""
         asked = plain_handle(asked)
         pinned = await self._pins(asked)
         try:
-            profile = await self._hub.call("msg/lookup", handle=asked)
+            profile = await self.hub.call("msg/lookup", handle=asked)
         except e.ToolRefused:
             if pinned:
                 raise gone(pinned[0]) from None
@@ -233,7 +225,7 @@ class Peers:
                 raise e.ToolRefused(e.CannotSend.sentence) from None
             raise
         handle = named(profile)
-        if handle == self._device.handle:
+        if handle == self.device.handle:
             raise e.CannotSendToSelf
         if handle != asked:
             pinned += await self._pins(handle)
@@ -256,7 +248,7 @@ class Peers:
         for name in dict.fromkeys((handle, asked)):
             await asyncio.to_thread(self._trust, name, held)
         if handle != asked:
-            await asyncio.to_thread(self._ledger.rename, self._owner, asked, handle)
+            await asyncio.to_thread(self.ledger.rename, self._owner, asked, handle)
         standing = standing_of(held) if pinned else NEW
         note = "" if pinned else first_met(handle, key)
         return Recipient(handle, key, standing, held.letters, note)
@@ -264,7 +256,7 @@ class Peers:
     async def _is_listed(self, handle: str) -> bool:
         """Whether a search finds someone whom looking up does not."""
         try:
-            found = await self._hub.call("msg/search_users", query=handle)
+            found = await self.hub.call("msg/search_users", query=handle)
         except e.ToolRefused:
             return False
         results = found.get("results")
@@ -285,9 +277,9 @@ class Peers:
 
     async def follow(self, was: str, handle: str) -> bool:
         """Whether someone with a pinned key is called otherwise now, by their old handle."""
-        if await asyncio.to_thread(self._ledger.renamed, self._owner, was, handle):
+        if await asyncio.to_thread(self.ledger.renamed, self._owner, was, handle):
             return True
-        if await asyncio.to_thread(self._ledger.pin_of, self._owner, was) is None:
+        if await asyncio.to_thread(self.ledger.pin_of, self._owner, was) is None:
             return False
         try:
             return (await self.recipient(was)).handle == handle
@@ -296,26 +288,26 @@ class Peers:
 
     @property
     def _owner(self) -> str:
-        return self._device.owner
+        return self.device.owner
 
     async def _pins(self, handle: str) -> list[PinnedKey]:
-        pin = await asyncio.to_thread(self._ledger.pin_of, self._owner, handle)
+        pin = await asyncio.to_thread(self.ledger.pin_of, self._owner, handle)
         return [pin] if pin is not None and pin.key else []
 
     def _trust(self, handle: str, found: PinnedKey) -> None:
         """Hold to a key under a handle, with what is known about it."""
-        with self._ledger.changing():
-            held = self._ledger.trust(self._owner, handle, found.key, self._clock.now())
+        with self.ledger.changing():
+            held = self.ledger.trust(self._owner, handle, found.key, self.clock.now())
             if held.key != found.key:
                 raise changed(held, found.key)
             if found.letters and not held.letters:
-                self._ledger.note_letters(self._owner, handle, found.key)
+                self.ledger.note_letters(self._owner, handle, found.key)
             if found.verified and not held.verified:
-                self._ledger.note_verified(self._owner, handle, found.key)
+                self.ledger.note_verified(self._owner, handle, found.key)
 
     def _usable(self, handle: str, offered: Any) -> str:
         key = check_public(offered)
-        if self._device.keys.own(key) is not None:
+        if self.device.keys.own(key) is not None:
             raise e.PeerKeyInvalid(f"The hub names this device's own key as @{handle}'s.")
         return key
 

@@ -27,6 +27,7 @@ from folkmoot.bridge.limits import (
     MIN_PASSPHRASE,
 )
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.staging import file_errors, staged
 
 OTHERS: Final = 0o077
@@ -213,11 +214,10 @@ class Keys:
         return next((key for key in self.all if key.public == public), None)
 
 
-class KeyStore:
+class KeyStore(Entity):
     """The file of keys. Writers take turns, and each replaces the file as a whole."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    path: Path
 
     def find(self, hub: str, handle: str) -> Keys | None:
         """The keys of an account."""

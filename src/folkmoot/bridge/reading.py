@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from folkmoot.bridge.calls import Envelope, SideHub
 from folkmoot.bridge.crypto import (
@@ -33,6 +34,7 @@ from folkmoot.bridge.keys import Keys
 from folkmoot.bridge.ledger import Ledger, PinnedKey, SeenLetter
 from folkmoot.bridge.limits import MARK_SECONDS, MAX_CLOCK_SKEW, MAX_NAME, MAX_PAGES_TO_MARK
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Response
 
 GONE: Final = "[deleted]"
@@ -80,28 +82,22 @@ class OpenedBox(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class PageReader:
+class PageReader(Entity):
     """Reads one page."""
 
-    def __init__(
-        self,
-        keys: Keys,
-        names: frozenset[str],
-        ledger: Ledger,
-        other: str | None = None,
-        unasked: frozenset[str] = frozenset(),
-    ) -> None:
-        self._keys = keys
-        self._owner = keys.current.public
-        self._names = names
-        self._ledger = ledger
-        self._other = other
-        """With whom the whole page is said to be, where it is one thread."""
-        self._unasked = unasked
-        """Correspondents whose key was not asked for yet: what does not open may open later."""
-        self._boxes: dict[str, str] = {}
-        self._threads: dict[str, str] = {}
-        self._renames: set[tuple[str, str]] = set()
+    keys: Keys
+    names: frozenset[str]
+    ledger: Ledger
+    other: str | None = None
+    """With whom the whole page is said to be, where it is one thread."""
+    unasked: frozenset[str] = frozenset()
+    """Correspondents whose key was not asked for yet: what does not open may open later."""
+    _boxes: dict[str, str] = {}
+    _threads: dict[str, str] = {}
+    _renames: set[tuple[str, str]] = set()
+
+    def __post_init__(self) -> None:
+        self._owner = self.keys.current.public
 
     def read(self, messages: Sequence[Any]) -> ReadPage:
         """Open a page; each message gets the bridge's note."""
@@ -144,7 +140,7 @@ class PageReader:
         page.seen.append(
             SeenLetter(box, found.id, found.thread_id, found.peer, found.outgoing, peer_key)
         )
-        later = shown["body"] is None and found.peer in self._unasked
+        later = shown["body"] is None and found.peer in self.unasked
         if not found.outgoing and not later:
             note_incoming(page, found.thread_id, found.id)
         return shown
@@ -155,7 +151,7 @@ class PageReader:
         if not all(map(is_name, texts)):
             raise Refused("The hub's account of this message cannot be understood.")
         message_id, thread_id, sender, recipient = map(str, texts)
-        mine = (sender in self._names, recipient in self._names)
+        mine = (sender in self.names, recipient in self.names)
         if mine[0] is mine[1]:
             raise Refused("The hub shows a message that is neither to you nor from you.")
         outgoing = mine[0]
@@ -167,7 +163,7 @@ class PageReader:
         notes = ["The hub could read this message."]
         if given.get("encryption_mode") == E2E:
             notes.append("It says that it could not, and handed over the text.")
-        pin = self._ledger.pin_of(self._owner, found.peer)
+        pin = self.ledger.pin_of(self._owner, found.peer)
         if pin is not None and pin.key and not found.outgoing:
             notes.append(f"@{found.peer} has a key, and this was not sealed with it.")
         return " ".join(notes)
@@ -179,7 +175,7 @@ class PageReader:
         self._check_place(found, box)
         opened = self._open_own if found.outgoing else self._open_theirs
         content, pin, notes = opened(found, found.payload, box)
-        known = found.outgoing and self._ledger.was_sent(self._owner, box)
+        known = found.outgoing and self.ledger.was_sent(self._owner, box)
         try:
             letter = read_letter(content)
         except LetterUnreadable as why:
@@ -204,7 +200,7 @@ class PageReader:
 
     def _check_place(self, found: PageMessage, box: str) -> None:
         """Refuse a box that was seen as another message, or a message that was another box."""
-        first = self._ledger.by_digest(self._owner, box)
+        first = self.ledger.by_digest(self._owner, box)
         if first is not None and first.outgoing and not found.outgoing:
             raise Refused(f"These are your own words, handed back as if from @{found.peer}.")
         if first is not None and found.outgoing and not first.outgoing:
@@ -212,13 +208,13 @@ class PageReader:
         known = (first.message_id if first else None) or self._boxes.get(box, found.id)
         if known != found.id:
             raise Refused(f"This is message {known} again, shown as a new one.")
-        before = self._ledger.by_id(self._owner, found.id)
+        before = self.ledger.by_id(self._owner, found.id)
         if before is not None and before.digest not in (None, box):
             raise Refused("This message is not the one that was shown under its id before.")
-        others = self._ledger.peers_in(self._owner, found.thread_id)
+        others = self.ledger.peers_in(self._owner, found.thread_id)
         others |= {self._threads[found.thread_id]} if found.thread_id in self._threads else set()
-        if self._other is not None:
-            others |= {self._other}
+        if self.other is not None:
+            others |= {self.other}
         wrong = sorted(it for it in others - {found.peer, GONE} if not self._one(it, found.peer))
         if wrong and found.peer != GONE:
             raise Refused(f"The hub shows it in the conversation with @{wrong[0]}.")
@@ -227,15 +223,15 @@ class PageReader:
         self, found: PageMessage, payload: Payload, _: str
     ) -> tuple[bytes, PinnedKey, list[str]]:
         key = payload.sender_public_key
-        if self._keys.own(key) is not None:
+        if self.keys.own(key) is not None:
             raise Refused(
                 f"It was sealed with your own key, and is shown as if from @{found.peer}."
             )
-        pins = self._ledger.pins_of(self._owner, found.peer)
+        pins = self.ledger.pins_of(self._owner, found.peer)
         pin = next((pin for pin in pins if pin.key == key), None)
         if pin is None:
             raise Refused(mismatch(found.peer, pins, key))
-        for own in self._keys.all:
+        for own in self.keys.all:
             if (content := unseal(own, key, payload)) is not None:
                 past = f"It was sealed with a key that @{found.peer} had before."
                 return content, pin, [] if pin.until is None else [past]
@@ -246,11 +242,11 @@ class PageReader:
     def _open_own(
         self, found: PageMessage, payload: Payload, box: str
     ) -> tuple[bytes, PinnedKey, list[str]]:
-        own = self._keys.own(payload.sender_public_key)
+        own = self.keys.own(payload.sender_public_key)
         if own is None:
             raise Refused("It is shown as yours, and was not sealed with a key of yours.")
-        first = self._ledger.by_digest(self._owner, box)
-        pins = {pin.key: pin for pin in self._ledger.pins_of(self._owner, found.peer) if pin.key}
+        first = self.ledger.by_digest(self._owner, box)
+        pins = {pin.key: pin for pin in self.ledger.pins_of(self._owner, found.peer) if pin.key}
         if first is not None and first.peer_key:
             pins.setdefault(first.peer_key, PinnedKey(found.peer, first.peer_key, 0))
         for key, pin in pins.items():
@@ -262,7 +258,7 @@ class PageReader:
         """Refuse a letter written for another message; returns the notes on one that fits."""
         notes: list[str] = []
         mine, theirs = (letter.from_, letter.to) if found.outgoing else (letter.to, letter.from_)
-        if mine not in self._names:
+        if mine not in self.names:
             raise Refused(f"It was written {'by' if found.outgoing else 'to'} @{mine}, not you.")
         if theirs != found.peer and not (found.outgoing and found.peer == GONE):
             if not self._same(theirs, found.peer):
@@ -281,13 +277,11 @@ class PageReader:
 
     def _one(self, handle: str, other: str) -> bool:
         """Whether two handles shared a key, and so belong to one correspondent."""
-        keys = [
-            {pin.key for pin in self._ledger.pins_of(self._owner, it)} for it in (handle, other)
-        ]
+        keys = [{pin.key for pin in self.ledger.pins_of(self._owner, it)} for it in (handle, other)]
         return bool((keys[0] & keys[1]) - {""})
 
     def _same(self, was: str, handle: str) -> bool:
-        return was == handle or self._ledger.renamed(self._owner, was, handle)
+        return was == handle or self.ledger.renamed(self._owner, was, handle)
 
 
 def note_incoming(page: ReadPage, thread_id: Any, message_id: Any) -> None:
@@ -330,13 +324,14 @@ def revealed(shown: dict[str, Any], opened: OpenedBox) -> dict[str, Any]:
 ByThread: TypeAlias = dict[str, list[str]]
 
 
-class Marker:
+class Marker(Entity):
     """Marks what was handed over, one page after the other; `run` does the work."""
 
-    def __init__(self, hub: SideHub, warn: Warn) -> None:
-        self._hub = hub
-        self._warn = warn
-        self._handed: asyncio.Queue[ByThread] = asyncio.Queue(MAX_PAGES_TO_MARK)
+    hub: SideHub
+    warn: Warn
+    _handed: asyncio.Queue[ByThread] = field(
+        default_factory=lambda: asyncio.Queue(MAX_PAGES_TO_MARK)
+    )
 
     def expect(self, notes: dict[Any, Any], incoming: ByThread) -> None:
         """Mark these once the answer to the request with these notes has been handed over."""
@@ -353,7 +348,7 @@ class Marker:
         try:
             self._handed.put_nowait(incoming)
         except asyncio.QueueFull:
-            self._warn("too much is to be marked as read at once; some mail stays unread.")
+            self.warn("too much is to be marked as read at once; some mail stays unread.")
 
     async def wait_marked(self) -> None:
         """Wait until everything handed over is marked, for a while."""
@@ -361,7 +356,7 @@ class Marker:
             async with asyncio.timeout(MARK_SECONDS):
                 await self._handed.join()
         except TimeoutError:
-            self._warn("the hub is slow to mark mail as read.")
+            self.warn("the hub is slow to mark mail as read.")
 
     async def run(self) -> None:
         """Send read marks until stopped."""
@@ -375,6 +370,6 @@ class Marker:
 
     async def _mark(self, thread_id: str, message_ids: list[str]) -> None:
         try:
-            await self._hub.call("msg/mark_read", thread_id=thread_id, message_ids=message_ids)
+            await self.hub.call("msg/mark_read", thread_id=thread_id, message_ids=message_ids)
         except e.FolkmootError as error:
-            self._warn(f"mail that was read stays unread: {error.message}")
+            self.warn(f"mail that was read stays unread: {error.message}")

@@ -51,7 +51,6 @@ class FrameKind(IntEnum):
     ASK = 3
     """Asks one node whether it is running."""
     ANSWER = 4
-    """Answers that."""
 
 
 TO_ALL = frozenset({FrameKind.EVENT, FrameKind.PULSE})

@@ -90,7 +90,6 @@ class NatsBus(MemoryBus):
         self._run: asyncio.Task[None] | None = None
         self._stopping = False
         self._is_silent = False
-        """Whether the server has not answered for a while."""
         self._error = ""
 
     @property

@@ -206,7 +206,6 @@ class NatsConnection(asyncio.Protocol):
         self.problem = ""
         """Why, in a few words that repeat no password."""
         self.received = 0
-        """How many frames came."""
 
     async def open(
         self, server: NatsServer, name: str, tls: ssl.SSLContext | None, subjects: Iterable[str]

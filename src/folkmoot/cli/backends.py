@@ -183,7 +183,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "diff": diff,
     "accept": accept,
 }
-"""Every command of the group by its name."""
 CLASSES: dict[str, type[TyperCommand]] = {
     "add": ServerCommand,
     "test": ServerCommand,

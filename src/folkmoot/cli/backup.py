@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +110,8 @@ def restore(
     kept as folkmoot.db.TIME.old. The master key must be the one the backup was made with: a key in
     the data folder is found automatically, any other needs --key.
     """
+    import asyncio
+
     settings = settings_from(config, data=data).settings
     if settings.store.url:
         raise e.RestoreFailed(f"{NETWORKED} Restore it with pg_restore while no hub runs.")
@@ -180,6 +181,8 @@ def fitting_key(
 
 async def replace(paths: Paths, source: Path, key: MasterKey, settings: Settings) -> Path | None:
     """Copy, check and open the backup, and only then put it in place; where the old one is kept."""
+    import asyncio
+
     from folkmoot.store import copy_database, put_in_place, remove_database
 
     staged = paths.folder / ".folkmoot.db.restore"

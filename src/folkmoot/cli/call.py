@@ -341,4 +341,3 @@ def named_tool(names: Collection[str], wanted: CallOptions) -> tuple[str, str]:
 
 
 CLASSES = {"call": CallCommand}
-"""Reads its arguments in a way of its own."""

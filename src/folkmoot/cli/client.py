@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from http.client import HTTPResponse
 
 OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
-"""Told what the hub says of the progress of a call."""
 
 NO_ACCOUNT = "Authentication required."
 UNAUTHORISED = 401

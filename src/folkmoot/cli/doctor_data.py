@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import closing
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -112,6 +111,8 @@ def check_server(settings: Settings, paths: Paths) -> tuple[Finding, DatabaseInf
 
 def check_bus(settings: Settings) -> Finding:
     """Whether a server of the bus between nodes can be used."""
+    import asyncio
+
     from folkmoot.bus import make_bus
     from folkmoot.settings.types import without_password
     from folkmoot.transports.listen import load_ca

@@ -43,7 +43,6 @@ FROM = {
     "settings": "settings file",
     "granted": "granted {when}",
 }
-"""Where a capability is from, in words."""
 
 
 @operator_command

@@ -162,7 +162,6 @@ class NamesCommand(ServerCommand):
 SERVER: Final = (
     "--url URL or a command after --, or set 'command' in [tool.folkmoot.names] of pyproject.toml"
 )
-"""How to name the server to ask."""
 
 
 def read_names(

@@ -7,7 +7,6 @@ folder meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlencode
@@ -39,7 +38,6 @@ OTHER_VERSION = "The running hub does not know this command: it is of another ve
 
 Shape = TypeVar("Shape")
 OnProgress: TypeAlias = Callable[[dict[str, Any]], None]
-"""Told how far a long command is."""
 
 
 class OperatedHub:
@@ -153,6 +151,8 @@ def ask_here(
     on_progress: OnProgress | None = None,
 ) -> Any:
     """Have an operation performed in this process."""
+    import asyncio
+
     from folkmoot.offline import assembled
 
     row, answer = operation(name), OperatorAnswer(on_progress)
@@ -319,6 +319,8 @@ def connected(path: Path) -> Any:
 
 async def call_app(app: ASGIApp, request: OperatorRequest, answer: OperatorAnswer) -> None:
     """One request to an application in this process."""
+    import asyncio
+
     path, _, query = request.target.partition("?")
     scope = {
         "type": "http",

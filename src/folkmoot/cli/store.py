@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -158,6 +157,8 @@ def given_url(to: str | None) -> str:
 
 def transferred(source: Path, url: str) -> Transferred:
     """Copy, and show how far it is."""
+    import asyncio
+
     from folkmoot.storage import require_driver
 
     require_driver()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 from msgspec import UNSET
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 JSON: Final = "application/json"
+QUERIED: Final = frozenset({"GET", "DELETE"})
+"""Methods whose requests have no body."""
 FIRST_REFUSAL: Final = 400
 PIECE: Final = 65_536
 
@@ -54,6 +56,7 @@ class Http:
         method: str,
         path: str,
         answer: type[T] | None,
+        arguments: dict[str, Any] | None = None,
         *,
         query: dict[str, Any] | None = None,
         body: dict[str, Any] | None = None,
@@ -64,8 +67,19 @@ class Http:
     ) -> T:
         """What a route answers; what is None is left out, but for the `nulls` of the body.
 
-        An answer that is a file goes `into` one.
+        The `arguments` of a method are put into its path, and else into the query or the body. An
+        answer that is a file goes `into` one.
         """
+        if arguments is not None:
+            rest = {name: arguments[name] for name in arguments if f"{{{name}}}" not in path}
+            del rest["self"]
+            path = path.format_map(
+                {name: quote(str(it), safe="") for name, it in arguments.items()}
+            )
+            if method in QUERIED:
+                query = rest
+            elif rest:
+                body = rest
         where = f"{path}?{written(query)}" if query and written(query) else path
         sent = {"accept": JSON, "user-agent": f"folkmoot/{__version__}"}
         if self.token:

@@ -28,6 +28,7 @@ from picows import (
 
 from folkmoot.client.limits import CLOSE_SECONDS, IDLE_SECONDS, MAX_MESSAGE, OPEN_SECONDS
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 
 ABNORMAL: Final = 1006
 TRY_AGAIN: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
@@ -201,12 +202,11 @@ def _refused(where: str, error: WSHandshakeError) -> e.FolkmootError:
     )
 
 
-class Dialled:
+class Dialled(Entity):
     """The socket of an attempt: picows leaves it open when the attempt is given up."""
 
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-        self._inode = -1
+    _socket: socket.socket | None = None
+    _inode: int = -1
 
     async def dial(self, place: WSParsedURL) -> socket.socket:
         """Connect to the first address of a host that answers."""

@@ -1427,26 +1427,11 @@ class Hub(Http):
 
         Keep the recovery code: it is the only way back if the token is lost.
         """
-        return self.ask(
-            "POST",
-            "/v1/accounts",
-            Registration,
-            body={
-                "handle": handle,
-                "client_public_key": client_public_key,
-                "invite_code": invite_code,
-                "account_type": account_type,
-            },
-        )
+        return self.ask("POST", "/v1/accounts", Registration, locals())
 
     def recover_account(self, handle: str, recovery_code: str) -> Recovery:
         """Get an account back."""
-        return self.ask(
-            "POST",
-            "/v1/accounts/recover",
-            Recovery,
-            body={"handle": handle, "recovery_code": recovery_code},
-        )
+        return self.ask("POST", "/v1/accounts/recover", Recovery, locals())
 
     def get_account(self) -> OwnAccount:
         """Read your own account."""
@@ -1463,27 +1448,15 @@ class Hub(Http):
         payload_formats: list[str] | None = None,
     ) -> ProfileChange:
         """Change your profile."""
-        return self.ask(
-            "PATCH",
-            "/v1/me",
-            ProfileChange,
-            body={
-                "display_name": display_name,
-                "bio": bio,
-                "privacy": privacy,
-                "status": status,
-                "client_public_key": client_public_key,
-                "payload_formats": payload_formats,
-            },
-        )
+        return self.ask("PATCH", "/v1/me", ProfileChange, locals())
 
     def change_handle(self, new_handle: str) -> HandleChanged:
         """Change your handle."""
-        return self.ask("PUT", "/v1/me/handle", HandleChanged, body={"new_handle": new_handle})
+        return self.ask("PUT", "/v1/me/handle", HandleChanged, locals())
 
     def delete_account(self, confirm: str) -> AccountDeleted:
         """Delete your account."""
-        return self.ask("DELETE", "/v1/me", AccountDeleted, query={"confirm": confirm})
+        return self.ask("DELETE", "/v1/me", AccountDeleted, locals())
 
     def export_me(self, file: IO[bytes]) -> None:
         """Download everything the hub keeps of you."""
@@ -1500,19 +1473,7 @@ class Hub(Http):
         idempotency_key: str | None = None,
     ) -> Sent:
         """Send a message."""
-        return self.ask(
-            "POST",
-            "/v1/messages",
-            Sent,
-            body={
-                "to": to,
-                "body": body,
-                "encrypted_payload": encrypted_payload,
-                "priority": priority,
-                "reply_to": reply_to,
-                "idempotency_key": idempotency_key,
-            },
-        )
+        return self.ask("POST", "/v1/messages", Sent, locals())
 
     def list_messages(
         self,
@@ -1524,19 +1485,7 @@ class Hub(Http):
         wait: int | None = None,
     ) -> Messages:
         """Read your messages."""
-        return self.ask(
-            "GET",
-            "/v1/messages",
-            Messages,
-            query={
-                "thread_id": thread_id,
-                "limit": limit,
-                "before": before,
-                "cursor": cursor,
-                "wait": wait,
-            },
-            wait=wait or 0,
-        )
+        return self.ask("GET", "/v1/messages", Messages, locals(), wait=wait or 0)
 
     def reply_to_message(
         self,
@@ -1548,21 +1497,11 @@ class Hub(Http):
         idempotency_key: str | None = None,
     ) -> Sent:
         """Reply to a message."""
-        return self.ask(
-            "POST",
-            f"/v1/messages/{quote(message_id, safe='')}/replies",
-            Sent,
-            body={
-                "body": body,
-                "encrypted_payload": encrypted_payload,
-                "priority": priority,
-                "idempotency_key": idempotency_key,
-            },
-        )
+        return self.ask("POST", "/v1/messages/{message_id}/replies", Sent, locals())
 
     def delete_message(self, message_id: str) -> MessageDeleted:
         """Delete your copy of a message."""
-        return self.ask("DELETE", f"/v1/messages/{quote(message_id, safe='')}", MessageDeleted)
+        return self.ask("DELETE", "/v1/messages/{message_id}", MessageDeleted, locals())
 
     def list_threads(
         self,
@@ -1572,12 +1511,7 @@ class Hub(Http):
         cursor: str | None = None,
     ) -> ThreadPage:
         """List your threads."""
-        return self.ask(
-            "GET",
-            "/v1/threads",
-            ThreadPage,
-            query={"state": state, "limit": limit, "cursor": cursor},
-        )
+        return self.ask("GET", "/v1/threads", ThreadPage, locals())
 
     def read_thread(
         self, thread_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -1586,12 +1520,7 @@ class Hub(Http):
 
         The messages of both sides, newest first. They stay unread.
         """
-        return self.ask(
-            "GET",
-            f"/v1/threads/{quote(thread_id, safe='')}",
-            ThreadMessages,
-            query={"limit": limit, "cursor": cursor},
-        )
+        return self.ask("GET", "/v1/threads/{thread_id}", ThreadMessages, locals())
 
     def get_digest(self) -> Digest:
         """Read what is unread, in short."""
@@ -1599,110 +1528,96 @@ class Hub(Http):
 
     def delete_thread(self, thread_id: str) -> ThreadDone:
         """Delete a thread from your mailbox."""
-        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}", ThreadDone)
+        return self.ask("DELETE", "/v1/threads/{thread_id}", ThreadDone, locals())
 
     def mark_read(self, thread_id: str, *, message_ids: list[str] | None = None) -> ThreadDone:
         """Mark a thread as read."""
-        return self.ask(
-            "PUT",
-            f"/v1/threads/{quote(thread_id, safe='')}/read",
-            ThreadDone,
-            body={"message_ids": message_ids},
-        )
+        return self.ask("PUT", "/v1/threads/{thread_id}/read", ThreadDone, locals())
 
     def archive_thread(self, thread_id: str) -> ThreadState:
         """Archive a thread."""
-        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/archive", ThreadState)
+        return self.ask("PUT", "/v1/threads/{thread_id}/archive", ThreadState, locals())
 
     def unarchive_thread(self, thread_id: str) -> ThreadState:
         """Unarchive a thread."""
-        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/archive", ThreadState)
+        return self.ask("DELETE", "/v1/threads/{thread_id}/archive", ThreadState, locals())
 
     def star_thread(self, thread_id: str) -> ThreadState:
         """Star a thread."""
-        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/star", ThreadState)
+        return self.ask("PUT", "/v1/threads/{thread_id}/star", ThreadState, locals())
 
     def unstar_thread(self, thread_id: str) -> ThreadState:
         """Unstar a thread."""
-        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/star", ThreadState)
+        return self.ask("DELETE", "/v1/threads/{thread_id}/star", ThreadState, locals())
 
     def mute_thread(self, thread_id: str) -> ThreadState:
         """Mute a thread."""
-        return self.ask("PUT", f"/v1/threads/{quote(thread_id, safe='')}/mute", ThreadState)
+        return self.ask("PUT", "/v1/threads/{thread_id}/mute", ThreadState, locals())
 
     def unmute_thread(self, thread_id: str) -> ThreadState:
         """Unmute a thread."""
-        return self.ask("DELETE", f"/v1/threads/{quote(thread_id, safe='')}/mute", ThreadState)
+        return self.ask("DELETE", "/v1/threads/{thread_id}/mute", ThreadState, locals())
 
     def list_contacts(self, *, limit: int | None = None, cursor: str | None = None) -> ContactPage:
         """List your contacts."""
-        return self.ask(
-            "GET", "/v1/contacts", ContactPage, query={"limit": limit, "cursor": cursor}
-        )
+        return self.ask("GET", "/v1/contacts", ContactPage, locals())
 
     def add_contact(self, handle: str, *, nickname: str | None = None) -> ContactAdded:
         """Add a contact."""
-        return self.ask(
-            "PUT",
-            f"/v1/contacts/{quote(handle, safe='')}",
-            ContactAdded,
-            body={"nickname": nickname},
-        )
+        return self.ask("PUT", "/v1/contacts/{handle}", ContactAdded, locals())
 
     def remove_contact(self, handle: str) -> ContactRemoved:
         """Remove a contact."""
-        return self.ask("DELETE", f"/v1/contacts/{quote(handle, safe='')}", ContactRemoved)
+        return self.ask("DELETE", "/v1/contacts/{handle}", ContactRemoved, locals())
 
     def look_up(self, handle: str) -> PublicProfile:
         """Look someone up."""
-        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}", PublicProfile)
+        return self.ask("GET", "/v1/people/{handle}", PublicProfile, locals())
 
     def search_people(self, query: str) -> FoundUsers:
         """Search for people."""
-        return self.ask("GET", "/v1/people", FoundUsers, query={"query": query})
+        return self.ask("GET", "/v1/people", FoundUsers, locals())
 
     def block(self, handle: str) -> Blocked:
         """Block someone."""
-        return self.ask("PUT", f"/v1/blocks/{quote(handle, safe='')}", Blocked)
+        return self.ask("PUT", "/v1/blocks/{handle}", Blocked, locals())
 
     def unblock(self, handle: str) -> Blocked:
         """Unblock someone."""
-        return self.ask("DELETE", f"/v1/blocks/{quote(handle, safe='')}", Blocked)
+        return self.ask("DELETE", "/v1/blocks/{handle}", Blocked, locals())
 
     def list_blocks(self, *, limit: int | None = None, cursor: str | None = None) -> BlockedPage:
         """List whom you block."""
-        return self.ask("GET", "/v1/blocks", BlockedPage, query={"limit": limit, "cursor": cursor})
+        return self.ask("GET", "/v1/blocks", BlockedPage, locals())
 
     def create_invite(self, *, message: str | None = None) -> InviteMade:
         """Invite someone to register."""
-        return self.ask("POST", "/v1/invites", InviteMade, body={"message": message})
+        return self.ask("POST", "/v1/invites", InviteMade, locals())
 
     def list_my_invites(
         self, *, limit: int | None = None, cursor: str | None = None
     ) -> OpenInvites:
         """List your open invitations."""
-        return self.ask(
-            "GET", "/v1/me/invites", OpenInvites, query={"limit": limit, "cursor": cursor}
-        )
+        return self.ask("GET", "/v1/me/invites", OpenInvites, locals())
 
     def withdraw_my_invite(self, invite: str) -> None:
         """Withdraw an invitation of yours."""
-        self.ask("DELETE", f"/v1/me/invites/{quote(invite, safe='')}", None)
+        self.ask("DELETE", "/v1/me/invites/{invite}", None, locals())
 
     def list_invites(self, *, limit: int | None = None, cursor: str | None = None) -> OpenInvites:
         """List all open invitations."""
-        return self.ask("GET", "/v1/invites", OpenInvites, query={"limit": limit, "cursor": cursor})
+        return self.ask("GET", "/v1/invites", OpenInvites, locals())
 
     def withdraw_invite(self, invite: str) -> None:
         """Withdraw anyone's invitation."""
-        self.ask("DELETE", f"/v1/invites/{quote(invite, safe='')}", None)
+        self.ask("DELETE", "/v1/invites/{invite}", None, locals())
 
     def list_rooms(self, *, limit: int | None = None, cursor: str | None = None) -> RoomPage:
         """List the rooms you can see.
 
         Open rooms, invite-only rooms, and private ones you are in.
         """
-        return self.ask("GET", "/v1/rooms", RoomPage, query={"limit": limit, "cursor": cursor})
+        return self.ask("GET", "/v1/rooms", RoomPage, locals())
 
     def create_room(
         self,
@@ -1719,21 +1634,7 @@ class Hub(Http):
 
         You own it, and have the capability `*` there.
         """
-        return self.ask(
-            "POST",
-            "/v1/rooms",
-            Room,
-            body={
-                "name": name,
-                "access": access,
-                "capabilities": capabilities,
-                "grants": grants,
-                "policy": policy,
-                "backends": backends,
-                "durable": durable,
-            },
-            nulls=("capabilities", "backends"),
-        )
+        return self.ask("POST", "/v1/rooms", Room, locals(), nulls=("capabilities", "backends"))
 
     def read_messages(
         self,
@@ -1749,13 +1650,7 @@ class Hub(Http):
         In order: with `after` the first messages that follow it, otherwise the last ones. A page
         ends early when it comes to more than 1 MiB; one message is always shown.
         """
-        return self.ask(
-            "GET",
-            f"/v1/rooms/{quote(room, safe='')}/messages",
-            MessagePage,
-            query={"after": after, "before": before, "limit": limit, "wait": wait},
-            wait=wait or 0,
-        )
+        return self.ask("GET", "/v1/rooms/{room}/messages", MessagePage, locals(), wait=wait or 0)
 
     def post_message(self, room: str, message: dict[str, Any]) -> dict[str, Any]:
         """Say something."""
@@ -1775,23 +1670,14 @@ class Hub(Http):
 
         The latest first.
         """
-        return self.ask(
-            "GET",
-            f"/v1/rooms/{quote(room, safe='')}/proposals",
-            ProposalPage,
-            query={"state": state, "limit": limit, "cursor": cursor},
-        )
+        return self.ask("GET", "/v1/rooms/{room}/proposals", ProposalPage, locals())
 
     def get_proposal(self, room: str, proposal: str) -> Proposal:
         """Read one proposal and what came of it.
 
         With its message, as long as the history has it.
         """
-        return self.ask(
-            "GET",
-            f"/v1/rooms/{quote(room, safe='')}/proposals/{quote(proposal, safe='')}",
-            Proposal,
-        )
+        return self.ask("GET", "/v1/rooms/{room}/proposals/{proposal}", Proposal, locals())
 
     def list_waiting(
         self, room: str, *, after: int | None = None, limit: int | None = None
@@ -1802,12 +1688,7 @@ class Hub(Http):
         ends early when it comes to more than 1 MiB; where `more` is true, go on with `after` the
         greatest `seq` of it.
         """
-        return self.ask(
-            "GET",
-            f"/v1/rooms/{quote(room, safe='')}/waiting",
-            WaitingPage,
-            query={"after": after, "limit": limit},
-        )
+        return self.ask("GET", "/v1/rooms/{room}/waiting", WaitingPage, locals())
 
     def approve_proposal(
         self, room: str, proposal: str, *, to: str | None = None, wait: int | None = None
@@ -1830,12 +1711,7 @@ class Hub(Http):
 
         Everyone in the room reads the reason.
         """
-        return self.ask(
-            "POST",
-            f"/v1/rooms/{quote(room, safe='')}/proposals/{quote(proposal, safe='')}/reject",
-            Outcome,
-            body={"reason": reason},
-        )
+        return self.ask("POST", "/v1/rooms/{room}/proposals/{proposal}/reject", Outcome, locals())
 
     def invite(
         self,
@@ -1850,16 +1726,11 @@ class Hub(Http):
         By handle, or someone without an account as a guest. It appears in the room as
         `room.invite`, and needs that capability; the guest's token is shown to you alone.
         """
-        return self.ask(
-            "POST",
-            f"/v1/rooms/{quote(room, safe='')}/invites",
-            Invitation,
-            body={"handle": handle, "guest": guest, "capabilities": capabilities},
-        )
+        return self.ask("POST", "/v1/rooms/{room}/invites", Invitation, locals())
 
     def get_room(self, room: str) -> Room:
         """Read a room's settings."""
-        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}", Room)
+        return self.ask("GET", "/v1/rooms/{room}", Room, locals())
 
     def change_room(
         self,
@@ -1874,55 +1745,32 @@ class Hub(Http):
     ) -> Room:
         """Change a room's settings."""
         return self.ask(
-            "PATCH",
-            f"/v1/rooms/{quote(room, safe='')}",
-            Room,
-            body={
-                "access": access,
-                "capabilities": capabilities,
-                "grants": grants,
-                "policy": policy,
-                "backends": backends,
-                "owners": owners,
-            },
-            nulls=("capabilities", "backends"),
+            "PATCH", "/v1/rooms/{room}", Room, locals(), nulls=("capabilities", "backends")
         )
 
     def delete_room(self, room: str) -> None:
         """Delete a room and its history."""
-        self.ask("DELETE", f"/v1/rooms/{quote(room, safe='')}", None)
+        self.ask("DELETE", "/v1/rooms/{room}", None, locals())
 
     def list_participants(
         self, room: str, *, limit: int | None = None, cursor: str | None = None
     ) -> ParticipantPage:
         """List who is here now."""
-        return self.ask(
-            "GET",
-            f"/v1/rooms/{quote(room, safe='')}/participants",
-            ParticipantPage,
-            query={"limit": limit, "cursor": cursor},
-        )
+        return self.ask("GET", "/v1/rooms/{room}/participants", ParticipantPage, locals())
 
     def exchange_invitation(self, room: str, token: str) -> Guest:
         """Enter as a guest."""
-        return self.ask(
-            "POST", f"/v1/rooms/{quote(room, safe='')}/guests", Guest, body={"token": token}
-        )
+        return self.ask("POST", "/v1/rooms/{room}/guests", Guest, locals())
 
     def list_rights(self, room: str) -> RoomRights:
         """List who may do what in a room."""
-        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}/grants", RoomRights)
+        return self.ask("GET", "/v1/rooms/{room}/grants", RoomRights, locals())
 
     def grant_in_room(
         self, room: str, recipient: str, capabilities: list[Any], *, reason: str | None = None
     ) -> dict[str, Any]:
         """Give someone in a room more rights."""
-        return self.ask(
-            "POST",
-            f"/v1/rooms/{quote(room, safe='')}/grants",
-            dict[str, Any],
-            body={"recipient": recipient, "capabilities": capabilities, "reason": reason},
-        )
+        return self.ask("POST", "/v1/rooms/{room}/grants", dict[str, Any], locals())
 
     def revoke_in_room(
         self,
@@ -1934,36 +1782,21 @@ class Hub(Http):
         reason: str | None = None,
     ) -> dict[str, Any]:
         """Take rights in a room back."""
-        return self.ask(
-            "POST",
-            f"/v1/rooms/{quote(room, safe='')}/revocations",
-            dict[str, Any],
-            body={
-                "recipient": recipient,
-                "grant_id": grant_id,
-                "capabilities": capabilities,
-                "reason": reason,
-            },
-        )
+        return self.ask("POST", "/v1/rooms/{room}/revocations", dict[str, Any], locals())
 
     def kick(self, room: str, participant: str, *, reason: str | None = None) -> dict[str, Any]:
         """Remove someone from a room."""
         return self.ask(
-            "DELETE",
-            f"/v1/rooms/{quote(room, safe='')}/participants/{quote(participant, safe='')}",
-            dict[str, Any],
-            query={"reason": reason},
+            "DELETE", "/v1/rooms/{room}/participants/{participant}", dict[str, Any], locals()
         )
 
     def list_invitations(self, room: str) -> OpenInvitations:
         """List whom a room waits for."""
-        return self.ask("GET", f"/v1/rooms/{quote(room, safe='')}/invites", OpenInvitations)
+        return self.ask("GET", "/v1/rooms/{room}/invites", OpenInvitations, locals())
 
     def withdraw_invitation(self, room: str, invited: str) -> None:
         """Withdraw an invitation into a room."""
-        self.ask(
-            "DELETE", f"/v1/rooms/{quote(room, safe='')}/invites/{quote(invited, safe='')}", None
-        )
+        self.ask("DELETE", "/v1/rooms/{room}/invites/{invited}", None, locals())
 
     def list_asks(
         self,
@@ -1978,13 +1811,11 @@ class Hub(Http):
         rule holds, and tools that changed or are new. The riskiest are first, then those that end
         soonest. `limit=0` only counts.
         """
-        return self.ask(
-            "GET", "/v1/asks", Asks, query={"kind": kind, "limit": limit, "cursor": cursor}
-        )
+        return self.ask("GET", "/v1/asks", Asks, locals())
 
     def list_decisions(self, *, limit: int | None = None, cursor: str | None = None) -> Decisions:
         """List what you decided."""
-        return self.ask("GET", "/v1/decisions", Decisions, query={"limit": limit, "cursor": cursor})
+        return self.ask("GET", "/v1/decisions", Decisions, locals())
 
     def list_credentials(self) -> Credentials:
         """List your tokens.
@@ -2019,39 +1850,25 @@ class Hub(Http):
         scope: str | None = None,
     ) -> CreatedCredential:
         """Create a token for someone."""
-        return self.ask(
-            "POST",
-            f"/v1/people/{quote(handle, safe='')}/credentials",
-            CreatedCredential,
-            body={"label": label, "expires_in": expires_in, "scope": scope},
-        )
+        return self.ask("POST", "/v1/people/{handle}/credentials", CreatedCredential, locals())
 
     def list_credentials_of(self, handle: str) -> Credentials:
         """List someone's tokens."""
-        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}/credentials", Credentials)
+        return self.ask("GET", "/v1/people/{handle}/credentials", Credentials, locals())
 
     def revoke_credential_of(self, handle: str, credential: str) -> None:
         """Revoke someone's token."""
-        self.ask(
-            "DELETE",
-            f"/v1/people/{quote(handle, safe='')}/credentials/{quote(credential, safe='')}",
-            None,
-        )
+        self.ask("DELETE", "/v1/people/{handle}/credentials/{credential}", None, locals())
 
     def revoke_credential(self, credential: str) -> None:
         """Revoke a token."""
-        self.ask("DELETE", f"/v1/me/credentials/{quote(credential, safe='')}", None)
+        self.ask("DELETE", "/v1/me/credentials/{credential}", None, locals())
 
     def read_activity(
         self, *, limit: int | None = None, before: int | None = None, credential: str | None = None
     ) -> Activity:
         """Read your activity."""
-        return self.ask(
-            "GET",
-            "/v1/me/activity",
-            Activity,
-            query={"limit": limit, "before": before, "credential": credential},
-        )
+        return self.ask("GET", "/v1/me/activity", Activity, locals())
 
     def get_session(self) -> BrowserSession:
         """Ask who is signed in."""
@@ -2059,11 +1876,11 @@ class Hub(Http):
 
     def sign_in(self, token: str) -> SignedIn:
         """Sign a browser in."""
-        return self.ask("POST", "/v1/session", SignedIn, body={"token": token})
+        return self.ask("POST", "/v1/session", SignedIn, locals())
 
     def sign_in_with_code(self, code: str) -> SignedIn:
         """Sign a browser in with a one-time code."""
-        return self.ask("POST", "/v1/session/code", SignedIn, body={"code": code})
+        return self.ask("POST", "/v1/session/code", SignedIn, locals())
 
     def sign_out(self) -> None:
         """Sign the browser out."""
@@ -2075,12 +1892,7 @@ class Hub(Http):
 
     def create_code_for(self, handle: str, *, operate: bool | None = None) -> CreatedCode:
         """Create a link that signs a browser in for someone."""
-        return self.ask(
-            "POST",
-            f"/v1/people/{quote(handle, safe='')}/codes",
-            CreatedCode,
-            body={"operate": operate},
-        )
+        return self.ask("POST", "/v1/people/{handle}/codes", CreatedCode, locals())
 
     def describe(self) -> dict[str, Any]:
         """Read this document."""
@@ -2092,9 +1904,7 @@ class Hub(Http):
 
     def list_my_tools(self, namespace: str, *, after: str | None = None) -> MyTools:
         """List the tools of a server that you may call."""
-        return self.ask(
-            "GET", f"/v1/me/servers/{quote(namespace, safe='')}", MyTools, query={"after": after}
-        )
+        return self.ask("GET", "/v1/me/servers/{namespace}", MyTools, locals())
 
     def call_tool(
         self,
@@ -2104,16 +1914,11 @@ class Hub(Http):
         era: Literal["stateless", "handshake"] | None = None,
     ) -> TriedTool:
         """Call a tool of a server."""
-        return self.ask(
-            "POST",
-            "/v1/tools/call",
-            TriedTool,
-            body={"name": name, "arguments": arguments, "era": era},
-        )
+        return self.ask("POST", "/v1/tools/call", TriedTool, locals())
 
     def list_tapes(self, *, limit: int | None = None, cursor: str | None = None) -> TapeRows:
         """List tapes."""
-        return self.ask("GET", "/v1/tapes", TapeRows, query={"limit": limit, "cursor": cursor})
+        return self.ask("GET", "/v1/tapes", TapeRows, locals())
 
     def read_tape(
         self,
@@ -2124,21 +1929,14 @@ class Hub(Http):
         cursor: str | None = None,
     ) -> TapeEntries:
         """Read a tape."""
-        return self.ask(
-            "GET",
-            f"/v1/tapes/{quote(tape, safe='')}",
-            TapeEntries,
-            query={"place": place, "limit": limit, "cursor": cursor},
-        )
+        return self.ask("GET", "/v1/tapes/{tape}", TapeEntries, locals())
 
     def get_tape(self, tape: str, *, place: str | None = None) -> TapeRow:
         """Show one tape.
 
         One tape as the list has it.
         """
-        return self.ask(
-            "GET", f"/v1/tapes/{quote(tape, safe='')}/about", TapeRow, query={"place": place}
-        )
+        return self.ask("GET", "/v1/tapes/{tape}/about", TapeRow, locals())
 
     def list_tape_messages(
         self,
@@ -2161,23 +1959,7 @@ class Hub(Http):
         only those that a filter accepts. At most 4 MiB of the tape are read for an answer, which
         says where to go on. A compressed tape has to be decompressed up to that place.
         """
-        return self.ask(
-            "GET",
-            f"/v1/tapes/{quote(tape, safe='')}/messages",
-            TapeTimeline,
-            query={
-                "place": place,
-                "limit": limit,
-                "cursor": cursor,
-                "before": before,
-                "last": last,
-                "method": method,
-                "name": name,
-                "direction": direction,
-                "text": text,
-                "errors": errors,
-            },
-        )
+        return self.ask("GET", "/v1/tapes/{tape}/messages", TapeTimeline, locals())
 
     def get_tape_message(self, tape: str, offset: int, *, place: str | None = None) -> TapePair:
         """Show a message of a tape.
@@ -2185,12 +1967,7 @@ class Hub(Http):
         One message in full, with the request that it answers or the answer that it got, if that
         is within 4 MiB. A line of more than 512 KiB is only named.
         """
-        return self.ask(
-            "GET",
-            f"/v1/tapes/{quote(tape, safe='')}/messages/{offset}",
-            TapePair,
-            query={"place": place},
-        )
+        return self.ask("GET", "/v1/tapes/{tape}/messages/{offset}", TapePair, locals())
 
     def list_tape_calls(
         self,
@@ -2205,12 +1982,7 @@ class Hub(Http):
         Requests and answers without their contents, from a place on: for statistics, and to
         compare tapes. At most 2 MiB of the tape are read for an answer.
         """
-        return self.ask(
-            "GET",
-            f"/v1/tapes/{quote(tape, safe='')}/calls",
-            TapeCalls,
-            query={"place": place, "cursor": cursor, "compare": compare},
-        )
+        return self.ask("GET", "/v1/tapes/{tape}/calls", TapeCalls, locals())
 
     def download_tape(self, tape: str, file: IO[bytes], *, place: str | None = None) -> None:
         """Download a tape.
@@ -2235,7 +2007,7 @@ class Hub(Http):
 
     def list_all_rooms(self, *, after: str | None = None) -> RoomRows:
         """List every room."""
-        return self.ask("GET", "/v1/hub/rooms", RoomRows, query={"after": after})
+        return self.ask("GET", "/v1/hub/rooms", RoomRows, locals())
 
     def list_nodes(self) -> HubNodes:
         """List the nodes."""
@@ -2243,7 +2015,7 @@ class Hub(Http):
 
     def drain_node(self, *, node: str | None = None) -> DrainedNode:
         """Drain a node."""
-        return self.ask("POST", "/v1/nodes/drain", DrainedNode, body={"node": node})
+        return self.ask("POST", "/v1/nodes/drain", DrainedNode, locals())
 
     def read_audit(
         self,
@@ -2262,115 +2034,57 @@ class Hub(Http):
         text: str | None = None,
     ) -> AuditLines:
         """Read the audit log."""
-        return self.ask(
-            "GET",
-            "/v1/audit",
-            AuditLines,
-            query={
-                "limit": limit,
-                "before": before,
-                "after": after,
-                "since": since,
-                "until": until,
-                "by": by,
-                "action": action,
-                "room": room,
-                "server": server,
-                "about": about,
-                "outcome": outcome,
-                "text": text,
-            },
-        )
+        return self.ask("GET", "/v1/audit", AuditLines, locals())
 
     def list_accounts(
         self, *, after: str | None = None, suspended: bool | None = None, text: str | None = None
     ) -> PersonRows:
         """List all accounts."""
-        return self.ask(
-            "GET",
-            "/v1/accounts",
-            PersonRows,
-            query={"after": after, "suspended": suspended, "text": text},
-        )
+        return self.ask("GET", "/v1/accounts", PersonRows, locals())
 
     def get_account_of(self, handle: str) -> PersonDetails:
         """Show an account."""
-        return self.ask("GET", f"/v1/accounts/{quote(handle, safe='')}", PersonDetails)
+        return self.ask("GET", "/v1/accounts/{handle}", PersonDetails, locals())
 
     def add_account(
         self, handle: str, *, account_type: Literal["person", "agent"] | None = None
     ) -> AddedPerson:
         """Create an account."""
-        return self.ask(
-            "PUT",
-            f"/v1/accounts/{quote(handle, safe='')}",
-            AddedPerson,
-            body={"account_type": account_type},
-        )
+        return self.ask("PUT", "/v1/accounts/{handle}", AddedPerson, locals())
 
     def suspend_account(self, handle: str, *, reason: str | None = None) -> SuspendedPerson:
         """Suspend an account."""
-        return self.ask(
-            "POST",
-            f"/v1/accounts/{quote(handle, safe='')}/suspend",
-            SuspendedPerson,
-            body={"reason": reason},
-        )
+        return self.ask("POST", "/v1/accounts/{handle}/suspend", SuspendedPerson, locals())
 
     def restore_account(self, handle: str, *, reason: str | None = None) -> SuspendedPerson:
         """Restore a suspended account."""
-        return self.ask(
-            "POST",
-            f"/v1/accounts/{quote(handle, safe='')}/restore",
-            SuspendedPerson,
-            body={"reason": reason},
-        )
+        return self.ask("POST", "/v1/accounts/{handle}/restore", SuspendedPerson, locals())
 
     def remove_account(self, handle: str, *, reason: str | None = None) -> RemovedPerson:
         """Delete an account for good."""
-        return self.ask(
-            "DELETE",
-            f"/v1/accounts/{quote(handle, safe='')}",
-            RemovedPerson,
-            query={"reason": reason},
-        )
+        return self.ask("DELETE", "/v1/accounts/{handle}", RemovedPerson, locals())
 
     def list_grants(self, *, after: str | None = None) -> Overview:
         """List who has more rights."""
-        return self.ask("GET", "/v1/grants", Overview, query={"after": after})
+        return self.ask("GET", "/v1/grants", Overview, locals())
 
     def get_grants(self, handle: str) -> Person:
         """Show someone's capabilities."""
-        return self.ask("GET", f"/v1/people/{quote(handle, safe='')}/grants", Person)
+        return self.ask("GET", "/v1/people/{handle}/grants", Person, locals())
 
     def grant(self, handle: str, patterns: list[str]) -> Granted:
         """Grant someone capabilities."""
-        return self.ask(
-            "POST",
-            f"/v1/people/{quote(handle, safe='')}/grants",
-            Granted,
-            body={"patterns": patterns},
-        )
+        return self.ask("POST", "/v1/people/{handle}/grants", Granted, locals())
 
     def revoke(
         self, handle: str, *, patterns: list[str] | None = None, everything: bool | None = None
     ) -> Revoked:
         """Revoke what was granted."""
-        return self.ask(
-            "DELETE",
-            f"/v1/people/{quote(handle, safe='')}/grants",
-            Revoked,
-            query={"patterns": patterns, "everything": everything},
-        )
+        return self.ask("DELETE", "/v1/people/{handle}/grants", Revoked, locals())
 
     def invite_for(self, handle: str, *, days: int | None = None) -> InvitedHandle:
         """Create an invite for a handle."""
-        return self.ask(
-            "POST",
-            f"/v1/people/{quote(handle, safe='')}/invite",
-            InvitedHandle,
-            body={"days": days},
-        )
+        return self.ask("POST", "/v1/people/{handle}/invite", InvitedHandle, locals())
 
     def list_servers(self) -> Servers:
         """List the servers."""
@@ -2382,32 +2096,25 @@ class Hub(Http):
 
     def list_pins(self, *, namespace: str | None = None) -> ChangedTools:
         """List tools that are held back."""
-        return self.ask("GET", "/v1/pins", ChangedTools, query={"namespace": namespace})
+        return self.ask("GET", "/v1/pins", ChangedTools, locals())
 
     def accept_tools(self, tools: list[dict[str, Any]]) -> AcceptedTools:
         """Accept tools that changed."""
-        return self.ask("POST", "/v1/pins/accept", AcceptedTools, body={"tools": tools})
+        return self.ask("POST", "/v1/pins/accept", AcceptedTools, locals())
 
     def get_server(self, namespace: str, *, after: str | None = None) -> ShownServer:
         """Show a server."""
-        return self.ask(
-            "GET", f"/v1/servers/{quote(namespace, safe='')}", ShownServer, query={"after": after}
-        )
+        return self.ask("GET", "/v1/servers/{namespace}", ShownServer, locals())
 
     def get_server_history(self, *, namespace: str | None = None) -> Histories:
         """Show the calls of servers."""
-        return self.ask("GET", "/v1/server-history", Histories, query={"namespace": namespace})
+        return self.ask("GET", "/v1/server-history", Histories, locals())
 
     def get_server_access(
         self, namespace: str, *, tool: str | None = None, after: str | None = None
     ) -> ServerAccess:
         """Show who may use a server."""
-        return self.ask(
-            "GET",
-            f"/v1/servers/{quote(namespace, safe='')}/access",
-            ServerAccess,
-            query={"tool": tool, "after": after},
-        )
+        return self.ask("GET", "/v1/servers/{namespace}/access", ServerAccess, locals())
 
     def test_server(
         self, *, text: str | None = None, name: str | None = None, token: str | None = None
@@ -2450,49 +2157,37 @@ class Hub(Http):
 
     def restart_server(self, namespace: str) -> RestartedServer:
         """Restart a server."""
-        return self.ask("POST", f"/v1/servers/{quote(namespace, safe='')}/restart", RestartedServer)
+        return self.ask("POST", "/v1/servers/{namespace}/restart", RestartedServer, locals())
 
     def list_held(self, *, proxies: bool | None = None) -> HeldList:
         """List held messages."""
-        return self.ask("GET", "/v1/held", HeldList, query={"proxies": proxies})
+        return self.ask("GET", "/v1/held", HeldList, locals())
 
     def get_held(self, held_id: int, *, proxy: int | None = None) -> HeldMessage:
         """Show a held message."""
-        return self.ask("GET", f"/v1/held/{held_id}", HeldMessage, query={"proxy": proxy})
+        return self.ask("GET", "/v1/held/{held_id}", HeldMessage, locals())
 
     def release_held(
         self, held_id: int, *, proxy: int | None = None, message: dict[str, Any] | None = None
     ) -> Released:
         """Release a held message."""
-        return self.ask(
-            "POST",
-            f"/v1/held/{held_id}/release",
-            Released,
-            body={"proxy": proxy, "message": message},
-        )
+        return self.ask("POST", "/v1/held/{held_id}/release", Released, locals())
 
     def drop_held(
         self, held_id: int, *, proxy: int | None = None, reason: str | None = None
     ) -> Dropped:
         """Drop a held message."""
-        return self.ask(
-            "POST", f"/v1/held/{held_id}/drop", Dropped, body={"proxy": proxy, "reason": reason}
-        )
+        return self.ask("POST", "/v1/held/{held_id}/drop", Dropped, locals())
 
     def back_up(self, path: str, *, overwrite: bool | None = None) -> BackedUp:
         """Back up the database."""
-        return self.ask("POST", "/v1/backup", BackedUp, body={"path": path, "overwrite": overwrite})
+        return self.ask("POST", "/v1/backup", BackedUp, locals())
 
     def export_account(
         self, handle: str, path: str, *, overwrite: bool | None = None
     ) -> ExportedPerson:
         """Export someone's data."""
-        return self.ask(
-            "POST",
-            f"/v1/accounts/{quote(handle, safe='')}/export",
-            ExportedPerson,
-            body={"path": path, "overwrite": overwrite},
-        )
+        return self.ask("POST", "/v1/accounts/{handle}/export", ExportedPerson, locals())
 
     def get_key(self) -> KeyInUse:
         """Show the master key's id."""
@@ -2502,12 +2197,7 @@ class Hub(Http):
         self, *, new: str | None = None, keep: str | None = None, discard: bool | None = None
     ) -> RotatedKey:
         """Replace the master key."""
-        return self.ask(
-            "POST",
-            "/v1/key/rotate",
-            RotatedKey,
-            body={"new": new, "keep": keep, "discard": discard},
-        )
+        return self.ask("POST", "/v1/key/rotate", RotatedKey, locals())
 
     def cancel_rotation(self) -> CancelledRotation:
         """Cancel a pending rotation."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from folkmoot.client.model import Message, Progress, failed
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 
@@ -24,11 +25,10 @@ class Question(Struct):
     """Whether the answer comes on this connection alone, and goes with it."""
 
 
-class Questions:
+class Questions(Entity):
     """The requests that wait for an answer."""
 
-    def __init__(self) -> None:
-        self._open: dict[str, Question] = {}
+    _open: dict[str, Question] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -134,12 +134,11 @@ class Outcome(Struct, frozen=True):
         return self.state == "fulfilled" and self.error is None
 
 
-class Proposal:
+class Proposal(Entity):
     """A proposal this program made."""
 
-    def __init__(self, message: Message, ended: asyncio.Future[Outcome]) -> None:
-        self.message = message
-        self._ended = ended
+    message: Message
+    ended: asyncio.Future[Outcome]
 
     @property
     def id(self) -> str:
@@ -148,7 +147,7 @@ class Proposal:
 
     async def outcome(self) -> Outcome:
         """Wait for the outcome; an ended session is raised."""
-        return await asyncio.shield(self._ended)
+        return await asyncio.shield(self.ended)
 
     def __repr__(self) -> str:
         return f"Proposal({self.id!r}, {self.message.kind})"
@@ -160,14 +159,13 @@ class _Open(Struct):
     fulfilled_by: str | None = None
 
 
-class MadeProposals:
+class MadeProposals(Entity):
     """The proposals of which nothing has come yet."""
 
-    def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
-        self._fulfilments: dict[str, str] = {}
-        """The request that fulfils a proposal, and which."""
-        self.quorum = 1
+    _open: dict[str, _Open] = {}
+    _fulfilments: dict[str, str] = {}
+    """The request that fulfils a proposal, and which."""
+    quorum: int = 1
 
     def __len__(self) -> int:
         return len(self._open)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from folkmoot.client.http import refusal
 from folkmoot.client.limits import MAX_PARTICIPANTS
@@ -24,36 +25,34 @@ from folkmoot.client.pending import MadeProposals, Questions
 from folkmoot.client.queues import Outbox
 from folkmoot.client.service import ToolServer
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.wire import CANCELLED, PROGRESS
 
 RESUMED: Final = "system.participant.resumed"
 
 
-class MessageReceiver:
+class MessageReceiver(Entity):
     """Routes each message to its readers, and keeps the state of the room."""
 
-    def __init__(
-        self, outbox: Outbox, questions: Questions, proposals: MadeProposals, service: ToolServer
-    ) -> None:
-        self._outbox = outbox
-        self._questions = questions
-        self._proposals = proposals
-        self._service = service
-        self.me = Me("")
-        self.participants: dict[str, Participant] = {}
-        self.credential: str | None = None
-        self.waiting = Waiting()
+    outbox: Outbox
+    questions: Questions
+    proposals: MadeProposals
+    service: ToolServer
+    me: Me = field(default_factory=lambda: Me(""))
+    participants: dict[str, Participant] = {}
+    credential: str | None = None
+    waiting: Waiting = field(default_factory=Waiting)
 
     @property
     def offers_tools(self) -> bool:
         """Whether this program offers tools."""
-        return bool(self._service.tools)
+        return bool(self.service.tools)
 
     @property
     def is_needed(self) -> bool:
         """Whether something waits to be heard, so that reading cannot stop."""
-        waits = self._outbox or self._questions or self._proposals
-        return bool(waits or self._service.tools)
+        waits = self.outbox or self.questions or self.proposals
+        return bool(waits or self.service.tools)
 
     def welcome(self, welcome: Welcome, *, first: bool) -> None:
         """Who we are, what we may do and who is here: said first, and when rights change."""
@@ -61,17 +60,17 @@ class MessageReceiver:
         listed = {who.id: who for who in welcome.participants}
         is_cut = len(listed) < welcome.participants_total
         self.participants = self.participants | listed if is_cut and not first else listed
-        self._outbox.sender = welcome.you.id
-        self._proposals.quorum = welcome.quorum
+        self.outbox.sender = welcome.you.id
+        self.proposals.quorum = welcome.quorum
         self.waiting = welcome.waiting
         if first:
-            self._service.told_serving(welcome.serving, welcome.waiting)
+            self.service.told_serving(welcome.serving, welcome.waiting)
         if welcome.credential is not None:
             self.credential = welcome.credential
 
     def receive(self, message: Message) -> None:
         """A message of the history, for the first time and in its order."""
-        self._outbox.acknowledge(message)
+        self.outbox.acknowledge(message)
         handler = HANDLERS.get(".".join(message.base.split(".", 2)[:2]))
         if handler is not None:
             handler(self, message)
@@ -82,93 +81,93 @@ class MessageReceiver:
         if heard.kind == "system.serving":
             with suppress(msgspec.ValidationError):
                 notice = msgspec.convert(payload, ServingNotice)
-                self._service.told_serving(notice, notice)
+                self.service.told_serving(notice, notice)
             return
         refused = "error" in payload
         if heard.kind != "room.invite-ack" and not refused:
             return
         for id_ in heard.correlation_id:
             if not refused:
-                self._questions.hear_private(id_, payload)
-            elif self._outbox.refuse(id_, error := refusal(payload)):
+                self.questions.hear_private(id_, payload)
+            elif self.outbox.refuse(id_, error := refusal(payload)):
                 if error.code == "id_used":
                     self._lose_answer(id_)
             else:
-                self._questions.hear_private(id_, error)
+                self.questions.hear_private(id_, error)
 
     def _lose_answer(self, id_: str) -> None:
         """A message was stored and its echo was missed, so what came of it may be missed too."""
         lost = e.AnswerLost("The answer may be among the messages that were missed.")
-        self._questions.hear_private(id_, lost)
-        self._proposals.lose(id_, lost)
+        self.questions.hear_private(id_, lost)
+        self.proposals.lose(id_, lost)
 
     def refuse_largest(self) -> None:
         """The hub ended the connection because a message was larger than it reads."""
-        self._outbox.refuse_largest()
+        self.outbox.refuse_largest()
 
     def missed(self, gap: Gap, first_seq: int) -> None:
         """Messages are gone for good, and with them perhaps what someone waits for."""
         if gap.reason != "epoch_changed":
-            self._outbox.missed(first_seq)
+            self.outbox.missed(first_seq)
         lost = e.AnswerLost("The answer may be among the messages that were missed.")
-        unsent = frozenset(self._outbox)
-        self._questions.fail(lost, but=unsent)
-        self._proposals.fail(lost, but=unsent)
-        self._service.missed()
+        unsent = frozenset(self.outbox)
+        self.questions.fail(lost, but=unsent)
+        self.proposals.fail(lost, but=unsent)
+        self.service.missed()
 
     def hold(self) -> None:
         """The connection is away; answers for us alone went with it."""
-        self._outbox.hold()
-        self._questions.hold()
-        self._service.hold()
+        self.outbox.hold()
+        self.questions.hold()
+        self.service.hold()
 
     def flow(self, write: Callable[[bytes], None]) -> None:
         """All that was missed is known: go on."""
-        self._outbox.flow(write)
-        self._service.flow()
+        self.outbox.flow(write)
+        self.service.flow()
 
     def fail(self, error: e.FolkmootError) -> None:
         """Nothing more comes."""
-        self._outbox.fail(error)
-        self._questions.fail(error)
-        self._proposals.fail(error)
-        self._service.end()
+        self.outbox.fail(error)
+        self.questions.fail(error)
+        self.proposals.fail(error)
+        self.service.end()
 
     def _request(self, message: Message) -> None:
-        self._proposals.hear_request(message)
-        self._service.hear_request(message, self.me.id)
+        self.proposals.hear_request(message)
+        self.service.hear_request(message, self.me.id)
 
     def _begun(self, message: Message) -> None:
-        self._service.hear_begun(message, self.me.id)
+        self.service.hear_begun(message, self.me.id)
 
     def _answer(self, message: Message) -> None:
-        self._questions.hear_answer(message)
-        self._proposals.hear_answer(message)
-        self._service.hear_ended(message)
+        self.questions.hear_answer(message)
+        self.proposals.hear_answer(message)
+        self.service.hear_ended(message)
 
     def _notice(self, message: Message) -> None:
         method = message.payload.get("method")
         if method == PROGRESS:
-            self._questions.hear_progress(message)
+            self.questions.hear_progress(message)
         elif method == CANCELLED:
-            self._proposals.hear_cancelled(message)
-            self._service.hear_ended(message)
+            self.proposals.hear_cancelled(message)
+            self.service.hear_ended(message)
 
     def _rejected(self, message: Message) -> None:
-        self._proposals.hear_rejected(message)
+        self.proposals.hear_rejected(message)
 
     def _withdrawn(self, message: Message) -> None:
-        self._proposals.hear_withdrawn(message)
+        self.proposals.hear_withdrawn(message)
 
     def _ended(self, message: Message) -> None:
         if message.kind == "system.proposal.withdrawn":
-            self._proposals.hear_withdrawn(message)
+            self.proposals.hear_withdrawn(message)
         else:
-            self._proposals.hear_expired(message)
+            self.proposals.hear_expired(message)
 
     def _held(self, message: Message) -> None:
         if message.kind == RESUMED and message.payload.get("participant") == self.me.id:
-            self._service.hear_resumed()
+            self.service.hear_resumed()
 
     def _presence(self, message: Message) -> None:
         with suppress(msgspec.ValidationError):

@@ -20,6 +20,7 @@ from folkmoot.client.limits import MAX_CALLS
 from folkmoot.client.model import Message, OpenRequest, ServingNotice, ServingState, Waiting
 from folkmoot.client.tools import Context, SendProgress, Tool
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.wire import PING, TOOLS_CALL, TOOLS_LIST
 
 logger = logging.getLogger("folkmoot.client")
@@ -47,43 +48,36 @@ class Respond(Protocol):
         """Answer."""
 
 
-class ToolServer:
+class ToolServer(Entity):
     """The tools of one program, and the calls to them that are running."""
 
-    def __init__(
-        self,
-        respond: Respond,
-        post: Callable[[Message, Answer], None],
-        tell: SendProgress,
-        begin: Begin,
-        owed: Owed,
-        *,
-        at_once: int,
-    ) -> None:
-        self.tools: dict[str, Tool] = {}
-        self.spawn: Spawn | None = None
-        self.on_interrupted: Decide | None = None
-        self._respond = respond
-        self._post = post
-        self._tell = tell
-        self._begin = begin
-        self._owed = owed
-        self._turn = asyncio.Semaphore(at_once)
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._begun: dict[str, str] = {}
-        """The message by which this program began a request, by the request's id."""
-        self._waiting: dict[str, Message] = {}
-        """Requests that nobody has begun, as far as is known here."""
-        self._others: dict[str, Message] = {}
-        """Requests that another connection of the account has begun."""
-        self._listed: dict[str, OpenRequest] = {}
-        """What the hub said is open, and was not looked at yet."""
-        self._more = False
-        self._fetching: asyncio.Task[None] | None = None
-        self._serving = False
-        self._begins = False
-        self._live = False
-        self._resumes = 0
+    respond: Respond
+    post: Callable[[Message, Answer], None]
+    tell: SendProgress
+    begin: Begin
+    owed: Owed
+    at_once: int
+    tools: dict[str, Tool] = {}
+    spawn: Spawn | None = None
+    on_interrupted: Decide | None = None
+    _running: dict[str, asyncio.Task[None]] = {}
+    _begun: dict[str, str] = {}
+    """The message by which this program began a request, by the request's id."""
+    _waiting: dict[str, Message] = {}
+    """Requests that nobody has begun, as far as is known here."""
+    _others: dict[str, Message] = {}
+    """Requests that another connection of the account has begun."""
+    _listed: dict[str, OpenRequest] = {}
+    """What the hub said is open, and was not looked at yet."""
+    _more: bool = False
+    _fetching: asyncio.Task[None] | None = None
+    _serving: bool = False
+    _begins: bool = False
+    _live: bool = False
+    _resumes: int = 0
+
+    def __post_init__(self) -> None:
+        self._turn = asyncio.Semaphore(self.at_once)
 
     def told_serving(self, serving: ServingState | None, listed: Waiting | ServingNotice) -> None:
         """Whether this connection serves, and what is open; a hub that says nothing lets all."""
@@ -129,7 +123,7 @@ class ToolServer:
     async def _fetch(self) -> None:
         """Serve the requests that arrived while this program was away."""
         try:
-            owed = await self._owed()
+            owed = await self.owed()
         except e.FolkmootError as error:
             logger.warning("open requests could not be fetched: %s", error.message)
             return
@@ -198,7 +192,7 @@ class ToolServer:
         if self.spawn is None or request.id in self._running:
             return
         if len(self._running) >= MAX_CALLS:
-            self._post(request, _error(BUSY, "Too many calls at once; try again later."))
+            self.post(request, _error(BUSY, "Too many calls at once; try again later."))
             return
         self._running[request.id] = self.spawn(self._serve(request))
 
@@ -214,7 +208,7 @@ class ToolServer:
             self._begun.pop(request.id, None)
         # The request may have been cancelled while its answer was made.
         with suppress(e.FolkmootError):
-            await self._respond(request, answer)
+            await self.respond(request, answer)
 
     async def _may_run(self, request: Message) -> bool:
         """Tell the hub that a call is begun; False where it must not be, or not here."""
@@ -224,7 +218,7 @@ class ToolServer:
             resumes = self._resumes
             id_ = self._begun[request.id] = uuid4().hex
             try:
-                await self._begin(id_, request)
+                await self.begin(id_, request)
             except e.NotServing:
                 if self._serving:
                     # It is ours again since.
@@ -247,7 +241,7 @@ class ToolServer:
                 pass
             except e.FolkmootError as error:
                 why = f"The call could not be begun: {error.message}"
-                self._post(request, _error(BUSY, why))
+                self.post(request, _error(BUSY, why))
             else:
                 return True
             return False
@@ -274,7 +268,7 @@ class ToolServer:
         if again:
             self._start(request)
         elif again is not None:
-            self._post(request, _error(BUSY, INTERRUPTED, data={"code": "interrupted"}))
+            self.post(request, _error(BUSY, INTERRUPTED, data={"code": "interrupted"}))
 
     async def _answer(self, request: Message) -> Answer:
         method = request.payload.get("method")
@@ -292,7 +286,7 @@ class ToolServer:
         if tool is None:
             return _error(e.INVALID_PARAMS, f"There is no tool {params.get('name')} here.")
         try:
-            called = await tool.call(params.get("arguments"), Context(request, self._tell))
+            called = await tool.call(params.get("arguments"), Context(request, self.tell))
         except e.ArgumentInvalid as error:
             return _error(e.INVALID_PARAMS, error.message)
         except Exception:

@@ -14,7 +14,7 @@ from ssl import SSLContext
 from typing import Any, Final
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.client.http import joining
 from folkmoot.client.limits import WELCOME_SECONDS
@@ -33,6 +33,7 @@ from folkmoot.client.queues import Inbox
 from folkmoot.client.receiver import MessageReceiver
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.entity import Entity
 
 FINAL: Final[dict[int, Callable[[str], e.FolkmootError]]] = {
     CloseCode.REPLACED: e.Replaced,
@@ -62,26 +63,27 @@ class Again(Enum):
     OFFER = "the first tool was offered, which the hub is told when a connection begins"
 
 
-class Session:
+class Session(Entity):
     """The connection of the moment, the way to the next one, and where in the room we are."""
 
-    def __init__(
-        self, place: RoomPlace, token: str, receiver: MessageReceiver, start: Position
-    ) -> None:
-        self._place = place
-        self._token = token
-        self._receiver = receiver
-        self._conn = uuid4().hex
-        self._link: Link | None = None
-        self._after: int | None = None
-        self._welcomed = False
-        self._offered = False
-        self._again: asyncio.Future[Again] | None = None
-        self._wanted: asyncio.Future[None] | None = None
-        self.position = start
+    place: RoomPlace
+    token: str
+    receiver: MessageReceiver
+    position: Position
+    _conn: str = field(default_factory=lambda: uuid4().hex)
+    _link: Link | None = None
+    _after: int | None = None
+    _welcomed: bool = False
+    _offered: bool = False
+    _again: asyncio.Future[Again] | None = None
+    _wanted: asyncio.Future[None] | None = None
+    entered: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Done with the first welcome, or with what kept us out."""
+
+    def __post_init__(self) -> None:
         self.inbox = Inbox(self.regulate)
-        self.entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done with the first welcome, or with what kept us out."""
 
     @property
     def is_connected(self) -> bool:
@@ -102,12 +104,12 @@ class Session:
         """Be in the room no more; whoever waits for something of it is told why."""
         if not self.entered.done():
             self.entered.set_exception(error)
-        self._receiver.fail(error)
+        self.receiver.fail(error)
         self.inbox.end(error)
 
     def leave(self, error: e.FolkmootError) -> None:
         """Be in the room no more by our own will: iteration ends without an error."""
-        self._receiver.fail(error)
+        self.receiver.fail(error)
         self.inbox.end()
         if not self.entered.done():
             self.entered.cancel()
@@ -128,15 +130,15 @@ class Session:
                 self._judge(ended)
             if self._welcomed:
                 lost_at = clock()
-                attempt = 0 if lost_at - began >= self._place.backoff.steady else attempt
+                attempt = 0 if lost_at - began >= self.place.backoff.steady else attempt
             elif not self.entered.done() or self._is_too_long(clock() - lost_at):
                 raise problem
-            await asyncio.sleep(self._place.backoff.delay(attempt))
+            await asyncio.sleep(self.place.backoff.delay(attempt))
             attempt += 1
             await self._worth_it()
 
     def _is_too_long(self, seconds: float) -> bool:
-        patience = self._place.patience
+        patience = self.place.patience
         return patience is not None and seconds > patience
 
     async def _connection(self) -> Closed | Again:
@@ -145,8 +147,8 @@ class Session:
         self._again = asyncio.get_running_loop().create_future()
         self._welcomed = False
         self._after = self.position.resume_after(hungry=self.inbox.is_hungry)
-        self._offered = self._receiver.offers_tools
-        place = self._place
+        self._offered = self.receiver.offers_tools
+        place = self.place
         url = joining(
             place.url,
             room=place.room,
@@ -155,7 +157,7 @@ class Session:
             epoch=self.position.epoch,
             serve=self._offered,
         )
-        token = self._receiver.credential or self._token
+        token = self.receiver.credential or self.token
         try:
             self._link = link = await connect(url, token, place.ssl, self._on_text)
             # The welcome may have come together with the handshake.
@@ -176,7 +178,7 @@ class Session:
             if not done and self._welcomed:
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._receiver.hold()
+            self.receiver.hold()
             link.mute()
         if link.closed.done():
             self._link = None
@@ -195,17 +197,17 @@ class Session:
         if final is not None:
             raise final(ended.reason or CLOSE_REASONS[CloseCode(ended.code)])
         if ended.code == CloseCode.TOO_BIG:
-            self._receiver.refuse_largest()
+            self.receiver.refuse_largest()
 
     async def _worth_it(self) -> None:
         """Wait while nothing more could be kept, and nothing is awaited."""
-        while self.inbox.is_full and not self._receiver.is_needed:
+        while self.inbox.is_full and not self.receiver.is_needed:
             self._wanted = asyncio.get_running_loop().create_future()
             await self._wanted
 
     def regulate(self) -> None:
         """Read or pause reading, by the room left in the inbox."""
-        full = self.inbox.is_full and not self._receiver.is_needed
+        full = self.inbox.is_full and not self.receiver.is_needed
         if not full and self._wanted is not None and not self._wanted.done():
             self._wanted.set_result(None)
         if self._link is None or not self._welcomed:
@@ -225,7 +227,7 @@ class Session:
     def _begin_again(self, why: Again) -> None:
         if self._again is not None and not self._again.done():
             self._again.set_result(why)
-            self._receiver.hold()
+            self.receiver.hold()
 
     def _on_text(self, data: bytes) -> None:
         if self._again is None or self._again.done():
@@ -234,22 +236,22 @@ class Session:
         if heard.seq is not None:
             self._on_stored(heard, heard.seq, data)
         elif heard.kind != "system.welcome":
-            self._receiver.receive_private(heard)
+            self.receiver.receive_private(heard)
         elif self._welcomed:
-            self._receiver.welcome(read_welcome(heard), first=False)
+            self.receiver.welcome(read_welcome(heard), first=False)
         else:
             self._on_welcome(read_welcome(heard))
 
     def _on_welcome(self, welcome: Welcome) -> None:
         self._welcomed = True
-        self._receiver.welcome(welcome, first=True)
+        self.receiver.welcome(welcome, first=True)
         before = self.position.heard
         beginning = self.position.begin(welcome, self._after)
         gap = beginning.gap
         if gap is not None:
             self.inbox.note(gap)
             if gap.reason != "history_gone" or gap.seq > before:
-                self._receiver.missed(gap, welcome.history.first_seq)
+                self.receiver.missed(gap, welcome.history.first_seq)
         if not self.entered.done():
             self.entered.set_result(None)
         if beginning.again:
@@ -267,7 +269,7 @@ class Session:
         self._note_skipped(seq)
         message = stored(heard, data)
         if position.advance(seq):
-            self._receiver.receive(message)
+            self.receiver.receive(message)
         if not position.behind:
             position.keep(seq, fits=self.inbox.offer(message))
         if not was_live:
@@ -283,12 +285,12 @@ class Session:
         if not behind:
             self.inbox.note(gap)
         if gap.seq > before:
-            self._receiver.missed(gap, 0)
+            self.receiver.missed(gap, 0)
 
     def _flow_when_live(self) -> None:
         if self.position.is_live and self._link is not None:
-            self._receiver.flow(self._link.send)
-            if self._receiver.offers_tools:
+            self.receiver.flow(self._link.send)
+            if self.receiver.offers_tools:
                 self.offer()
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 from folkmoot.client.limits import MAX_TOOL_NAME
 from folkmoot.client.model import Message, ToolResult
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.kinds import check_context
 
 Function: TypeAlias = Callable[..., Any]
@@ -30,13 +31,12 @@ class SendProgress(Protocol):
         """Tell it."""
 
 
-class Context:
+class Context(Entity):
     """What a tool may know of the call it serves: a parameter of this type is filled in."""
 
-    def __init__(self, request: Message, send_progress: SendProgress) -> None:
-        self.request = request
-        """The request, as it came."""
-        self._send_progress = send_progress
+    request: Message
+    """The request, as it came."""
+    send_progress: SendProgress
 
     @property
     def caller(self) -> str:
@@ -53,7 +53,7 @@ class Context:
             return
         told = {"progressToken": token, "progress": progress, "total": total, "message": message}
         params = {name: value for name, value in told.items() if value is not None}
-        await self._send_progress(self.request, params)
+        await self.send_progress(self.request, params)
 
 
 class Tool(Struct, frozen=True):

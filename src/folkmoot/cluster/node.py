@@ -145,7 +145,6 @@ class NodeTraffic:
         self._give_back = give_back
         """Lets a room go, in an epoch, that others think is here."""
         self._answer = answer
-        """Answers what another node asks of this one."""
         self._asked: dict[int, asyncio.Future[bytes]] = {}
         self._edges: dict[int, Driven[Edge]] = {}
         self._owners: dict[int, Driven[Owner]] = {}

@@ -14,7 +14,5 @@ def _missing() -> Any:
 
 
 now: Callable[[], float] = _missing
-"""Wall-clock time, in seconds."""
 monotonic: Callable[[], float] = _missing
-"""A clock that never goes back, in seconds."""
 process_id: Callable[[], int] = _missing

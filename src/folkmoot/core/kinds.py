@@ -30,9 +30,7 @@ class Kind(msgspec.Struct, frozen=True, gc=False):
     root: str
     """Protocol and operation: what tables are looked up by."""
     base: str
-    """The kind without its context."""
     text: str
-    """All of it, as it is written."""
 
     def __str__(self) -> str:
         return self.text

@@ -14,6 +14,7 @@ import msgspec
 
 from folkmoot.audit import BACKEND_CALL, DENIED
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.gateway.limits import MAX_AUDITED_ARGUMENTS
 from folkmoot.telemetry.logs import PlainRecord, request_fields
@@ -33,12 +34,11 @@ HASH_BYTES: Final = 16
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class CallAudit:
+class CallAudit(Entity):
     """Writes the lines; a line costs the same whatever is stored."""
 
-    def __init__(self, key: bytes, arguments: ArgumentsPolicy = "hash") -> None:
-        self._key = key
-        self._arguments = arguments
+    key: bytes
+    arguments: ArgumentsPolicy = "hash"
 
     def note(
         self,
@@ -63,12 +63,12 @@ class CallAudit:
         if room:
             extra["room"] = room
         made: dict[str, Any] = {"seconds": round(seconds, 6), **request_fields(account)}
-        if self._arguments != "none":
+        if self.arguments != "none":
             encoded = _encode(arguments)
-            if self._arguments == "record" and len(encoded) <= MAX_AUDITED_ARGUMENTS:
+            if self.arguments == "record" and len(encoded) <= MAX_AUDITED_ARGUMENTS:
                 extra["arguments"] = encoded.decode()
             else:
-                digest = blake2b(encoded, key=self._key, digest_size=HASH_BYTES)
+                digest = blake2b(encoded, key=self.key, digest_size=HASH_BYTES)
                 made["arguments_hash"] = digest.hexdigest()
         record = PlainRecord(audit_logger.name, logging.INFO, action, extra, made)
         if denied:

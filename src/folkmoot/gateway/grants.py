@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec import field
+
 from folkmoot.accounts.queries import by_handle, by_id
 from folkmoot.accounts.registration import standing
 from folkmoot.audit import Line, by_operator, record
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Capability, Rights
+from folkmoot.core.entity import Entity
 from folkmoot.gateway import queries
 from folkmoot.gateway.access import (
     Access,
@@ -47,30 +50,20 @@ class NotGranted(Exception):
     """What was to be revoked was not granted."""
 
 
-class Granting:
+class Granting(Entity):
     """Changes and shows what people were granted; a change is on the disk before it holds.
 
     `canonical` knows tools by the names that clients list. Audit lines are stored with the change.
     Where no hub runs (`offline`) the next one logs them.
     """
 
-    def __init__(
-        self,
-        rights: HubRights,
-        store: Store,
-        clock: Clock,
-        accounts: Accounts,
-        *,
-        canonical: Callable[[str], str | None] = lambda _: None,
-        offline: bool = False,
-    ) -> None:
-        self._canonical = canonical
-        self._offline = offline
-        self._rights = rights
-        self._store = store
-        self._clock = clock
-        self._accounts = accounts
-        self._changing = asyncio.Lock()
+    rights: HubRights
+    store: Store
+    clock: Clock
+    accounts: Accounts
+    canonical: Callable[[str], str | None] = lambda _: None
+    offline: bool = False
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def grant(
         self, handle: str, patterns: Sequence[str], *, by: Account | None = None
@@ -96,9 +89,9 @@ class Granting:
 
     async def invite(self, handle: str, seconds: int, *, by: Account | None = None) -> HandleInvite:
         """Make an invite for a handle that nobody has."""
-        made = await self._accounts.invite_for(handle, seconds)
+        made = await self.accounts.invite_for(handle, seconds)
         lines = [by_operator("account.invited", by, made.handle, at=self._at())]
-        await self._store.write(lambda tx: self._record(tx, lines))
+        await self.store.write(lambda tx: self._record(tx, lines))
         self._log(lines)
         return made
 
@@ -107,14 +100,14 @@ class Granting:
         name = parse_handle(handle)
         if name is None:
             raise e.UserNotFound(f"{handle!r} is not a valid handle.")
-        now = int(self._clock.now())
+        now = int(self.clock.now())
         kept = await standing(tx, name, now)
         account = await by_handle(tx, name, now)
         if account is not None and account.handle == name:
             return account
         if account is not None:
             raise e.UserNotFound(f"@{name} is now @{account.handle}. Use that handle.")
-        if kept is None and name in self._rights.settled.named:
+        if kept is None and name in self.rights.settled.named:
             raise e.UserNotFound(
                 f"Nobody has the handle @{name} yet. 'folkmoot invite --for {name}' creates an "
                 "invite for it."
@@ -124,21 +117,21 @@ class Granting:
     def _meanings(self, text: str) -> list[str]:
         """The grants that a text may name: that of a backend means whatever of it was granted."""
         meant = [key_of(compiled(each).source) for each in self._meant([text])]
-        namespaces = self._rights.settled.namespaces
+        namespaces = self.rights.settled.namespaces
         return [*meant, text] if text.removeprefix("!") in namespaces else meant
 
     def _meant(self, patterns: Iterable[str]) -> Iterator[str]:
-        namespaces = self._rights.settled.namespaces
-        for pattern in spelled_out(patterns, namespaces, self._canonical):
+        namespaces = self.rights.settled.namespaces
+        for pattern in spelled_out(patterns, namespaces, self.canonical):
             yield canonical_pattern(pattern, namespaces)
 
     async def _grant(
         self, handle: str, wanted: dict[str, Capability], by: Account | None
     ) -> GrantedView:
         async with self._changing:
-            account = await self._store.read(lambda tx: self.find(tx, handle))
+            account = await self.store.read(lambda tx: self.find(tx, handle))
             self._check_number(account, wanted)
-            now = int(self._clock.now())
+            now = int(self.clock.now())
 
             async def unit(tx: Tx) -> list[str]:
                 if await by_id(tx, account.id) is None:
@@ -157,9 +150,9 @@ class Granting:
                 await queries.publish_grants(tx, account.id)
                 return new
 
-            new = await self._store.write(unit)
+            new = await self.store.write(unit)
         self._log(self._lines("hub.grant", account, new, by))
-        here = self._rights.settled.namespaces
+        here = self.rights.settled.namespaces
         warnings = [covers_nothing(each, here) for each in wanted.values()]
         return GrantedView(
             account.handle,
@@ -172,7 +165,7 @@ class Granting:
         self, handle: str, wanted: list[list[str]], *, everything: bool, by: Account | None
     ) -> Revoked:
         async with self._changing:
-            account = await self._store.read(lambda tx: self.find(tx, handle))
+            account = await self.store.read(lambda tx: self.find(tx, handle))
 
             async def unit(tx: Tx) -> list[str]:
                 leaving = await queries.delete_all_grants(tx, account.id) if everything else []
@@ -187,14 +180,14 @@ class Granting:
                 return leaving
 
             try:
-                leaving = await self._store.write(unit)
+                leaving = await self.store.write(unit)
             except NotGranted as error:
                 raise e.CommandInvalid(self._why_not(account, error.args[0])) from None
         self._log(self._lines("hub.revoke", account, leaving, by))
         return Revoked(account.handle, leaving)
 
     def _check_number(self, account: Account, wanted: dict[str, Capability]) -> None:
-        held = distinct(self._rights.held(account))
+        held = distinct(self.rights.held(account))
         try:
             Rights((held | wanted).values())
         except e.TooManyCapabilities as error:
@@ -202,7 +195,7 @@ class Granting:
 
     def _why_not(self, account: Account, pattern: str) -> str:
         """Why something cannot be revoked."""
-        for held in self._rights.held(account):
+        for held in self.rights.held(account):
             if key_of(held.capability.source) == pattern:
                 where = WHERE[held.origin].format(held.name)
                 return f"Nothing was revoked: @{account.handle} has {pattern} {where}."
@@ -215,14 +208,14 @@ class Granting:
         return [by_operator(action, by, account.handle, account.id, each, at) for each in patterns]
 
     def _at(self) -> int | None:
-        return int(self._clock.now()) if self._offline else None
+        return int(self.clock.now()) if self.offline else None
 
     async def _record(self, tx: Tx, lines: list[Line]) -> None:
-        await record(tx, lines, self._clock.now(), offline=self._offline)
+        await record(tx, lines, self.clock.now(), offline=self.offline)
 
     def _log(self, lines: Iterable[Line]) -> None:
         """Write lines to the log; offline they are stored already, and this process has no log."""
-        if not self._offline:
+        if not self.offline:
             for line in lines:
                 line.log()
 
@@ -237,32 +230,31 @@ WHERE: Final = {
 """Where a capability is from that was not granted here, and what can be done about it."""
 
 
-class GrantViews:
+class GrantViews(Entity):
     """Shows people's rights, and changes nothing."""
 
-    def __init__(self, rights: HubRights, granting: Granting, store: Store, clock: Clock) -> None:
-        self._rights = rights
-        self._granting = granting
-        self._store = store
-        self._clock = clock
+    rights: HubRights
+    granting: Granting
+    store: Store
+    clock: Clock
 
     async def person(self, handle: str) -> PersonView:
         """The rights of one handle, with the origin of each."""
-        settled, name = self._rights.settled, parse_handle(handle)
+        settled, name = self.rights.settled, parse_handle(handle)
         try:
-            account = await self._store.read(lambda tx: self._granting.find(tx, handle))
+            account = await self.store.read(lambda tx: self.granting.find(tx, handle))
         except e.UserNotFound:
             if name is None or name not in settled.named or await self._leads(name):
                 raise
             return PersonView(
                 name, None, None, held_capabilities((*settled.everyone, *settled.of(name)))
             )
-        held = held_capabilities(self._rights.held(account))
+        held = held_capabilities(self.rights.held(account))
         return PersonView(account.handle, account.id, account.account_type, held)
 
     async def overview(self, after: str = "") -> Overview:
         """A page of everyone who is named in the settings or was granted something."""
-        settled, now = self._rights.settled, int(self._clock.now())
+        settled, now = self.rights.settled, int(self.clock.now())
 
         async def query(tx: Tx) -> list[GrantRow]:
             granted = await queries.grant_counts(tx)
@@ -272,7 +264,7 @@ class GrantViews:
                 self._row(name, owners.get(name), granted) for name in names[: MAX_GRANTS_PAGE + 1]
             ]
 
-        rows = await self._store.read(query, long=True)
+        rows = await self.store.read(query, long=True)
         more = rows[MAX_GRANTS_PAGE - 1].handle if len(rows) > MAX_GRANTS_PAGE else None
         return Overview(held_capabilities(settled.everyone), rows[:MAX_GRANTS_PAGE], more)
 
@@ -283,7 +275,7 @@ class GrantViews:
 
         With a kind, of those who may call the one tool.
         """
-        rights = self._rights
+        rights = self.rights
 
         async def query(tx: Tx) -> tuple[list[tuple[str, bool, list[HeldRight]]], str | None]:
             granted = await queries.grant_counts(tx)
@@ -292,7 +284,7 @@ class GrantViews:
             found = [(name, *await self._holds(tx, name)) for name in page]
             return found, page[-1] if len(names) > len(page) else None
 
-        found, following = await self._store.read(query, long=True)
+        found, following = await self.store.read(query, long=True)
         everyone = rights.settled.everyone
 
         def told() -> ServerAccess:
@@ -320,13 +312,13 @@ class GrantViews:
     async def _holds(self, tx: Tx, name: str) -> tuple[bool, list[HeldRight]]:
         """Whether a handle has an account, and its rights or those that wait for it."""
         try:
-            return True, self._rights.held(await self._granting.find(tx, name))
+            return True, self.rights.held(await self.granting.find(tx, name))
         except e.UserNotFound:
-            settled = self._rights.settled
+            settled = self.rights.settled
             return False, [*settled.everyone, *settled.of(name)]
 
     def _row(self, name: str, owner: str | None, granted: dict[str, int]) -> GrantRow:
-        settled = self._rights.settled
+        settled = self.rights.settled
         return GrantRow(
             handle=name,
             state="nobody" if owner is None else "account" if owner == name else "redirect",
@@ -337,8 +329,8 @@ class GrantViews:
         )
 
     async def _leads(self, name: str) -> bool:
-        now = int(self._clock.now())
-        return bool(await self._store.read(lambda tx: queries.owners_of(tx, [name], now)))
+        now = int(self.clock.now())
+        return bool(await self.store.read(lambda tx: queries.owners_of(tx, [name], now)))
 
 
 def held_capabilities(held: Iterable[HeldRight]) -> list[HeldCapability]:

@@ -133,17 +133,14 @@ class Backend(Protocol):
     @property
     def spec(self) -> BackendSpec:
         """The backend's settings."""
-        ...
 
     @property
     def state(self) -> BackendState:
         """The present state of the backend."""
-        ...
 
     @property
     def why(self) -> str:
         """Why it is not up, in one sentence without secrets; empty while it is."""
-        ...
 
     async def request(self, wanted: UpstreamRequest) -> Response:
         """The server's answer, a result or an error of its own.
@@ -151,7 +148,6 @@ class Backend(Protocol):
         Raises a `GatewayError` where there is none. Whoever cancels the task cancels the request
         at the server too.
         """
-        ...
 
     async def watch(
         self, uri: str, changed: Callable[[], None], person: str = ""
@@ -161,7 +157,6 @@ class Backend(Protocol):
         `person` is for whom, where each has a connection of their own.
         Outlives reconnections. Raises a `GatewayError` if the server tells of no changes.
         """
-        ...
 
     async def watch_task(
         self, own: str, changed: Callable[[], None], person: str
@@ -170,4 +165,3 @@ class Backend(Protocol):
 
         Those of the handshake era are told of unasked.
         """
-        ...

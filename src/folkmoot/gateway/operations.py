@@ -20,6 +20,7 @@ from folkmoot.audit import record_refusal
 from folkmoot.core import chat
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
+from folkmoot.core.entity import Entity
 from folkmoot.core.kindcheck import check, kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import Request, members
@@ -84,11 +85,10 @@ _PERSON: Final = PrincipalType.PERSON
 _AGENT: Final = PrincipalType.AGENT
 
 
-class HubPolicy:
+class HubPolicy(Entity):
     """The hub's rights, asked in the same words by every way in."""
 
-    def __init__(self, rights: HubRights) -> None:
-        self._rights = rights
+    rights: HubRights
 
     def decide(self, principal: Principal, _: Rights, message: Any) -> Verdict:
         """Judge a call by the rights of this moment: it may have been held since it came.
@@ -97,7 +97,7 @@ class HubPolicy:
         """
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return ALLOWED
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         if not rights.has_denies and type(message) is Request and message.method == TOOLS_CALL:
             params: Any = message.params
             if type(params) is dict and str(params.get("name")).startswith(EVERYONES):
@@ -139,7 +139,7 @@ class HubPolicy:
             kind = kind_of(request)
         except e.KindError:
             return False
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         return kind is not None and rights.allows(kind, members(request))
 
     def check_request(self, principal: Principal, method: str, params: dict[str, Any]) -> None:
@@ -148,7 +148,7 @@ class HubPolicy:
         Lists and resources of the hub's are for everyone who is not denied them. A resource that
         says what a tool says is denied with the tool.
         """
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         if not rights.has_denies:
             return
         try:
@@ -165,7 +165,7 @@ class HubPolicy:
         """How to check what someone says in rooms; None where nothing can be denied them."""
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return None
-        return self.check_message if self._rights.of_principal(principal).has_denies else None
+        return self.check_message if self.rights.of_principal(principal).has_denies else None
 
     def denied_in(self, principal: Principal, room: str) -> list[str]:
         """What the hub denies someone to say in a room, as denies of kinds."""
@@ -186,7 +186,7 @@ class HubPolicy:
         """Raise `CapabilityDenied` if the hub denies someone what they say in a room."""
         if principal.type is not _PERSON and principal.type is not _AGENT:
             return
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         if not rights.has_denies:
             return
         if rights.denies(kind, message.payload):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.session import Era
 from folkmoot.gateway.limits import MAX_CACHED_SCHEMAS, MAX_NAME_SHOWN, MAX_REQUEST_STATE
 from folkmoot.gateway.model import Tell
@@ -35,11 +36,10 @@ if TYPE_CHECKING:
 MARK_BYTES: Final = 16
 
 
-class Inputs:
+class Inputs(Entity):
     """Marks the states of wishes, and knows the marks again."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    key: bytes
 
     def mark(self, result: dict[str, Any], person: str, what: str) -> dict[str, Any]:
         """A result with its `requestState` signed for the caller; without one, unchanged."""
@@ -63,7 +63,7 @@ class Inputs:
 
     def _mark(self, state: str, person: str, what: str) -> str:
         said = "\0".join((person, what, state)).encode("utf-8", "surrogatepass")
-        return blake2b(said, key=self._key, digest_size=MARK_BYTES).hexdigest()
+        return blake2b(said, key=self.key, digest_size=MARK_BYTES).hexdigest()
 
 
 GATEWAY_CALL: Final = "folkmoot/gateway-call"
@@ -191,14 +191,13 @@ ASKS: Final[Mapping[str, Callable[[Catalogue, dict[str, Any]], RoutedRequest]]] 
 """The methods that a backend answers."""
 
 
-class Checks:
+class Checks(Entity):
     """The compiled schemas of the tools that were called, by the entry they belong to."""
 
-    def __init__(self) -> None:
-        self._schemas = Schemas()
-        self._of_tool: dict[str, tuple[ToolEntry, Schema | None]] = {}
-        self._reading: dict[str, asyncio.Lock] = {}
-        """By namespace: one schema of a backend is read at a time."""
+    _schemas: Schemas = field(default_factory=Schemas)
+    _of_tool: dict[str, tuple[ToolEntry, Schema | None]] = {}
+    _reading: dict[str, asyncio.Lock] = {}
+    """By namespace: one schema of a backend is read at a time."""
 
     def surely_fits(self, tool: ToolEntry, params: dict[str, Any]) -> bool:
         """Whether a call may be made without a further look; what is not sure is looked at."""

@@ -11,12 +11,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import field
+
 from folkmoot.accounts.authentication import Ready
 from folkmoot.accounts.model import principal_of, read_change
 from folkmoot.accounts.queries import redirects_of
 from folkmoot.accounts.registration import why_taken
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, capability
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, GRANTS, SETTINGS, about
 from folkmoot.core.kinds import Kind
 from folkmoot.core.policy import NOBODY, Principal
@@ -68,7 +71,7 @@ _allows: Final = Rights.allows
 NO_NEEDS: Final[Mapping[str, Need]] = {}
 
 
-class HubRights:
+class HubRights(Entity):
     """The rights of everyone: defaults, settings, and what was granted while the hub runs.
 
     Rights belong to the account, and the scope of a credential narrows them. A handle in the
@@ -77,27 +80,22 @@ class HubRights:
     are one object. A change holds from the next call on.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        accounts: Accounts,
-        needs: Mapping[str, Need] = NO_NEEDS,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._accounts = accounts
-        self._needs = needs
-        self._settled = ConfiguredRights(GatewaySpec())
+    store: Store
+    clock: Clock
+    accounts: Accounts
+    needs: Mapping[str, Need] = NO_NEEDS
+    _settled: ConfiguredRights = field(default_factory=lambda: ConfiguredRights(GatewaySpec()))
+    _granted: dict[str, dict[str, int]] = {}
+    _redirects: dict[str, dict[str, int]] = {}
+    _interned: dict[frozenset[str], Rights] = {}
+    _scoped: dict[tuple[Rights, str], Scoped] = {}
+    _moment: int = 0
+    """Grows with every change, so that what was read before one is known to be outdated."""
+    _changing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
         self._common = Rights(distinct(self._settled.everyone).values())
-        self._granted: dict[str, dict[str, int]] = {}
-        self._redirects: dict[str, dict[str, int]] = {}
-        self._ready = accounts.authentication.known.rights
-        self._interned: dict[frozenset[str], Rights] = {}
-        self._scoped: dict[tuple[Rights, str], Scoped] = {}
-        self._moment = 0
-        """Grows with every change, so that what was read before one is known to be outdated."""
-        self._changing = asyncio.Lock()
+        self._ready = self.accounts.authentication.known.rights
 
     @classmethod
     async def open(
@@ -140,7 +138,7 @@ class HubRights:
             if (
                 found is not None
                 and found.handle == principal.name
-                and (found.until is None or self._clock.now() < found.until)
+                and (found.until is None or self.clock.now() < found.until)
             ):
                 return found.rights
         elif not principal.account_id:
@@ -163,25 +161,25 @@ class HubRights:
         Whoever has a handle by then is the one it means; nobody else takes it from then on.
         """
         settled = ConfiguredRights(spec)
-        reserved = self._accounts.reserved
+        reserved = self.accounts.reserved
         async with self._changing:
-            now = int(self._clock.now())
+            now = int(self.clock.now())
             self._redirects = await self._read(
                 lambda tx: queries.redirects_from(tx, settled.named, now)
             )
-            await reserved.keep_only(self._store, settled.namespaces)
+            await reserved.keep_only(self.store, settled.namespaces)
             reserved.awaited = settled.named
             self._settled = settled
             self._common = Rights(distinct(settled.everyone).values())
             self._forget_everyone()
-        self._store.bus.emit(SETTINGS, None)
+        self.store.bus.emit(SETTINGS, None)
 
     async def taken_namespaces(self, namespaces: Collection[str]) -> dict[str, str]:
         """Which of these cannot be a backend's, and why; if all can, they are kept from now on."""
         why = {name: "the name is reserved" for name in namespaces if name in RESERVED_NAMES}
         wanted = frozenset(namespaces) - why.keys()
-        reserved, now = self._accounts.reserved, int(self._clock.now())
-        taken = await reserved.reserve(self._store, wanted, now)
+        reserved, now = self.accounts.reserved, int(self.clock.now())
+        taken = await reserved.reserve(self.store, wanted, now)
         why.update((name, why_taken(kept)) for name, kept in taken.items())
         return {
             name: f"No backend can have the namespace {name!r}: {reason}."
@@ -192,17 +190,17 @@ class HubRights:
         """Read what is stored of everyone, once more if something of it was changed meanwhile."""
         while True:
             moment = self._moment
-            found = await self._store.read(query, long=True)
+            found = await self.store.read(query, long=True)
             if moment == self._moment:
                 return found
 
     def _doubt(self) -> None:
         """Changes may have been missed: whoever is authenticated from now on is read again."""
-        self._accounts.authentication.renew = self._renew
+        self.accounts.authentication.renew = self._renew
 
     async def _renew(self, account_id: str) -> None:
         """Go by what is stored of an account."""
-        now = int(self._clock.now())
+        now = int(self.clock.now())
 
         async def query(tx: Tx) -> tuple[dict[str, int], dict[str, int]]:
             leading = await redirects_of(tx, account_id, now)
@@ -210,7 +208,7 @@ class HubRights:
 
         while True:
             moment = self._moment
-            granted, leading = await self._store.read(query)
+            granted, leading = await self.store.read(query)
             if moment == self._moment:
                 break
         named = self._settled.named
@@ -264,7 +262,7 @@ class HubRights:
         key = (rights, principal.scope)
         scoped = self._scoped.get(key)
         if scoped is None:
-            scoped = self._scoped[key] = Scoped(rights, scope(principal.scope), self._needs)
+            scoped = self._scoped[key] = Scoped(rights, scope(principal.scope), self.needs)
         until = min(redirects.values(), default=None)
         self._ready.setdefault(account_id, {})[principal.scope] = Ready(handle, until, scoped)
         return scoped
@@ -274,7 +272,7 @@ class HubRights:
         redirects = self._redirects.get(account_id)
         if not redirects:
             return {}
-        now = self._clock.now()
+        now = self.clock.now()
         return {handle: until for handle, until in redirects.items() if until > now}
 
     def _intern(self, account_id: str, handle: str) -> Rights:

@@ -194,17 +194,14 @@ class GivenPayload(Protocol):
     @property
     def ciphertext(self) -> str:
         """The NaCl box in base64."""
-        ...
 
     @property
     def nonce(self) -> str:
         """The nonce in base64."""
-        ...
 
     @property
     def sender_public_key(self) -> str:
         """The public key it was made with, in base64."""
-        ...
 
 
 def check_content(body: str | None, payload: GivenPayload | None, longest: int) -> Content:

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -146,17 +147,16 @@ class DropEffect(Struct, frozen=True, gc=False):
 Effect: TypeAlias = ResolveEffect | TellEffect | AskEffect | PassEffect | DropEffect
 
 
-class Peer:
+class Peer(Entity, kw_only=True):
     """The open requests of one link; with `one_owner` they all belong to one person."""
 
-    def __init__(self, *, one_owner: bool = False) -> None:
-        self._one_owner = one_owner
-        self._calls: dict[MessageId, PeerCall] = {}
-        """In the order in which they were sent."""
-        self._tokens: dict[MessageId, PeerCall] = {}
-        self._cancelled: dict[MessageId, float] = {}
-        """Since when, the oldest first."""
-        self.dropped: Counter[DropReason] = Counter()
+    one_owner: bool = False
+    _calls: dict[MessageId, PeerCall] = {}
+    """In the order in which they were sent."""
+    _tokens: dict[MessageId, PeerCall] = {}
+    _cancelled: dict[MessageId, float] = {}
+    """Since when, the oldest first."""
+    dropped: Counter[DropReason] = field(default_factory=Counter)
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -207,7 +207,7 @@ class Peer:
 
     def cancel(self, call: PeerCall, now: float) -> None:
         """Nobody waits for a call any more; it is remembered until it is answered."""
-        if self._one_owner or call.state is CallState.LISTENING:
+        if self.one_owner or call.state is CallState.LISTENING:
             # There is nobody else to hear of it, or nothing but changes to tell.
             self._close(call)
         elif call.state in WORKING:
@@ -223,7 +223,7 @@ class Peer:
 
         `lingers` says that the other side may be at work on it nevertheless.
         """
-        call.error, call.lingers = error, lingers and not self._one_owner
+        call.error, call.lingers = error, lingers and not self.one_owner
 
     @property
     def too_many_cancelled(self) -> bool:
@@ -314,7 +314,7 @@ class Peer:
         """The call that a log message is told to: its own, or one of its only possible owner."""
         if tag is not None:
             return self._calls.get(tag)
-        if self._one_owner:
+        if self.one_owner:
             calls = reversed(self._calls.values())
             return next((each for each in calls if each.wants(place)), None)
         working = [
@@ -352,7 +352,7 @@ class Peer:
         if not asking:
             return None
         owner = asking[0].owner
-        if not self._one_owner:
+        if not self.one_owner:
             owners = {call.owner for call in asking}
             # What nobody in particular asks, such as lists, makes no server ask anything.
             owners |= {call.owner for call in working if call.owner}

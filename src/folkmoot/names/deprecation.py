@@ -120,12 +120,10 @@ class Dated(Protocol):
     @property
     def since(self) -> str | None:
         """Release N."""
-        ...
 
     @property
     def removed_in(self) -> str | None:
         """The first release without the name."""
-        ...
 
 
 def stage(deprecation: Dated, version: str | None) -> Stage:

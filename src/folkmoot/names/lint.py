@@ -381,9 +381,7 @@ class LintRule(NamedTuple):
     severity: Severity
     sentence: str
     example: str
-    """Something that breaks it."""
     mend: str
-    """What to do about it, in a sentence."""
     standalone: Severity | None = None
     """How severe it is for a server that is only ever used alone, if that differs."""
 
@@ -544,7 +542,6 @@ RULES: Final[dict[str, LintRule]] = {
         "Run `folkmoot names doc`.",
     ),
 }
-"""Every rule by its id, in the order of the documentation."""
 
 
 def unknown_rule(name: str) -> str | None:

@@ -47,7 +47,6 @@ class Config(Struct, frozen=True, kw_only=True):
     select: tuple[str, ...] = ()
     """The rules to follow; all where none is named."""
     ignore: tuple[str, ...] = ()
-    """Rules not to follow."""
     client_prefix: str = "mcp__{namespace}__"
     """What a client puts before a tool's name when it offers it to a model."""
     version: str | None = None

@@ -120,7 +120,6 @@ SECTIONS: dict[str, Section] = {
         kept=(1, 2, 3),
     ),
 }
-"""The tables in the order of the page."""
 
 ALWAYS = ("tools", "resources")
 """Those that are on the page even when they are empty."""

@@ -209,11 +209,8 @@ ACCOUNTS = (
     Operation(
         name="msg/whoami",
         description="Show your own profile: the handle you are signed in as, and what others see.",
-        takes=Nothing,
-        gives=OwnAccount,
         handler=whoami,
         scope="account.read",
-        effect="reads",
         routes=(Route("GET", "/v1/me", "getAccount", "Read your own account"),),
         commands=("account whoami",),
     ),
@@ -221,8 +218,6 @@ ACCOUNTS = (
         name="msg/set_profile",
         description="Update your profile. You can change your display name, bio, privacy level, "
         "status, or client public key.",
-        takes=SetProfile,
-        gives=ProfileChange,
         handler=set_profile,
         scope="account",
         errors=(e.NothingToUpdate, e.PrivacyInvalid),
@@ -240,8 +235,6 @@ ACCOUNTS = (
     Operation(
         name="msg/change_handle",
         description="Change your handle. Your old handle will redirect to the new one for 30 days.",
-        takes=ChangeHandle,
-        gives=HandleChanged,
         handler=change_handle,
         scope="account",
         limits=(MISSED,),
@@ -262,11 +255,8 @@ ACCOUNTS = (
         description="Delete your account: your profile, every message you sent, your threads, "
         "contacts and blocks, and your place in every room; what you said there stays. This cannot "
         f"be undone. {BACKUPS_KEEP}",
-        takes=DeleteAccount,
-        gives=AccountDeleted,
         handler=delete_account,
         scope="account",
-        effect="destroys",
         asks="confirm",
         routes=(Route("DELETE", "/v1/me", "deleteAccount", "Delete your account"),),
         commands=("account delete",),
@@ -275,12 +265,10 @@ ACCOUNTS = (
         name="folkmoot/export_me",
         description="Your profile, contacts, blocks, invites and rooms, all your mail, decrypted, "
         "and what you said in rooms, as one JSON file. Nothing is marked as read.",
-        takes=Nothing,
         gives=Copy,
         handler=export_me,
         # Whoever may read only some of it may not have all of it.
         scope=ALL,
-        effect="reads",
         limits=(OperationLimit("export", by_user, when_done),),
         errors=(e.ExportFailed,),
         needs=("exporter",),

@@ -82,11 +82,8 @@ ACTIVITY: Final = (
         description="Read your own lines of the audit log, the newest first: calls of servers "
         "behind the hub, what you were refused, what you did in rooms and to your tokens, and with "
         "which token. What an operator did about you is not among them.",
-        takes=ReadActivity,
-        gives=Activity,
         handler=activity,
         scope="account.read",
-        effect="reads",
         tool=Absent("People look at it to see what their programs did."),
         routes=(
             Route(

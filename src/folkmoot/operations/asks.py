@@ -369,11 +369,8 @@ ASKS: Final = (
         description="List what waits for your user's decision, the riskiest first: proposals in "
         "all their rooms; for operators also held messages, and tools that changed. Decide on "
         "proposals with room_decide, and only as your user wants.",
-        takes=ListAsks,
-        gives=Asks,
         handler=asks,
         scope="decide",
-        effect="reads",
         others_words=("asks",),
         routes=(
             Route(
@@ -393,11 +390,8 @@ ASKS: Final = (
         name="folkmoot/decisions",
         description="List what you decided and what came of it, the latest first. Decisions are "
         "kept for 90 days, and those in rooms as long as the room.",
-        takes=ListDecisions,
-        gives=Decisions,
         handler=decisions,
         scope="decide",
-        effect="reads",
         tool=Absent("People look at it to see what came of what they decided."),
         routes=(
             Route(

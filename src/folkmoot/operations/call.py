@@ -41,7 +41,6 @@ A = TypeVar("A", bound=Struct)
 T = TypeVar("T")
 
 encode_payload = msgspec.json.Encoder().encode
-"""A payload as it goes over the wire."""
 
 Delivered: TypeAlias = Callable[[], Awaitable[None]]
 """To be called once the answer was handed to a client that is still there."""
@@ -82,7 +81,6 @@ class EventFeed(Protocol):
 
     async def follow(self, caller: Caller, last_event_id: str) -> EventStream:
         """What changes from now on, or since an event, as far as the caller may know it."""
-        ...
 
 
 class Backups(Protocol):
@@ -92,7 +90,6 @@ class Backups(Protocol):
         self, target: str, *, overwrite: bool = False, progress: Callable[[int, int], None] | None
     ) -> Backup:
         """Copy the database into one file; cancelling stops the copy."""
-        ...
 
 
 ABSENT: Any = None
@@ -114,7 +111,6 @@ class Services(Struct, frozen=True, kw_only=True):
     rooms: Rooms = ABSENT
     limits: RateLimits = ABSENT
     document: Callable[[], Raw] = Raw
-    """Makes the OpenAPI document."""
     events: EventFeed | None = None
     tapes: TapeLibrary | None = None
     store: Database = ABSENT

@@ -327,7 +327,6 @@ EVENTS: Final = (
     SETTINGS_CHANGED,
     RELOAD,
 )
-"""All events, in the order of the reference."""
 
 
 class FollowEvents(Arguments, frozen=True, kw_only=True):
@@ -359,13 +358,11 @@ FOLLOWING = (
         description="Follow what changes, as Server-Sent Events: your mail, contacts and tokens, "
         "the rooms you are in, tools. An event says what is not as it was and where to read it, "
         "never what somebody wrote. Each is told only to those who may read the same.",
-        takes=FollowEvents,
         gives=FollowedEvent,
         events=FollowedEvent,
         handler=follow_events,
         scope="",
         who="guest",
-        effect="reads",
         errors=(e.ConnectionsExceeded, e.HubFull),
         tool=Absent("MCP has notifications for it."),
         routes=(

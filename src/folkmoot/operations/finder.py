@@ -114,8 +114,6 @@ FINDERS: Final = (
             "and input schema of each, best match first. Call a tool you found with "
             "folkmoot_call_tool."
         ),
-        takes=FindTool,
-        gives=FoundTools,
         handler=find_tool,
         scope="tools",
         who="anyone",
@@ -129,8 +127,6 @@ FINDERS: Final = (
         name=CALL_TOOL,
         description="Call a tool that folkmoot_find_tool returned, with arguments that match "
         "its input schema.",
-        takes=CallFoundTool,
-        gives=Whatever,
         handler=call_tool,
         scope="tools",
         who="anyone",
@@ -156,12 +152,10 @@ HUB: Final = (
     Operation(
         name="folkmoot/openapi",
         description="Read this document.",
-        takes=Nothing,
         gives=Document,
         handler=openapi,
         scope="",
         who="anyone",
-        effect="reads",
         tool=Absent("Tools describe themselves when they are listed."),
         routes=(
             Route(

@@ -101,11 +101,8 @@ INVITES: Final = (
     Operation(
         name="folkmoot/my_invites",
         description="List the invitations to this hub that you made and nobody has used yet.",
-        takes=ListInvites,
-        gives=OpenInvites,
         handler=my_invites,
         scope="contacts",
-        effect="reads",
         tool=FOR_PEOPLE,
         routes=(Route("GET", "/v1/me/invites", "listMyInvites", "List your open invitations"),),
         commands=("invites",),
@@ -131,10 +128,7 @@ INVITES: Final = (
     operated(
         name="folkmoot/invites",
         description="List all invitations to this hub that nobody has used yet, and who made them.",
-        takes=ListInvites,
-        gives=OpenInvites,
         handler=invites,
-        effect="reads",
         needs=("accounts",),
         routes=(Route("GET", "/v1/invites", "listInvites", "List all open invitations"),),
         commands=("invites",),
@@ -198,12 +192,8 @@ ROOM_INVITES: Final = (
         name="room/invitations",
         description="List whom a room waits for. Owners see all of them; others see the guests "
         "that they invited.",
-        takes=OneRoom,
-        gives=OpenInvitations,
         handler=invitations,
         scope="rooms.manage",
-        about="room",
-        effect="reads",
         tool=OF_ROOMS_FOR_PEOPLE,
         routes=(
             Route(
@@ -220,12 +210,8 @@ ROOM_INVITES: Final = (
         name="room/withdraw_invitation",
         description="A guest's token stops working, and an account needs a new invitation. Owners "
         "withdraw any; others those of the guests that they invited.",
-        takes=OneInvited,
-        gives=NoContent,
         handler=withdraw_room_invite,
         scope="rooms.manage",
-        about="room",
-        effect="destroys",
         errors=(e.InviteNotOpen,),
         audit=AuditSpec("room.invitation_withdrawn", "invited", within="room"),
         tool=OF_ROOMS_FOR_PEOPLE,

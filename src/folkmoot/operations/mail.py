@@ -299,11 +299,8 @@ MESSAGES = (
         name="msg/send",
         description="Send a message to another MMP user. Provide either a plaintext body (server "
         "encrypts) or an encrypted_payload (for E2E). Creates a thread if needed.",
-        takes=Send,
-        gives=Sent,
         handler=send,
         scope="mail.send",
-        effect="adds",
         reaches_others=True,
         limits=(SEND_LIMIT, MISSED),
         once="idempotency_key",
@@ -324,9 +321,8 @@ MESSAGES = (
         name="msg/inbox",
         description="Retrieve your recent messages. Server-assisted messages are returned "
         "decrypted; E2E messages include ciphertext for client-side decryption.",
-        takes=ReadInbox,
-        gives=Messages,
         handler=inbox,
+        effect="changes",
         scope="mail.read",
         others_words=("messages",),
         waits="wait",
@@ -342,11 +338,8 @@ MESSAGES = (
         name="msg/reply",
         description="Reply to a specific message. Automatically routes to the correct thread and "
         "sets the reply_to reference.",
-        takes=Reply,
-        gives=Sent,
         handler=reply,
         scope="mail.send",
-        effect="adds",
         reaches_others=True,
         limits=(SEND_LIMIT,),
         once="idempotency_key",
@@ -366,11 +359,8 @@ MESSAGES = (
     Operation(
         name="msg/delete_message",
         description="Delete your copy of a message. The other participant keeps theirs.",
-        takes=DeleteMessage,
-        gives=MessageDeleted,
         handler=delete_message,
         scope="mail.delete",
-        effect="destroys",
         errors=(e.MessageNotFound, e.AccessDenied),
         routes=(
             Route(
@@ -388,8 +378,6 @@ APP = (
     Operation(
         name="msg/open_inbox",
         description="Open the interactive inbox UI in your MCP client (requires MCP App support).",
-        takes=Nothing,
-        gives=InboxOpened,
         handler=open_inbox,
         scope="mail.read",
         effect="reads",

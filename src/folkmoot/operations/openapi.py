@@ -33,7 +33,6 @@ ALWAYS: Final = (
     e.StoreClosed,
     e.StoreOverloaded,
 )
-"""What any request may be refused with."""
 WITH_TOKEN: Final = (e.AuthenticationRequired, e.TokenInvalid, e.CapabilityDenied)
 IN_ROOM: Final = (e.RoomForbidden, e.RoomUnavailable)
 WITH_BODY: Final = (

@@ -39,17 +39,12 @@ by_user: Final = None
 """The account that calls."""
 
 every_try: Final = object
-"""Count whatever comes of it."""
 when_done: Final = NoneType
-"""Count what succeeded."""
 when_wrong_code: Final = (e.RecoveryCodeInvalid, e.HandleNotFound)
 """Count guesses at the code of an account, whether it exists or not."""
 when_wrong_secret: Final = (e.TokenInvalid, e.OneTimeCodeInvalid, e.ConfirmationInvalid)
-"""Count tokens and one-time codes that open nothing."""
 when_refused: Final = (e.HandleTaken, e.InviteRequired, e.InviteUnknown, e.InviteClaimed)
-"""Count handles that could not be registered."""
 when_not_invited: Final = e.InvitationInvalid
-"""Count tokens that are nobody's invitation."""
 when_missed: Final = (e.UserNotFound, e.ContactNotFound, e.CannotSend, e.HandleTaken)
 """Count handles that are nobody's, or whose owner cannot be reached: both tell who is here."""
 

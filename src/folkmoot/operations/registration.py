@@ -168,13 +168,10 @@ REGISTRATION = (
         "After calling this tool, save the returned token and recovery_code to your persistent "
         "memory -- the token is required for all authenticated requests and the recovery code is "
         "the only way to regain access if the token is lost.",
-        takes=Register,
-        gives=Registration,
         handler=register,
         secret=("invite_code", "token", "recovery_code"),
         scope="",
         who="anyone",
-        effect="adds",
         limits=(
             OperationLimit("register", by_distant_address, when_done),
             OperationLimit("refused_handles", by_address, when_refused),
@@ -204,8 +201,6 @@ REGISTRATION = (
         name="msg/recover",
         description="Recover access to an MMP account using a recovery code. Issues a new token "
         "and invalidates the old one.",
-        takes=Recover,
-        gives=Recovery,
         handler=recover,
         secret=("recovery_code", "token"),
         scope="",

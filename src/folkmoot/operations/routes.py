@@ -28,7 +28,6 @@ from folkmoot.operations.schema import Schema, nulls_of
 from folkmoot.operations.table import OPERATIONS
 
 IN_QUERY: Final = frozenset(("GET", "DELETE"))
-"""Methods whose arguments are in the query."""
 NO_CONTENT: Final = 204
 NAMED: Final = re.compile(r"\{([a-z_]+)\}")
 NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 128}
@@ -227,5 +226,4 @@ def objects(each: Endpoint) -> Iterator[tuple[str, Schema]]:
 
 
 ENDPOINTS: Final = tuple(endpoints(OPERATIONS))
-"""Every route, in the order of the table."""
 COMPONENTS: Final = components(ENDPOINTS)

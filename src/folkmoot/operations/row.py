@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Type
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from folkmoot.operations.schema import schema_of
 
@@ -25,6 +25,7 @@ Effect: TypeAlias = Literal["reads", "adds", "changes", "destroys", "acts"]
 Who: TypeAlias = Literal["anyone", "guest", "account", "operator"]
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
+CREATED: Final = 201
 CONFIRMED: Final = {"folkmoot-confirm": "token"}
 """The header with a token that is given once more; a body or query may be logged somewhere."""
 NOTICE: Final = "notice"
@@ -78,6 +79,19 @@ PageLimit = Annotated[
 Cursor = Annotated[str, says("Continue where an earlier answer ended: its next_cursor.")]
 
 
+NOT_SAID: Any = None
+
+
+def learn(row: Route | Operation, handler: Handler) -> None:
+    """Add to a row what its handler's annotations say: `Call[Takes]`, and what it returns."""
+    takes, gives = handler.__annotations__.values()
+    names = handler.__globals__
+    if row.takes is NOT_SAID:
+        force_setattr(row, "takes", names[takes.removeprefix("Call[").removesuffix("]")])
+    if row.gives is NOT_SAID:
+        force_setattr(row, "gives", names[gives])
+
+
 class OperationLimit(Struct, frozen=True):
     """A rate limit: its setting, the key it counts by, and which outcomes count.
 
@@ -106,7 +120,6 @@ class Route(Struct, frozen=True):
     """What is said of it instead of the operation's description, which is for models."""
     status: int = 200
     example: dict[str, Any] = {}
-    """A body that it may be sent."""
     fixed: dict[str, Any] = {}
     """Arguments that the route itself gives: `GET` marks nothing as read."""
     query: tuple[str, ...] = ()
@@ -123,10 +136,23 @@ class Route(Struct, frozen=True):
     """Where what was made is, with members of the answer in braces."""
     errors: tuple[type[e.FolkmootError], ...] = ()
     """What this route may refuse with, beside what the operation may."""
-    takes: type[Arguments] | None = None
-    """What programs give, where that is more than models do; also what they get, and how."""
-    gives: type[Struct] | None = None
     handler: Handler | None = None
+    """What programs call, where they give or get more than models do."""
+    takes: type[Arguments] | None = None
+    gives: type[Struct] | None = None
+
+    def __post_init__(self) -> None:
+        """Learn from the handler, if there is one, what it takes and gives."""
+        if self.handler is not None:
+            learn(self, self.handler)
+
+    @property
+    def effect(self) -> Effect:
+        """What a request does, by its method and the status of its answer."""
+        if self.status == CREATED:
+            return "adds"
+        by_method: dict[Method, Effect] = {"GET": "reads", "DELETE": "destroys"}
+        return by_method.get(self.method, "changes")
 
 
 class Absent(Struct, frozen=True):
@@ -153,17 +179,21 @@ class Operation(Struct, frozen=True, kw_only=True):
     name: str
     """The canonical name: in policy, logs, metrics and listings."""
     description: str
-    takes: type[Arguments]
-    gives: type[Struct]
     handler: Handler
+    takes: type[Arguments] = NOT_SAID
+    """By the handler's annotations, unless it is said here; so is what it gives."""
+    gives: type[Struct] = NOT_SAID
     scope: str
     """The part of an account's rights that it belongs to."""
-    about: str = ""
-    """The argument that a scope may name: `rooms:square` is for calls about one room."""
+    about: str = NOT_SAID
+    """The argument that a scope may name: `rooms:square` is for calls about one room, which is what
+    an argument `room` names unless something else is said.
+    """
     lesser: tuple[str, str, str] | None = None
     """An argument, one value of it, and the scope that is enough for that."""
     who: Who = "account"
-    effect: Effect = "changes"
+    effect: Effect = NOT_SAID
+    """As the first route does by its method and status, unless it is said."""
     others_words: tuple[str, ...] = ()
     """Members of the answer in which there is text that other people wrote."""
     reaches_others: bool = False
@@ -202,6 +232,15 @@ class Operation(Struct, frozen=True, kw_only=True):
     """The app that shows its result, where there is one."""
     routes: tuple[Route, ...] | Absent
     commands: tuple[str, ...] | Absent
+
+    def __post_init__(self) -> None:
+        """Learn from the handler and the first route what was not said."""
+        learn(self, self.handler)
+        if self.about is NOT_SAID:
+            force_setattr(self, "about", "room" if "room" in self.takes.__struct_fields__ else "")
+        if self.effect is NOT_SAID:
+            served = self.routes[0] if isinstance(self.routes, tuple) else None
+            force_setattr(self, "effect", "changes" if served is None else served.effect)
 
     @property
     def kind(self) -> str:
@@ -293,7 +332,6 @@ operated = partial(
     who="operator",
     tool=Absent("Operating a hub is for people and their programs, not for models."),
 )
-"""A row of the operator's."""
 
 Handle = Annotated[str, says("Whose account, by its handle (without @ prefix).")]
 After = Annotated[str, says("Continue where an earlier answer ended: its `next`.")]

@@ -30,9 +30,7 @@ ORDER: Final = (
     *("description", "pattern", "format", "minLength", "maxLength", "minimum", "maximum"),
     "default",
 )
-"""The order in which a schema says what it says."""
 LENGTHS: Final = {"array": ("minItems", "maxItems")}
-"""What the bounds of a length are called."""
 
 
 @cache

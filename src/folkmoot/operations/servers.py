@@ -41,7 +41,6 @@ class CallServer(Protocol):
         extras: CallExtras,
     ) -> Awaitable[Response]:  # fmt: skip
         """The answer, or the error that keeps it from being called."""
-        ...
 
 
 class MyServer(Struct, frozen=True, kw_only=True):
@@ -217,11 +216,8 @@ USING: Final = (
     Operation(
         name="folkmoot/my_servers",
         description="List the servers behind the hub that you may use, and why you may.",
-        takes=Nothing,
-        gives=MyServers,
         handler=my_servers,
         scope="tools",
-        effect="reads",
         needs=("gateway", "rights"),
         tool=LISTED,
         routes=(
@@ -232,12 +228,9 @@ USING: Final = (
     Operation(
         name="folkmoot/my_tools",
         description="List the tools of a server that you may call, with their schemas.",
-        takes=ShowMine,
-        gives=MyTools,
         handler=my_tools,
         scope="tools",
         about="namespace",
-        effect="reads",
         others_words=("tools",),
         errors=(e.BackendUnknown,),
         needs=("gateway", "rights"),
@@ -255,8 +248,6 @@ USING: Final = (
     Operation(
         name="folkmoot/try_tool",
         description="Call a tool of a server behind the hub. You need the right to call it.",
-        takes=TryTool,
-        gives=TriedTool,
         handler=try_tool,
         scope="tools",
         effect="acts",

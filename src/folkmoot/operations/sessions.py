@@ -188,12 +188,9 @@ SESSIONS: Final = (
     Operation(
         name="folkmoot/session",
         description="Who is signed in in the browser that asks. Everyone is answered.",
-        takes=Nothing,
-        gives=BrowserSession,
         handler=session,
         scope="",
         who="anyone",
-        effect="reads",
         tool=NO_TOOL,
         routes=(
             Route(
@@ -210,8 +207,6 @@ SESSIONS: Final = (
         name="folkmoot/sign_in",
         description="The answer sets the cookie of a browser session. It ends with the token, can "
         "do no more than the token, and is listed and revoked among the tokens.",
-        takes=SignIn,
-        gives=SignedInView,
         handler=sign_in,
         secret=("token",),
         scope="",
@@ -236,8 +231,6 @@ SESSIONS: Final = (
         name="folkmoot/use_code",
         description="The answer sets the cookie of a browser session. A code works once, and for "
         "two minutes.",
-        takes=UseCode,
-        gives=SignedInView,
         handler=use_code,
         secret=("code",),
         scope="",
@@ -261,8 +254,6 @@ SESSIONS: Final = (
     Operation(
         name="folkmoot/sign_out",
         description="The session ends at once, and with it everything that the browser has open.",
-        takes=Nothing,
-        gives=NoContent,
         handler=sign_out,
         scope="",
         who="anyone",
@@ -285,11 +276,8 @@ SESSIONS: Final = (
         name="folkmoot/create_code",
         description="A link that signs a browser in to your account. It works once, and for two "
         "minutes; the session can do no more than the token that the request was made with.",
-        takes=Nothing,
-        gives=CreatedCode,
         handler=create_code,
         scope="account",
-        effect="adds",
         errors=(e.QuotaExceeded,),
         audit=AuditSpec("browser.code_created", by_service=True),
         tool=SECRET,
@@ -310,12 +298,9 @@ SESSIONS: Final = (
         description="For the operator, on the hub's own machine: a link that signs a browser in to "
         "any account, with `operate` as one that may run the hub. It works once, and for two "
         "minutes.",
-        takes=CodeFor,
-        gives=CreatedCode,
         handler=create_code_for,
         scope=OPERATE,
         who="operator",
-        effect="adds",
         errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,

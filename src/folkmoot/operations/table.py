@@ -63,7 +63,6 @@ class ToolCatalogue:
         canonical = {tool.name: tool for tool in self.tools}
         safe = {self.names.spell(tool.name, "safe"): tool for tool in self.tools}
         self.named: Callable[[str], Operation | None] = canonical.get
-        """The tool with this canonical name."""
         self.find: Callable[[str], Operation | None] = {**safe, **canonical}.get
         """The tool with this name, in either spelling."""
 

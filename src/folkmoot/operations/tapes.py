@@ -310,12 +310,9 @@ TAPES: Final = (
         "being recorded now. A tape without an end that is not being recorded had its recorder "
         "killed. Tapes of proxies that the hub's own user ran on its machine are listed too, for "
         "the operators of the setting `interceptors.local_proxies`.",
-        takes=ListTapes,
-        gives=TapeRows,
         handler=tapes,
         scope=OPERATE,
         who="operator",
-        effect="reads",
         errors=(e.TapeNotFound,),
         needs=("tapes",),
         tool=NO_TOOL,
@@ -326,12 +323,9 @@ TAPES: Final = (
         name="folkmoot/tape",
         description="Read the lines of a tape, from its beginning. A line of more than 1 MiB is "
         "only named. Of a tape that is being recorded there is always a next page.",
-        takes=ReadTape,
-        gives=TapeEntries,
         handler=read_tape,
         scope=OPERATE,
         who="operator",
-        effect="reads",
         errors=(e.TapeNotFound, e.TapeUnreadable),
         needs=("tapes",),
         tool=NO_TOOL,
@@ -346,8 +340,6 @@ TAPES: Final = (
                 "Show one tape",
                 description="One tape as the list has it.",
                 answer="The tape.",
-                takes=OneTape,
-                gives=TapeRow,
                 handler=tape_about,
             ),
             Route(
@@ -360,8 +352,6 @@ TAPES: Final = (
                 "are read for an answer, which says where to go on. A compressed tape has to be "
                 "decompressed up to that place.",
                 answer="Some messages.",
-                takes=ReadTimeline,
-                gives=TapeTimeline,
                 handler=tape_timeline,
             ),
             Route(
@@ -372,8 +362,6 @@ TAPES: Final = (
                 description="One message in full, with the request that it answers or the answer "
                 "that it got, if that is within 4 MiB. A line of more than 512 KiB is only named.",
                 answer="The message.",
-                takes=OneMessage,
-                gives=TapePair,
                 handler=tape_message,
             ),
             Route(
@@ -385,8 +373,6 @@ TAPES: Final = (
                 "statistics, and to compare tapes. At most 2 MiB of the tape are read for an "
                 "answer.",
                 answer="Some calls.",
-                takes=ReadCalls,
-                gives=TapeCalls,
                 handler=tape_calls,
             ),
             Route(
@@ -396,7 +382,6 @@ TAPES: Final = (
                 "Download a tape",
                 description="The whole tape as it is stored, compressed if it is.",
                 answer="The file.",
-                takes=OneTape,
                 handler=download_tape,
                 media=MEDIA,
             ),

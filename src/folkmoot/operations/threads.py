@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
@@ -166,30 +165,42 @@ class ThreadState(Struct, frozen=True):
     message: str
 
 
-def changing(
-    action: str, done: str, undone: str
-) -> Callable[[Call[ChangeState]], Awaitable[ThreadState]]:
-    """The handler of an operation that puts a thread into a state, and back."""
+DO, UNDO = {"undo": False}, {"undo": True}
+
+
+def changing(action: str, done: str, takes: type[ChangeState], more: str = "") -> Operation:
+    """The operation that puts a thread into a state, and back."""
 
     async def handler(call: Call[ChangeState]) -> ThreadState:
         given = call.arguments
         change = getattr(call.services.mail, action)
         changed = await change(call.account, given.thread_id, undo=given.undo)
-        message = f"Thread {undone if given.undo else done}."
+        message = f"Thread {'un' if given.undo else ''}{done}."
         return ThreadState(changed.thread_id, changed.state, message)
 
-    return handler
+    path, undo = f"/v1/threads/{{thread_id}}/{action}", f"un{action}"
+    return Operation(
+        name=f"msg/{action}",
+        description=f"{action.capitalize()} or {undo} a thread.{more}",
+        takes=takes,
+        handler=handler,
+        scope="mail.read",
+        tool="app",
+        errors=(e.ThreadNotFound, e.AccessDenied),
+        routes=(
+            Route("PUT", path, f"{action}Thread", f"{action.capitalize()} a thread", fixed=DO),
+            Route("DELETE", path, f"{undo}Thread", f"{undo.capitalize()} a thread", fixed=UNDO),
+        ),
+        commands=(action,),
+    )
 
 
 THREADS = (
     Operation(
         name="msg/threads",
         description="List your message threads with previews, unread counts, and participant info.",
-        takes=Threads,
-        gives=ThreadPage,
         handler=threads,
         scope="mail.read",
-        effect="reads",
         others_words=("threads",),
         routes=(Route("GET", "/v1/threads", "listThreads", "List your threads"),),
         commands=("threads",),
@@ -198,9 +209,8 @@ THREADS = (
         name="msg/thread",
         description="Read one conversation with the messages of both sides, newest first. What is "
         "returned counts as read unless peek is true.",
-        takes=ReadThread,
-        gives=ThreadMessages,
         handler=thread,
+        effect="changes",
         scope="mail.read",
         others_words=("thread", "messages"),
         errors=(e.ThreadNotFound, e.AccessDenied),
@@ -219,11 +229,8 @@ THREADS = (
     Operation(
         name="msg/digest",
         description="Get a summary of your unread messages and recent activity.",
-        takes=Nothing,
-        gives=Digest,
         handler=digest,
         scope="mail.read",
-        effect="reads",
         reaches_others=True,
         routes=(Route("GET", "/v1/digest", "getDigest", "Read what is unread, in short"),),
         commands=("digest",),
@@ -231,11 +238,8 @@ THREADS = (
     Operation(
         name="msg/delete_thread",
         description="Delete a thread from your mailbox. The other participant keeps theirs.",
-        takes=DeleteThread,
-        gives=ThreadDone,
         handler=delete_thread,
         scope="mail.delete",
-        effect="destroys",
         asks="confirm",
         errors=(e.ThreadNotFound, e.AccessDenied),
         routes=(
@@ -252,8 +256,6 @@ THREADS = (
     Operation(
         name="msg/mark_read",
         description="Mark all messages in a thread as read.",
-        takes=MarkRead,
-        gives=ThreadDone,
         handler=mark_read,
         scope="mail.read",
         tool="app",
@@ -269,85 +271,7 @@ THREADS = (
         ),
         commands=Absent("`inbox` and `thread` mark what they show."),
     ),
-    Operation(
-        name="msg/archive",
-        description="Archive or unarchive a thread.",
-        takes=Archive,
-        gives=ThreadState,
-        handler=changing("archive", "archived", "unarchived"),
-        scope="mail.read",
-        tool="app",
-        errors=(e.ThreadNotFound, e.AccessDenied),
-        routes=(
-            Route(
-                "PUT",
-                "/v1/threads/{thread_id}/archive",
-                "archiveThread",
-                "Archive a thread",
-                fixed={"undo": False},
-            ),
-            Route(
-                "DELETE",
-                "/v1/threads/{thread_id}/archive",
-                "unarchiveThread",
-                "Unarchive a thread",
-                fixed={"undo": True},
-            ),
-        ),
-        commands=("archive",),
-    ),
-    Operation(
-        name="msg/star",
-        description="Star or unstar a thread.",
-        takes=Star,
-        gives=ThreadState,
-        handler=changing("star", "starred", "unstarred"),
-        scope="mail.read",
-        tool="app",
-        errors=(e.ThreadNotFound, e.AccessDenied),
-        routes=(
-            Route(
-                "PUT",
-                "/v1/threads/{thread_id}/star",
-                "starThread",
-                "Star a thread",
-                fixed={"undo": False},
-            ),
-            Route(
-                "DELETE",
-                "/v1/threads/{thread_id}/star",
-                "unstarThread",
-                "Unstar a thread",
-                fixed={"undo": True},
-            ),
-        ),
-        commands=("star",),
-    ),
-    Operation(
-        name="msg/mute",
-        description="Mute or unmute a thread. Muted threads do not generate notifications.",
-        takes=Mute,
-        gives=ThreadState,
-        handler=changing("mute", "muted", "unmuted"),
-        scope="mail.read",
-        tool="app",
-        errors=(e.ThreadNotFound, e.AccessDenied),
-        routes=(
-            Route(
-                "PUT",
-                "/v1/threads/{thread_id}/mute",
-                "muteThread",
-                "Mute a thread",
-                fixed={"undo": False},
-            ),
-            Route(
-                "DELETE",
-                "/v1/threads/{thread_id}/mute",
-                "unmuteThread",
-                "Unmute a thread",
-                fixed={"undo": True},
-            ),
-        ),
-        commands=("mute",),
-    ),
+    changing("archive", "archived", Archive),
+    changing("star", "starred", Star),
+    changing("mute", "muted", Mute, " Muted threads do not generate notifications."),
 )

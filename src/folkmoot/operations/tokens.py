@@ -233,11 +233,8 @@ TOKENS = (
         description="List the tokens that open your account: what each is for, when it was created "
         "and last used, and when it expires. The secrets are not shown. The user creates and "
         "revokes tokens with 'folkmoot tokens'.",
-        takes=Nothing,
-        gives=Tokens,
         handler=tokens,
         scope="account.read",
-        effect="reads",
         routes=(
             Route(
                 "GET",
@@ -246,7 +243,6 @@ TOKENS = (
                 summary="List your tokens",
                 description="Without their secrets.",
                 answer="The tokens, the oldest first.",
-                gives=Credentials,
                 handler=credentials,
             ),
         ),
@@ -256,12 +252,9 @@ TOKENS = (
         name="folkmoot/create_token",
         description="It opens your account until it is revoked or expires. The answer is the only "
         "place where it is shown.",
-        takes=NewCredential,
-        gives=CreatedCredential,
         handler=create_token,
         secret=("token",),
         scope="account",
-        effect="adds",
         limits=(GUESSES,),
         errors=(e.QuotaExceeded, e.ConfirmationInvalid),
         tool=SECRET,
@@ -285,12 +278,9 @@ TOKENS = (
         name="folkmoot/create_token_for",
         description="For the operator, on the hub's own machine: a token of any account, such as "
         "an agent's, and the only one that can have the scope `operate`.",
-        takes=CredentialFor,
-        gives=CreatedCredential,
         handler=create_token_for,
         scope=OPERATE,
         who="operator",
-        effect="adds",
         errors=(e.CommandInvalid, e.UserNotFound, e.QuotaExceeded),
         needs=("accounts",),
         local=True,
@@ -313,10 +303,7 @@ TOKENS = (
         name="folkmoot/tokens_of",
         description="List the tokens and browsers that open someone's account, without their "
         "secrets.",
-        takes=CredentialsOf,
-        gives=Credentials,
         handler=tokens_of,
-        effect="reads",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(
@@ -334,10 +321,7 @@ TOKENS = (
         name="folkmoot/revoke_token_of",
         description="Revoke a token of someone, or sign one of their browsers out. Whatever is "
         "open with it ends at once.",
-        takes=OneCredentialOf,
-        gives=NoContent,
         handler=revoke_token_of,
-        effect="destroys",
         errors=(e.CommandInvalid, e.UserNotFound, e.CredentialNotFound),
         needs=("accounts",),
         audit=AuditSpec("token.revoked", "credential", by_service=True),
@@ -356,11 +340,8 @@ TOKENS = (
     Operation(
         name="folkmoot/revoke_token",
         description="Whatever is open with it ends at once.",
-        takes=OneCredential,
-        gives=NoContent,
         handler=revoke_token,
         scope="account",
-        effect="destroys",
         errors=(e.CredentialNotFound,),
         tool=Absent("Which token is not needed any more is for its owner to say."),
         audit=AuditSpec("token.revoked", "credential", by_service=True),

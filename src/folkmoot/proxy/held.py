@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.events import HELD
 from folkmoot.core.mcpx import McpxMessage
@@ -80,18 +81,17 @@ class _Held(msgspec.Struct, eq=False):
     decided: asyncio.Future[Any]
 
 
-class HeldMessages:
+class HeldMessages(Entity):
     """The messages that wait for a decision, the longest waiting first.
 
     Each change is published as `held`.
     """
 
-    def __init__(self, clock: Clock, bus: Bus, *, most: int = MOST_HELD) -> None:
-        self.bus = bus
-        self._clock = clock
-        self._most = most
-        self._held: dict[int, _Held] = {}
-        self._last = 0
+    clock: Clock
+    bus: Bus
+    most: int = MOST_HELD
+    _held: dict[int, _Held] = {}
+    _last: int = 0
 
     def __len__(self) -> int:
         return len(self._held)
@@ -101,13 +101,13 @@ class HeldMessages:
 
         The answer is the message as someone edited it, or None.
         """
-        if len(self._held) >= self._most:
+        if len(self._held) >= self.most:
             raise e.MessageDropped(
-                f"{self._most} messages are already held, so this one is dropped."
+                f"{self.most} messages are already held, so this one is dropped."
             )
         self._last += 1
         decided: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        view = seen(self._last, self._clock.now(), envelope, by, hold)
+        view = seen(self._last, self.clock.now(), envelope, by, hold)
         self._held[view.id] = held = _Held(view, envelope, decided)
         self._tell("held", view)
         try:

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import field
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import (
     Notification,
@@ -100,17 +102,16 @@ class ProxySession(msgspec.Struct, eq=False):
             self.context = self.context.with_version(ProtocolVersion(version))
 
 
-class SessionManager:
+class SessionManager(Entity):
     """Every session, the longest unused first; when there are too many, that one goes."""
 
-    def __init__(self, clock: Clock, limits: SessionLimits | None = None) -> None:
-        self._clock = clock
-        self._limits = limits or SessionLimits()
-        self._by_use: OrderedDict[str, ProxySession] = OrderedDict()
-        self._by_age: OrderedDict[str, ProxySession] = OrderedDict()
-        self.opened = 0
-        self.ended: Counter[str] = Counter()
-        """How many sessions have ended, by why."""
+    clock: Clock
+    limits: SessionLimits = field(default_factory=SessionLimits)
+    _by_use: OrderedDict[str, ProxySession] = field(default_factory=OrderedDict)
+    _by_age: OrderedDict[str, ProxySession] = field(default_factory=OrderedDict)
+    opened: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    """How many sessions have ended, by why."""
 
     def __len__(self) -> int:
         return len(self._by_use)
@@ -130,9 +131,9 @@ class SessionManager:
         known = self._by_use.get(key)
         if known is not None:
             return known
-        while len(self._by_use) >= self._limits.most:
+        while len(self._by_use) >= self.limits.most:
             self._drop(next(iter(self._by_use.values())), "crowded")
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         context = SessionContext(SessionId(key)) if named else SessionContext()
         session = ProxySession(key, context, now, now, end)
         self._by_use[key] = session
@@ -150,7 +151,7 @@ class SessionManager:
 
     def use(self, session: ProxySession) -> None:
         """Note that a session was used now."""
-        session.used = self._clock.monotonic()
+        session.used = self.clock.monotonic()
         if session.key in self._by_use:
             self._by_use.move_to_end(session.key)
 
@@ -162,10 +163,10 @@ class SessionManager:
 
     def expire(self) -> int:
         """End what is idle or old; how many sessions that were."""
-        now, ended = self._clock.monotonic(), 0
+        now, ended = self.clock.monotonic(), 0
         tables: tuple[tuple[OrderedDict[str, ProxySession], str, float, Reason], ...] = (
-            (self._by_use, "used", self._limits.idle_seconds, "idle"),
-            (self._by_age, "opened", self._limits.absolute_seconds, "old"),
+            (self._by_use, "used", self.limits.idle_seconds, "idle"),
+            (self._by_age, "opened", self.limits.absolute_seconds, "old"),
         )
         for table, since, most, reason in tables:
             while table:
@@ -181,7 +182,7 @@ class SessionManager:
 
     async def run(self) -> None:
         """End expired sessions, as long as this runs."""
-        shortest = min(self._limits.idle_seconds, self._limits.absolute_seconds)
+        shortest = min(self.limits.idle_seconds, self.limits.absolute_seconds)
         while True:
             await asyncio.sleep(min(shortest / LOOKS_WHILE_IDLE, MOST_BETWEEN_LOOKS))
             self.expire()

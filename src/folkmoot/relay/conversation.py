@@ -10,6 +10,9 @@ import asyncio
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import field
+
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.core.session import (
@@ -43,20 +46,21 @@ Notes: TypeAlias = dict[Any, Any]
 FROM_CLIENT: Final = MessageDirection.CLIENT_TO_SERVER
 
 
-class ProxyConversation:
+class ProxyConversation(Entity):
     """What the proxy knows of one client and one server; each message costs a look or two."""
 
-    def __init__(self, session: ProxySession, name: str = "") -> None:
-        self.session = session
-        self._name = name
-        """Tells apart the conversations of clients that have no session, and ids in common."""
-        self._open: dict[MessageDirection, dict[MessageId, Notes]] = {
+    session: ProxySession
+    name: str = ""
+    """Tells apart the conversations of clients that have no session, and ids in common."""
+    _open: dict[MessageDirection, dict[MessageId, Notes]] = field(
+        default_factory=lambda: {
             MessageDirection.CLIENT_TO_SERVER: {},
             MessageDirection.SERVER_TO_CLIENT: {},
         }
-        self._cancelled: dict[tuple[MessageDirection, MessageId], Notes] = {}
-        self._settled: asyncio.Event | None = None
-        """Made when someone waits for it, which for most conversations nobody does."""
+    )
+    _cancelled: dict[tuple[MessageDirection, MessageId], Notes] = {}
+    _settled: asyncio.Event | None = None
+    """Made when someone waits for it, which for most conversations nobody does."""
 
     def enter(self, envelope: MessageEnvelope[Any]) -> MessageEnvelope[Any]:
         """A message on its way in: it gets its session, and a request is open from now on.
@@ -157,7 +161,7 @@ class ProxyConversation:
         return SessionContext(
             session.session_id,
             session.protocol_version,
-            f"{self._name}{side}:{shown}",
+            f"{self.name}{side}:{shown}",
             session.state,
         )
 
@@ -205,14 +209,13 @@ def alone(version: str) -> SessionContext:
     return SessionContext(None, spoken, None, state)
 
 
-class HttpConversations:
+class HttpConversations(Entity):
     """The conversations of every session; the session manager says which of them go."""
 
-    def __init__(self, sessions: SessionManager, clock: Clock) -> None:
-        self._sessions = sessions
-        self._clock = clock
-        self._talks: dict[str, HttpConversation] = {}
-        self._alone = 0
+    sessions: SessionManager
+    clock: Clock
+    _talks: dict[str, HttpConversation] = {}
+    _alone: int = 0
 
     def __len__(self) -> int:
         return len(self._talks)
@@ -226,7 +229,7 @@ class HttpConversations:
             key = None
         known = None if key is None else self._talks.get(key)
         if known is not None:
-            self._sessions.use(known.session)
+            self.sessions.use(known.session)
             return known
         return self._new(key, version)
 
@@ -243,18 +246,18 @@ class HttpConversations:
                 self._keep(talk, key)
 
     def _new(self, key: str | None, version: str | None) -> HttpConversation:
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if key is not None:
             # It was opened before, whatever was said in it then.
             spoken = ProtocolVersion(version or ASSUMED_VERSION)
             opened = SessionContext(SessionId(key), spoken, None, SessionState.ACTIVE)
-            return HttpConversation(ProxySession(key, opened, now, now), self._clock)
+            return HttpConversation(ProxySession(key, opened, now, now), self.clock)
         self._alone += 1
         context = ANONYMOUS if version is None else alone(version)
-        return HttpConversation(ProxySession("", context, now, now), self._clock, f"{self._alone}/")
+        return HttpConversation(ProxySession("", context, now, now), self.clock, f"{self._alone}/")
 
     def _keep(self, talk: HttpConversation, key: str) -> None:
-        session = self._sessions.open(key, end=lambda: self._forget(key))
+        session = self.sessions.open(key, end=lambda: self._forget(key))
         before = talk.session
         session.greeting = before.greeting
         session.context = SessionContext(
@@ -269,4 +272,4 @@ class HttpConversations:
     def _end(self, key: str) -> None:
         talk = self._talks.pop(key, None)
         if talk is not None:
-            self._sessions.close(talk.session)
+            self.sessions.close(talk.session)

@@ -14,9 +14,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
+from msgspec import field
 
 from folkmoot.client import Backoff, Message, Outcome, Proposal, Room
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import HELD
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.message import Request
@@ -33,72 +35,62 @@ MOST_EARLY: Final = 64
 LATE: Final = {"code": -32000, "message": "The message is no longer held."}
 
 
-class DecidingRoom:
+class DecidingRoom(Entity):
     """One room in which held messages are decided about; `run` is owned by a task group."""
 
-    def __init__(
-        self,
-        held: HeldMessages,
-        url: str,
-        *,
-        room: str,
-        token: str,
-        backoff: Backoff | None = None,
-    ) -> None:
-        self._held = held
-        self._url = url
-        self._room = room
-        self._token = token
-        self._backoff = backoff or Backoff()
+    held: HeldMessages
+    url: str
+    room: str
+    token: str
+    backoff: Backoff = field(default_factory=Backoff)
 
     def __repr__(self) -> str:
-        return f"DecidingRoom({self._url!r}, room={self._room!r})"
+        return f"DecidingRoom({self.url!r}, room={self.room!r})"
 
     async def run(self) -> None:
         """Be in the room until cancelled; what keeps us out is told once, and tried again."""
         told, attempt = "", 0
         while True:
-            room = Room(self._url, room=self._room, token=self._token, backoff=self._backoff)
+            room = Room(self.url, room=self.room, token=self.token, backoff=self.backoff)
             failure: e.FolkmootError | None = None
             try:
                 async with room:
                     told, attempt = "", 0
-                    await Desk(room, self._held).serve()
+                    await Desk(room, self.held).serve()
             except* e.FolkmootError as group:
                 failure = first(group)
             if failure is not None and failure.message != told:
                 told = failure.message
                 logger.warning(
                     "held messages cannot be decided about in the room",
-                    extra={"room": self._room, "error": told},
+                    extra={"room": self.room, "error": told},
                 )
-            await asyncio.sleep(self._backoff.delay(attempt))
+            await asyncio.sleep(self.backoff.delay(attempt))
             attempt += 1
 
 
-class Desk:
+class Desk(Entity):
     """The proposals of one stay in the room."""
 
-    def __init__(self, room: Room, held: HeldMessages) -> None:
-        self._room = room
-        self._held = held
-        self._open: dict[str, int] = {}
-        """What each proposal is about."""
-        self._proposals: dict[int, Proposal] = {}
-        self._early: dict[str, Message] = {}
-        """Fulfilments that came before our own proposal was known to be stored."""
-        self._proposing = 0
-        self._spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None
+    room: Room
+    held: HeldMessages
+    _open: dict[str, int] = {}
+    """What each proposal is about."""
+    _proposals: dict[int, Proposal] = {}
+    _early: dict[str, Message] = {}
+    """Fulfilments that came before our own proposal was known to be stored."""
+    _proposing: int = 0
+    _spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None
 
     async def serve(self) -> None:
         """Propose held messages and carry out decisions, as long as the room lasts."""
         async with asyncio.TaskGroup() as tasks:
             self._spawn = tasks.create_task
-            end = self._held.bus.listen(HELD, self._changed)
+            end = self.held.bus.listen(HELD, self._changed)
             try:
-                for view in self._held.list():
+                for view in self.held.list():
                     tasks.create_task(self._ask(view))
-                async for message in self._room:
+                async for message in self.room:
                     self._hear(message)
             finally:
                 self._spawn = None
@@ -119,7 +111,7 @@ class Desk:
         """Withdraw a proposal that was decided elsewhere or is no longer waited for."""
         self._open.pop(proposal.id, None)
         with suppress(e.FolkmootError):
-            await self._room.withdraw(proposal)
+            await self.room.withdraw(proposal)
 
     async def _ask(self, view: HeldView) -> None:
         """Have the room decide about one message, however often its proposal expires."""
@@ -131,7 +123,7 @@ class Desk:
                 if outcome.state == "rejected":
                     reason = f"{outcome.reason or 'rejected'} ({outcome.by})"
                     with suppress(e.CommandInvalid):
-                        self._held.drop(view.id, visible(reason))
+                        self.held.drop(view.id, visible(reason))
                     return
         except e.FolkmootError as error:
             logger.warning(
@@ -157,21 +149,21 @@ class Desk:
             self._proposals.pop(view.id, None)
 
     async def _propose(self, view: HeldView) -> Proposal:
-        method, params = proposed(view, self._held.envelope(view.id).message)
+        method, params = proposed(view, self.held.envelope(view.id).message)
         expires_in = None if view.until is None else max(1.0, view.until - view.since)
         self._proposing += 1
         try:
             with suppress(e.FolkmootError):
-                await self._room.say(told(view))
-            return await self._room.propose(
-                method, params, to=self._room.me.id, expires_in=expires_in
+                await self.room.say(told(view))
+            return await self.room.propose(
+                method, params, to=self.room.me.id, expires_in=expires_in
             )
         finally:
             self._proposing -= 1
 
     def _hear(self, message: Message) -> None:
         """A request to us that correlates a proposal of ours fulfils it."""
-        if not message.base.startswith("mcp.request.") or message.to != (self._room.me.id,):
+        if not message.base.startswith("mcp.request.") or message.to != (self.room.me.id,):
             return
         if self._spawn is None or not message.correlation_id:
             return
@@ -192,15 +184,15 @@ class Desk:
         if number is not None:
             self._proposals.pop(number, None)
             with suppress(e.CommandInvalid):
-                self._held.release(number)
+                self.held.release(number)
                 text = f"Released held message {number}."
                 answer = {"result": {"content": [{"type": "text", "text": text}]}}
         with suppress(e.FolkmootError):
-            await self._room.respond(request, **answer)
+            await self.room.respond(request, **answer)
 
     def _is_held(self, number: int) -> bool:
         try:
-            self._held.envelope(number)
+            self.held.envelope(number)
         except e.CommandInvalid:
             return False
         return True

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request, Response, encode_message
 from folkmoot.core.session import Era
 from folkmoot.core.transport import Headers, HttpMetadata
@@ -46,36 +47,28 @@ PROBE_SECONDS: Final = 10.0
 REFUSED: Final = 400
 
 
-class EraSwitch:
+class EraSwitch(Entity):
     """Says which messages must be bridged; `bridged` are the sessions that are already."""
 
-    def __init__(
-        self,
-        target: HttpTarget,
-        bridged: Container[str],
-        *,
-        discoverable: bool = False,
-        note: Note = unnoted,
-    ) -> None:
-        self._target = target
-        self._note = note
-        self._discoverable = discoverable
-        """Whether `server/discover` is answered in the place of a server that does not know it."""
-        self._bridged = bridged
-        self._only: Era | None = None
-        """The one era the server speaks; None while it may speak both."""
-        self._known: set[Era] = set()
-        self._probing = asyncio.Lock()
+    target: HttpTarget
+    bridged: Container[str]
+    discoverable: bool = False
+    """Whether `server/discover` is answered in the place of a server that does not know it."""
+    note: Note = unnoted
+    _only: Era | None = None
+    """The one era the server speaks; None while it may speak both."""
+    _known: set[Era] = set()
+    _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def leads_away(self, message: ProtocolMessage | None, headers: Headers) -> bool:
         """Whether a message is for the front, by its session or by its era."""
-        if (headers.get(wire.SESSION_HEADER) or "") in self._bridged:
+        if (headers.get(wire.SESSION_HEADER) or "") in self.bridged:
             return True
         era = opening_era(message)
         if (
             isinstance(message, Request)
             and message.method == wire.DISCOVER
-            and not self._discoverable
+            and not self.discoverable
         ):
             return False
         if era is Era.STATELESS and era not in self._known and self._only is None:
@@ -106,7 +99,7 @@ class EraSwitch:
                 return
             try:
                 asked = own(headers, DISCOVERY_HEADERS.items())
-                asking = self._target.ask("POST", asked, encode_message(DISCOVERY))
+                asking = self.target.ask("POST", asked, encode_message(DISCOVERY))
                 async with asyncio.timeout(PROBE_SECONDS), asking as answer:
                     if trouble(answer.status):
                         return
@@ -126,7 +119,7 @@ class EraSwitch:
                 return
             try:
                 asked = own(headers, SAYS.items())
-                asking = self._target.ask("POST", asked, encode_message(HANDSHAKE))
+                asking = self.target.ask("POST", asked, encode_message(HANDSHAKE))
                 async with asyncio.timeout(PROBE_SECONDS), asking as answer:
                     if trouble(answer.status):
                         return
@@ -134,17 +127,17 @@ class EraSwitch:
                     self._noted(HANDSHAKE, asked, answer, said)
                     if answer.status < REFUSED and not is_error(said):
                         self._known.add(Era.HANDSHAKE)
-                        await end_session(self._target, answer, own(headers))
+                        await end_session(self.target, answer, own(headers))
                         return
             except (e.CarryError, TimeoutError):
                 return
             self._only = Era.STATELESS
 
     def _noted(self, asked: Request, headers: Headers, answer: HttpAnswer, said: bytes) -> None:
-        place = self._target.shown
-        self._note(asked, HttpMetadata(headers, "POST", place))
+        place = self.target.shown
+        self.note(asked, HttpMetadata(headers, "POST", place))
         if (found := response_in(said)) is not None:
-            self._note(found, HttpMetadata(answer.headers, "POST", place, answer.status))
+            self.note(found, HttpMetadata(answer.headers, "POST", place, answer.status))
 
 
 def own(headers: Headers, said: Iterable[tuple[str, str]] = ()) -> Headers:

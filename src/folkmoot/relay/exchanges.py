@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     Request,
     Response,
@@ -76,12 +77,11 @@ LONGEST: Final = 4096
 """Headers of more bytes are not remembered: a few clients could fill the memory with them."""
 
 
-class Contexts:
+class Contexts(Entity):
     """The message contexts of one proxy, shared by equal content."""
 
-    def __init__(self) -> None:
-        self._known: dict[Any, TransportContext] = {}
-        self._headers: dict[tuple[tuple[bytes, bytes], ...], Headers] = {}
+    _known: dict[Any, TransportContext] = {}
+    _headers: dict[tuple[tuple[bytes, bytes], ...], Headers] = {}
 
     def headers_of(self, scope: Scope, extra: tuple[str, ...] = ()) -> Headers:
         """The headers of a client's request that pass, and `extra` ones."""
@@ -204,50 +204,43 @@ MESSAGE_TYPES: Final = (None, "", "message")
 _streams = itertools.count(1)
 
 
-class Replies:
+class Replies(Entity):
     """The reply to one request of a client's: `asked` is the context of that request."""
 
-    def __init__(
-        self,
-        talk: HttpConversation,
-        steps: Steps,
-        limits: Limits,
-        asked: TransportContext,
-        contexts: Contexts,
-        tell_server: Callable[[Envelope], Awaitable[None]],
-        answered: Callable[[bool], Awaitable[None]] | None = None,
-    ) -> None:
-        self._talk = talk
-        self._steps = steps
-        self._limits = limits
-        self._asked = cast("HttpMetadata", asked.metadata)
-        self._contexts = contexts
-        self.connection: ConnectionInfo | None = None
-        """What the answer came over, once it begins."""
-        self.caller: Principal | None = None
-        """Who asked, where that is known."""
-        self._tell_server = tell_server
-        self._answered = answered
-        """Told of each response, and whether it passed."""
-        self._reader: EventReader | None = None
-        self._stream = ""
-        self._told = False
+    talk: HttpConversation
+    steps: Steps
+    limits: Limits
+    asked: TransportContext
+    contexts: Contexts
+    tell_server: Callable[[Envelope], Awaitable[None]]
+    answered: Callable[[bool], Awaitable[None]] | None = None
+    """Told of each response, and whether it passed."""
+    connection: ConnectionInfo | None = None
+    """What the answer came over, once it begins."""
+    caller: Principal | None = None
+    """Who asked, where that is known."""
+    _reader: EventReader | None = None
+    _stream: str = ""
+    _told: bool = False
+
+    def __post_init__(self) -> None:
+        self._asked = cast("HttpMetadata", self.asked.metadata)
         self._last = self._asked.headers.get(EVENT_ID_HEADER)
 
     async def message(self, body: bytes, status: int, headers: Headers) -> bytes:
         """A reply of one message; anything else is passed on unchanged."""
         try:
-            message = decode_message(body, self._limits)
+            message = decode_message(body, self.limits)
         except e.MessageError:
             # Not ours to judge: an error page of whatever stands before the server may be JSON.
             return body
-        said = self._contexts.of_answer(self._asked, status, headers, self.connection)
+        said = self.contexts.of_answer(self._asked, status, headers, self.connection)
         return await self._through(message, said)
 
     async def events(self, chunk: bytes) -> bytes:
         """A piece of a stream: the events that it completes, or a sign of life."""
         if self._reader is None:
-            self._reader = EventReader(self._limits.message_bytes)
+            self._reader = EventReader(self.limits.message_bytes)
         try:
             events = self._reader.feed(chunk)
         except e.MessageError as error:
@@ -268,7 +261,7 @@ class Replies:
     async def _said(self, event: SseEvent) -> bytes:
         """What is left of the message in an event; its place in the stream stays in any case."""
         try:
-            message = decode_message(event.data, self._limits)
+            message = decode_message(event.data, self.limits)
         except e.MessageError as error:
             if not self._told:
                 self._told = True
@@ -282,21 +275,21 @@ class Replies:
     def _refused(self, data: bytes, error: e.ServerAnswerInvalid) -> bytes:
         """What whoever waits is told instead of an answer that cannot be read."""
         answer = answer_of(Block(error), answered_id(data))
-        if not self._talk.conversation.awaits(TO_CLIENT, answer):
+        if not self.talk.conversation.awaits(TO_CLIENT, answer):
             return b""
-        self._talk.conversation.answered(TO_CLIENT, answer)
+        self.talk.conversation.answered(TO_CLIENT, answer)
         return encode_message(answer)
 
     async def _through(self, message: ProtocolMessage, transport: TransportContext) -> bytes:
         """What is left of a message of the server's; nothing, if it was stopped."""
-        talk = self._talk
+        talk = self.talk
         envelope = talk.envelope(message, TO_CLIENT, transport, self.caller)
-        passed = await self._steps.carry(envelope, talk.conversation)
-        self._steps.commit()
-        if self._answered is not None and type(message) is Response:
-            await self._answered(passed.stopped is None)
+        passed = await self.steps.carry(envelope, talk.conversation)
+        self.steps.commit()
+        if self.answered is not None and type(message) is Response:
+            await self.answered(passed.stopped is None)
         if passed.back is not None:
-            await self._tell_server(passed.back)
+            await self.tell_server(passed.back)
         return b"" if passed.onward is None else encode_message(passed.onward.message)
 
 
@@ -308,15 +301,14 @@ def unreadable(error: e.MessageError) -> e.ServerAnswerInvalid:
 ACCEPTED: Final = 202
 
 
-class Answering:
+class Answering(Entity):
     """The answer to one request of a client's."""
 
-    def __init__(self, replies: Replies, most: int, send: Send) -> None:
-        self._replies = replies
-        self._most = most
-        self._send = send
-        self._begun = False
-        self._kept: bytes | None = None
+    replies: Replies
+    most: int
+    send: Send
+    _begun: bool = False
+    _kept: bytes | None = None
 
     async def kept(self, answer: HttpAnswer) -> bytes:
         """The whole answer, to be looked at before it is passed on; nothing of a stream."""
@@ -330,7 +322,7 @@ class Answering:
         headers = allowed(answer.headers, ANSWER_HEADERS)
         if answer.content_type == JSON or self._kept is not None:
             body = await self._whole(answer) if self._kept is None else self._kept
-            body = await self._replies.message(body, answer.status, headers)
+            body = await self.replies.message(body, answer.status, headers)
             await self._head(answer.status, headers, len(body))
             await self._part(body, more=False)
             return
@@ -338,13 +330,13 @@ class Answering:
         streaming = answer.content_type == EVENT_STREAM
         async for chunk in answer.chunks():
             # What holds no message is passed on as it is.
-            await self._part(await self._replies.events(chunk) if streaming else chunk)
+            await self._part(await self.replies.events(chunk) if streaming else chunk)
         await self._part(b"", more=False)
 
     async def fail(self, told: Response, status: int) -> None:
         """Tell the client that there is no answer: by an answer of ours, if none has begun."""
         if not self._begun:
-            await say_json(self._send, told, status)
+            await say_json(self.send, told, status)
             return
         if told.id is not None:
             await self._part(encode_event(encode_message(told), event_type="message"))
@@ -354,9 +346,9 @@ class Answering:
         body = bytearray()
         async for chunk in answer.chunks():
             body += chunk
-            if len(body) > self._most:
+            if len(body) > self.most:
                 raise e.ServerAnswerInvalid(
-                    f"The server's answer has more than {self._most:,} bytes."
+                    f"The server's answer has more than {self.most:,} bytes."
                 )
         return bytes(body)
 
@@ -365,10 +357,10 @@ class Answering:
         if length is not None:
             told.append((b"content-length", b"%d" % length))
         self._begun = True
-        await self._send({"type": "http.response.start", "status": status, "headers": told})
+        await self.send({"type": "http.response.start", "status": status, "headers": told})
 
     async def _part(self, body: bytes, *, more: bool = True) -> None:
-        await self._send({"type": "http.response.body", "body": body, "more_body": more})
+        await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 async def settle(send: Send, answer: Envelope | None) -> None:

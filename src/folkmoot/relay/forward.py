@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -61,66 +62,61 @@ class ForwardTarget(msgspec.Struct, frozen=True):
     contexts: Contexts
 
 
-class ForwardedExchange:
+class ForwardedExchange(Entity):
     """One exchange, from the client's request to the end of the answer."""
 
-    def __init__(
-        self,
-        server: ForwardTarget,
-        scope: Scope,
-        headers: Headers,
-        message: ProtocolMessage | None,
-        send: Send,
-    ) -> None:
-        self._server = server
-        self._steps = server.steps
-        query: bytes = scope["query_string"]
-        target = server.target
+    server: ForwardTarget
+    scope: Scope
+    headers: Headers
+    message: ProtocolMessage | None
+    send: Send
+
+    def __post_init__(self) -> None:
+        self._steps = self.server.steps
+        query: bytes = self.scope["query_string"]
+        target = self.server.target
         self._url = target.with_query(query.decode("latin-1")) if query else target.url
-        self._method: str = scope["method"]
-        self._headers = headers
-        self._message = message
-        self._send = send
-        self._talk = server.talks.of(headers)
-        self._transport = server.contexts.of_request(scope, headers)
+        self._method: str = self.scope["method"]
+        self._talk = self.server.talks.of(self.headers)
+        self._transport = self.server.contexts.of_request(self.scope, self.headers)
         self._replies = Replies(
             self._talk,
             self._steps,
-            server.limits,
+            self.server.limits,
             self._transport,
-            server.contexts,
+            self.server.contexts,
             # A method of ours would tie us and the replies into a knot that only the collector of
             # garbage undoes.
-            partial(answer_server, server.target, headers),
+            partial(answer_server, self.server.target, self.headers),
         )
-        self._answering = Answering(self._replies, server.limits.message_bytes, send)
+        self._answering = Answering(self._replies, self.server.limits.message_bytes, self.send)
 
     async def run(self) -> bool:
         """Forward the exchange; returns whether another path must do it instead."""
         try:
-            if self._message is None:
+            if self.message is None:
                 return await self._ask(None)
             talk = self._talk
-            envelope = talk.envelope(self._message, TO_SERVER, self._transport)
+            envelope = talk.envelope(self.message, TO_SERVER, self._transport)
             passed = await self._steps.carry(envelope, talk.conversation)
             self._steps.commit()
             if passed.onward is not None:
-                if passed.onward.message is not self._message:
-                    before, self._message = self._message, passed.onward.message
-                    self._headers = mirrored(self._headers, self._message, before)
-                return await self._ask(encode_message(self._message))
-            await settle(self._send, passed.back)
+                if passed.onward.message is not self.message:
+                    before, self.message = self.message, passed.onward.message
+                    self.headers = mirrored(self.headers, self.message, before)
+                return await self._ask(encode_message(self.message))
+            await settle(self.send, passed.back)
         except (e.CarryError, e.MessageError, e.TapeUnwritable) as error:
             await self.fail(error)
         return False
 
     async def _ask(self, body: bytes | None) -> bool:
-        server, eras = self._server, self._server.eras
-        async with server.target.ask(self._method, self._headers, body, url=self._url) as answer:
+        server, eras = self.server, self.server.eras
+        async with server.target.ask(self._method, self.headers, body, url=self._url) as answer:
             self._replies.connection = answer.came_over
-            if eras is not None and eras.in_doubt(self._message):
+            if eras is not None and eras.in_doubt(self.message):
                 whole = await self._answering.kept(answer)
-                if await eras.was_refused(self._headers, answer.status, whole):
+                if await eras.was_refused(self.headers, answer.status, whole):
                     return True
             server.talks.heard(self._talk, self._method, answer.status, answer.headers)
             await self._answering.relay(answer)
@@ -128,7 +124,7 @@ class ForwardedExchange:
 
     async def fail(self, error: e.FolkmootError) -> None:
         """Tell the client that there is no answer, in whatever form is left."""
-        message = self._message
+        message = self.message
         waiting = message.id if isinstance(message, Request) else None
         if waiting is not None:
             self._talk.conversation.close(TO_SERVER, waiting)

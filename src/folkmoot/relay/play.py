@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     MessageId,
     ProtocolMessage,
@@ -70,62 +73,56 @@ async def play(
     return PlayReport(tuple(calls), tuple(unexpected))
 
 
-class _Player:
+class _Player(Entity):
     """One conversation with the live server."""
 
-    def __init__(
-        self,
-        part: RecordedClient,
-        ignore: tuple[str, ...],
-        secrets: Mapping[str, str],
-        timing: float,
-        answer_seconds: float,
-    ) -> None:
-        self._part = part
-        self._ignore = ignore
-        self._secrets = secrets
-        self._timing = timing
-        self._answer_seconds = answer_seconds
-        self._replies = list(part.replies)
-        self._given: list[RecordedReply] = []
-        self._open: dict[tuple[type, MessageId], ClientStep] = {}
-        self._answers: dict[int, asyncio.Future[Response | e.CarryError]] = {}
-        self._steps = {step.seq: step for step in part.steps}
-        self._played: dict[int, PlayedCall] = {}
-        self._echoes = Echoes()
-        self._ended = False
-        self._tasks = asyncio.TaskGroup()
-        self._replying: set[asyncio.Task[None]] = set()
+    part: RecordedClient
+    ignore: tuple[str, ...]
+    secrets: Mapping[str, str]
+    timing: float
+    answer_seconds: float
+    _given: list[RecordedReply] = []
+    _open: dict[tuple[type, MessageId], ClientStep] = {}
+    _answers: dict[int, asyncio.Future[Response | e.CarryError]] = {}
+    _played: dict[int, PlayedCall] = {}
+    _echoes: Echoes = field(default_factory=Echoes)
+    _ended: bool = False
+    _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    _replying: set[asyncio.Task[None]] = set()
+    unexpected: list[str] = []
+    _start_seconds: Callable[[], float] = float
+    """How long the server may take that was just started."""
+
+    def __post_init__(self) -> None:
+        self._replies = list(self.part.replies)
+        self._steps = {step.seq: step for step in self.part.steps}
         # The tape tells what the client saw, which a proxy may have translated for it. A client
         # that went on to `initialize` had asked for `server/discover` to learn the server's era.
-        shakes = any(getattr(step.message, "method", "") == INITIALIZE for step in part.steps)
+        shakes = any(getattr(step.message, "method", "") == INITIALIZE for step in self.part.steps)
         self._eras = EraBridge(one_client=True, discoverable=not shakes)
-        self.unexpected: list[str] = []
-        self._start_seconds: Callable[[], float] = float
-        """How long the server may take that was just started."""
 
     async def run(self, server: Carrier) -> None:
         """Say everything, and hear what the server says to it."""
         self._start_seconds = lambda: server.start_seconds
         async with self._tasks as tasks:
             hearing = tasks.create_task(self._hear(server))
-            for step in self._part.steps:
+            for step in self.part.steps:
                 await self._take(step, server)
-            for step in self._part.steps:
+            for step in self.part.steps:
                 await self._answered(step.seq)
             for task in (hearing, *self._replying):
                 task.cancel()
 
     def calls(self) -> list[PlayedCall]:
         """What became of each request, in order."""
-        return [self._played[step.seq] for step in self._part.steps if step.seq in self._played]
+        return [self._played[step.seq] for step in self.part.steps if step.seq in self._played]
 
     async def _take(self, step: ClientStep, server: Carrier) -> None:
         for seq in step.after:
             await self._answered(seq)
-        if self._timing:
-            await asyncio.sleep(min(step.pause * self._timing, LONGEST_PAUSE))
-        message = self._echoes.put(filled(step.message, self._secrets))
+        if self.timing:
+            await asyncio.sleep(min(step.pause * self.timing, LONGEST_PAUSE))
+        message = self._echoes.put(filled(step.message, self.secrets))
         missing = placeholders(message)
         if missing:
             self._note(
@@ -143,7 +140,7 @@ class _Player:
         try:
             if self._ended:
                 raise e.TransportClosed("The server ended.")
-            async with asyncio.timeout(self._answer_seconds):
+            async with asyncio.timeout(self.answer_seconds):
                 await self._say(server, message)
         except (e.CarryError, TimeoutError) as error:
             if step.answer is not None and not step.cancelled:
@@ -155,7 +152,7 @@ class _Player:
         step, answer = self._steps[seq], self._answers.get(seq)
         if answer is None or seq in self._played:
             return
-        seconds = max(self._answer_seconds, self._start_seconds())
+        seconds = max(self.answer_seconds, self._start_seconds())
         try:
             async with asyncio.timeout(seconds):
                 live = await answer
@@ -167,7 +164,7 @@ class _Player:
             self._note(step, PlayOutcome.UNANSWERED, why=live.message)
         elif step.answer is not None:
             self._echoes.learn(step.answer, live)
-            found = compared(step.answer, live, self._ignore)
+            found = compared(step.answer, live, self.ignore)
             self._note(
                 step, PlayOutcome.DIFFERS if found else PlayOutcome.SAME, differences=tuple(found)
             )
@@ -224,7 +221,7 @@ class _Player:
         if request.method == PING:
             return Response(id=request.id, result={})
         found = self._recorded_reply(request)
-        response = None if found is None else filled(found.response, self._secrets)
+        response = None if found is None else filled(found.response, self.secrets)
         if response is not None and not placeholders(response):
             return replace(response, id=request.id)
         why = "is not on the tape" if response is None else "was answered with what is not on it"

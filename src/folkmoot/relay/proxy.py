@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from folkmoot import __version__
 from folkmoot.bus import MemoryBus
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import HELD
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -82,28 +84,23 @@ class ProxyOptions(msgspec.Struct, frozen=True):
     allowed_origins: tuple[str, ...] = ()
 
 
-class Proxy:
+class Proxy(Entity):
     """One proxy; it carries while one of its two ways of serving runs."""
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        steps: Steps,
-        options: ProxyOptions | None = None,
-        failed: asyncio.Future[e.TapeUnwritable] | None = None,
-    ) -> None:
-        self.upstream = upstream
-        self.steps = steps
-        self.options = options or ProxyOptions()
-        self.sessions = SessionManager(steps.clock, self.options.sessions)
-        self._failed = failed
+    upstream: Upstream
+    steps: Steps
+    options: ProxyOptions = field(default_factory=ProxyOptions)
+    failed: asyncio.Future[e.TapeUnwritable] | None = None
+
+    def __post_init__(self) -> None:
+        self.sessions = SessionManager(self.steps.clock, self.options.sessions)
 
     async def ended(self) -> None:
         """Wait for a tape that cannot be written, which ends a proxy that listens: it is raised."""
-        if self._failed is None:
+        if self.failed is None:
             await asyncio.Event().wait()
         else:
-            raise await self._failed
+            raise await self.failed
 
     async def serve_stdio(self) -> None:
         """Carry the one conversation on standard input and output, until its client leaves.

@@ -13,7 +13,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import MessageId, ProtocolMessage, Request, Response
 from folkmoot.core.verdict import Block
@@ -36,38 +39,32 @@ DRAIN_SECONDS: Final = 5.0
 """How long a server may still answer a client that has said all it wanted to say."""
 
 
-class Pump:
+class Pump(Entity):
     """One conversation on its way; `run` carries it until it ends."""
 
-    def __init__(
-        self,
-        client: Carrier,
-        server: Carrier,
-        conversation: ProxyConversation,
-        steps: Steps,
-        *,
-        eras: EraBridge,
-        used: Callable[[], None],
-    ) -> None:
-        self._ends = {TO_SERVER: server, TO_CLIENT: client}
-        self._conversation = conversation
-        self._steps = steps
-        self._eras = eras
-        self._used = used
-        self._waiting = 0
-        self._taken = 0
-        """Counts the turns in which messages were carried."""
-        self._tasks = asyncio.TaskGroup()
-        self._ended = asyncio.Event()
-        self._client_there = True
-        self._client_said = client.current_context()
+    client: Carrier
+    server: Carrier
+    conversation: ProxyConversation
+    steps: Steps
+    eras: EraBridge
+    used: Callable[[], None]
+    _waiting: int = 0
+    _taken: int = 0
+    """Counts the turns in which messages were carried."""
+    _tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _client_there: bool = True
+    deserted: bool = False
+    """Whether the server ended while the client was still there."""
+    _own: dict[MessageId, e.FolkmootError] = {}
+    """Requests whose next answer is made by the link, since the server gives none."""
+
+    def __post_init__(self) -> None:
+        self._ends = {TO_SERVER: self.server, TO_CLIENT: self.client}
+        self._client_said = self.client.current_context()
         """What the transport of the client's last message says of the client."""
-        self.deserted = False
-        """Whether the server ended while the client was still there."""
-        self._own: dict[MessageId, e.FolkmootError] = {}
-        """Requests whose next answer is made by the link, since the server gives none."""
-        if isinstance(server, ServerLink):
-            server.failing = self._own.__setitem__
+        if isinstance(self.server, ServerLink):
+            self.server.failing = self._own.__setitem__
 
     def end(self) -> None:
         """End the conversation, whatever is still to be said in it."""
@@ -96,7 +93,7 @@ class Pump:
         finally:
             # A message may be noted, and the pump cancelled while the next one is judged.
             with suppress(e.TapeUnwritable):
-                self._steps.commit()
+                self.steps.commit()
         if unwritable is not None:
             await self._give_up(unwritable)
             raise unwritable
@@ -110,16 +107,16 @@ class Pump:
             try:
                 await self._take(*await source.receive_tagged(), leaving)
                 while source.waiting and count < MOST_TOGETHER:
-                    if self._steps.chain.interceptors:
+                    if self.steps.chain.interceptors:
                         # However long they judge the next one, this one is on the tape.
-                        self._steps.commit()
+                        self.steps.commit()
                     await self._take(*await source.receive_tagged(), leaving)
                     count += 1
             except e.TransportClosed:
                 await self._send(leaving)
                 await left()
                 return
-            self._used()
+            self.used()
             self._taken += 1
             there = await self._send(leaving)
 
@@ -142,15 +139,15 @@ class Pump:
         """Answer in the place of the server, which is told apart from its answers on the tape."""
         steps: list[Step] = [ToClient(envelope.message)]
         if self._bridging:
-            steps = self._eras.from_server(envelope.message)
+            steps = self.eras.from_server(envelope.message)
         for step in steps:
             if isinstance(step, ToServer):
                 self._say_to_server(envelope, step, leaving)
             elif isinstance(step.message, Response):
-                leaving.append(self._steps.answer(step.message, error, self._conversation))
+                leaving.append(self.steps.answer(step.message, error, self.conversation))
 
     async def _admit(self, envelope: Envelope, leaving: list[Envelope]) -> None:
-        self._put(await self._steps.carry(envelope, self._conversation, self._aside), leaving)
+        self._put(await self.steps.carry(envelope, self.conversation, self._aside), leaving)
 
     def _aside(self, rest: Callable[[], Awaitable[Passed]]) -> e.TooManyInFlight | None:
         """Have a message wait that an interceptor has waiting, unless too many do."""
@@ -182,7 +179,7 @@ class Pump:
 
     async def _send(self, leaving: list[Envelope]) -> bool:
         """Send what is to leave, after all of it is on the tape; whether both ends are there."""
-        self._steps.commit()
+        self.steps.commit()
         for envelope in leaving:
             direction = envelope.context.direction
             try:
@@ -205,32 +202,32 @@ class Pump:
         if direction is TO_SERVER:
             await self._tell_client(answer, error)
         else:
-            self._conversation.close(direction, message.id)
+            self.conversation.close(direction, message.id)
             with suppress(e.TransportClosed):
                 await self._ends[TO_SERVER].send(answer)
 
     @property
     def _bridging(self) -> bool:
-        return not self._eras.transparent
+        return not self.eras.transparent
 
     def _bridge_to_server(self, envelope: Envelope, leaving: list[Envelope]) -> None:
         """A message of the client's, as the server's era says it."""
         self._client_said = envelope.context.transport
-        for step in self._eras.from_client(envelope.message):
+        for step in self.eras.from_client(envelope.message):
             if isinstance(step, ToServer):
                 self._say_to_server(envelope, step, leaving)
             else:
                 self._say_for_server(step.message, leaving)
 
     def _say_for_server(self, message: ProtocolMessage, leaving: list[Envelope]) -> None:
-        made = self._conversation.enter(self._ends[TO_SERVER].envelope_of(message))
-        self._put(self._steps.pass_on(made, self._conversation), leaving)
+        made = self.conversation.enter(self._ends[TO_SERVER].envelope_of(message))
+        self._put(self.steps.pass_on(made, self.conversation), leaving)
 
     async def _bridge_to_client(
         self, envelope: Envelope, about: MessageId | None, leaving: list[Envelope]
     ) -> None:
         """A message of the server's, as the client's era says it."""
-        for step in self._eras.from_server(envelope.message, about):
+        for step in self.eras.from_server(envelope.message, about):
             if isinstance(step, ToServer):
                 self._say_to_server(envelope, step, leaving)
                 continue
@@ -262,12 +259,12 @@ class Pump:
         """Now and then, let the bridge give up calls whose clients take too long to answer."""
         while True:
             await asyncio.sleep(EXPIRE_SECONDS)
-            await self._say(self._eras.expire(asyncio.get_running_loop().time()))
+            await self._say(self.eras.expire(asyncio.get_running_loop().time()))
 
     async def _listen(self) -> None:
         """Have changes announced once the client listens for them."""
         await self._ends[TO_CLIENT].listening()
-        await self._say(self._eras.listen())
+        await self._say(self.eras.listen())
 
     async def _say(self, steps: list[Step]) -> None:
         """Send what the bridge says though nothing came."""
@@ -287,7 +284,7 @@ class Pump:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
-                await self._conversation.settled()
+                await self.conversation.settled()
 
     async def _stuck(self) -> None:
         """End what cannot go on: the client says nothing more, and the server takes nothing."""
@@ -303,16 +300,16 @@ class Pump:
 
     async def _give_up(self, error: e.FolkmootError) -> None:
         """Leave nothing without an answer."""
-        for message_id in self._conversation.open_requests(TO_SERVER):
+        for message_id in self.conversation.open_requests(TO_SERVER):
             await self._tell_client(answer_of(Block(error), message_id), error)
 
     async def _tell_client(self, answer: Response, error: e.FolkmootError) -> None:
         """Answer the client ourselves, whatever becomes of the tape."""
         try:
-            told = self._steps.answer(answer, error, self._conversation)
-            self._steps.commit()
+            told = self.steps.answer(answer, error, self.conversation)
+            self.steps.commit()
         except e.TapeUnwritable:
-            self._conversation.answered(TO_CLIENT, answer)
+            self.conversation.answered(TO_CLIENT, answer)
             told = self._ends[TO_SERVER].envelope_of(answer)
         with suppress(e.TransportClosed):
             await self._ends[TO_CLIENT].send_envelope(told)

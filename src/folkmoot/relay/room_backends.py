@@ -14,6 +14,7 @@ import msgspec
 
 from folkmoot.accounts.model import principal_of
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.kindcheck import kind_of
 from folkmoot.core.kinds import parse
 from folkmoot.core.message import (
@@ -125,44 +126,36 @@ NEEDS: Final = "needs your own right at the hub; rights in a room do not open a 
 """The end of every refusal. Everyone in the room reads it, so it tells nothing of what one has."""
 
 
-class RoomBackends:
+class RoomBackends(Entity):
     """The servers behind the hub, as rooms use them."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        rights: HubRights,
-        service: GatewayService,
-        accounts: Accounts,
-        clock: Clock,
-    ) -> None:
-        self._gateway = gateway
-        self._rights = rights
-        self._service = service
-        self._accounts = accounts
-        self._clock = clock
+    gateway: Gateway
+    rights: HubRights
+    service: GatewayService
+    accounts: Accounts
+    clock: Clock
+
+    def __post_init__(self) -> None:
         # The interceptors saw it already, as a message of the room.
         self._pipeline = Pipeline.to(self)
 
     def known(self) -> Collection[str]:
         """The namespaces that the settings have, reachable or not."""
-        return self._rights.settled.namespaces
+        return self.rights.settled.namespaces
 
     def may_bring(self, principal: Principal, namespace: str) -> bool:
         """Whether there is such a backend and someone may use any of it."""
-        return namespace in self.known() and may_use(
-            self._rights.of_principal(principal), namespace
-        )
+        return namespace in self.known() and may_use(self.rights.of_principal(principal), namespace)
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
         """What a backend answers, or the error that keeps it from answering."""
         # As it is stored at this moment: a guest has none, and whoever was deleted has none left.
-        account = await self._accounts.account(asked.person)
+        account = await self.accounts.account(asked.person)
         principal = NOBODY if account is None else principal_of(account, asked.scope)
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         if account is None or not may_use(rights, asked.namespace):
             raise e.CapabilityDenied(f"Asking {asked.namespace} {NEEDS}")
-        request, catalogue = asked.request, self._gateway.catalogue
+        request, catalogue = asked.request, self.gateway.catalogue
         params = request.params if isinstance(request.params, dict) else {}
         if request.method == PING:
             catalogue.check_there(asked.namespace)
@@ -176,7 +169,7 @@ class RoomBackends:
         kind = self._named(asked, rights)
         plain = Request(id=request.id, method=request.method, params=without_protocol(params))
         extensions = {GATEWAY_CALL: extras_of(asked, tell), AUDIT_TRAIL: asked.trail}
-        envelope = enveloped(self._clock, plain, principal, extensions=extensions)
+        envelope = enveloped(self.clock, plain, principal, extensions=extensions)
         response: Response = await self._pipeline.run(envelope, principal, rights)
         check_complete(response, shown(kind.context))
         return response
@@ -185,22 +178,22 @@ class RoomBackends:
         """Have a request answered that the hub allows; where nothing has its name, say why."""
         kind = admitted.kind
         method, name = admitted.envelope.message.method, str(kind.context if kind else "")
-        if canonical(self._gateway.catalogue, method, name) is None:
-            self._gateway.catalogue.check_there(name.partition(":")[0])
-        return await self._service.perform(admitted)
+        if canonical(self.gateway.catalogue, method, name) is None:
+            self.gateway.catalogue.check_there(name.partition(":")[0])
+        return await self.service.perform(admitted)
 
     def refused(
         self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
     ) -> e.CapabilityDenied:
         """Have a refusal in the audit log; everyone in the room is told less than one alone is."""
-        self._service.refused(envelope, principal, error)
+        self.service.refused(envelope, principal, error)
         attempted = str(error.data["attempted_kind"])
         named = shown(attempted.partition(":")[2])
         return e.CapabilityDenied(f"{named} {NEEDS}", attempted_kind=attempted)
 
     def _named(self, asked: Asked, rights: Rights) -> Kind:
         """The effective kind of a request, if it has its canonical name."""
-        request, namespace, catalogue = asked.request, asked.namespace, self._gateway.catalogue
+        request, namespace, catalogue = asked.request, asked.namespace, self.gateway.catalogue
         method, kind = request.method, kind_of(request)
         if kind is None or kind.context is None:
             raise e.MethodUnknown("A backend is asked for something by its name.")

@@ -23,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.target import HttpTarget
 from folkmoot.mcp.client.url import HttpUrl
@@ -57,13 +58,12 @@ SHOWN: Final = 200
 OK: Final = 200
 
 
-class ProxySignIn:
+class ProxySignIn(Entity):
     """What a proxy before one Streamable HTTP server answers to clients that want to sign in."""
 
-    def __init__(self, target: HttpTarget) -> None:
-        self._target = target
-        self._named: HttpUrl | None = None
-        """Where the server last said that its metadata are."""
+    target: HttpTarget
+    _named: HttpUrl | None = None
+    """Where the server last said that its metadata are."""
 
     def routes(self) -> list[Route]:
         """Where clients look, by the order that the specification gives them."""
@@ -164,13 +164,13 @@ class ProxySignIn:
         Raises `NotFound` where it says nothing, and `ServerAnswerInvalid` where it names a
         resource that is not itself.
         """
-        origin, path = self._target.url.origin, self._target.url.path.rstrip("/")
+        origin, path = self.target.url.origin, self.target.url.path.rstrip("/")
         places = [self._named] if self._named is not None else []
         places += [origin._replace(path=RESOURCE + path), origin._replace(path=RESOURCE)]
         for place in places:
             found = await fetch_object(place)
             if found is not None and isinstance(resource := found.get("resource"), str):
-                if not covers(resource, self._target.url):
+                if not covers(resource, self.target.url):
                     raise e.ServerAnswerInvalid(
                         f"The server names {resource[:SHOWN]!r} as its resource, which is not its "
                         "own address. Sign-in is refused."
@@ -183,7 +183,7 @@ class ProxySignIn:
         if which == ORIGIN:
             with suppress(e.NotFound):
                 await self._resource_metadata()
-            return await server_metadata(str(self._target.url.origin)), str(self._target.url)
+            return await server_metadata(str(self.target.url.origin)), str(self.target.url)
         found = await self._resource_metadata()
         servers = issuers(found)
         if not which.isascii() or not which.isdigit() or int(which[:3]) >= len(servers):

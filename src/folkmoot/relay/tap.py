@@ -12,7 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request, decode_message, encode_message
 from folkmoot.core.strict import Limits
 from folkmoot.core.transport import Headers
@@ -88,25 +91,18 @@ class TappedEndpoint(Protocol):
         """Answer a request; one that is `tapped` has not to pass the tap."""
 
 
-class Tap:
+class Tap(Entity):
     """Has everything said at an endpoint pass the steps.
 
     `meant` answers the message that one stands for: a call inside another is taken out of it first,
     so that no rule is passed by in there, and no tape keeps what it should not.
     """
 
-    def __init__(
-        self,
-        steps: Steps,
-        talks: HttpConversations,
-        limits: Limits,
-        meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message,
-    ) -> None:
-        self._steps = steps
-        self._talks = talks
-        self._limits = limits
-        self._meant = meant
-        self._contexts = Contexts()
+    steps: Steps
+    talks: HttpConversations
+    limits: Limits
+    meant: Callable[[ProtocolMessage], ProtocolMessage] = lambda message: message
+    _contexts: Contexts = field(default_factory=Contexts)
 
     async def __call__(
         self,
@@ -119,21 +115,21 @@ class Tap:
         """Take one request through, and what `serve` answers to it."""
         scope, caller = exchange.scope, endpoint.principal(exchange)
         headers = allowed(_shown(scope["headers"]), REQUEST_HEADERS)
-        talk = self._talks.of(headers)
+        talk = self.talks.of(headers)
         request: Request | None = None
         asked = self._contexts.of_request(scope, headers)
         if body is not None:
             try:
-                message = decode_message(body, self._limits)
+                message = decode_message(body, self.limits)
             except e.MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
-            meant = self._meant(message)
+            meant = self.meant(message)
             request = meant if isinstance(meant, Request) else None
-            passed = await self._steps.carry(
+            passed = await self.steps.carry(
                 talk.envelope(meant, TO_SERVER, asked, caller), talk.conversation
             )
-            self._steps.commit()
+            self.steps.commit()
             if passed.onward is None:
                 if passed.stopped is not None and request is not None:
                     endpoint.stopped(exchange, request, outcome_of(passed.stopped))
@@ -151,9 +147,9 @@ class Tap:
                 endpoint.stopped(exchange, request, WITHHELD)
 
         tell = partial(tell_endpoint, endpoint, scope)
-        replies = Replies(talk, self._steps, self._limits, asked, self._contexts, tell, answered)
+        replies = Replies(talk, self.steps, self.limits, asked, self._contexts, tell, answered)
         replies.connection, replies.caller = asked.connection, caller
-        tapped = _Tapped(self._talks, talk, replies, scope["method"], send)
+        tapped = _Tapped(self.talks, talk, replies, scope["method"], send)
         try:
             await serve({**scope, AUDIT_TRAIL: trail}, body, tapped)
         finally:
@@ -169,26 +165,18 @@ async def tell_endpoint(endpoint: TappedEndpoint, scope: Scope, answer: Envelope
     await endpoint(asked, replaying(body, _gone), _say_nothing, tapped=True)
 
 
-class _Tapped:
+class _Tapped(Entity):
     """The way back of one answer."""
 
-    def __init__(
-        self,
-        talks: HttpConversations,
-        talk: HttpConversation,
-        replies: Replies,
-        method: str,
-        send: Send,
-    ) -> None:
-        self._talks = talks
-        self._talk = talk
-        self._replies = replies
-        self._method = method
-        self._send = send
-        self._head: Message = {}
-        self._headers = Headers()
-        self._kind = ""
-        self._body = bytearray()
+    talks: HttpConversations
+    talk: HttpConversation
+    replies: Replies
+    method: str
+    send: Send
+    _head: Message = {}
+    _headers: Headers = field(default_factory=Headers)
+    _kind: str = ""
+    _body: bytearray = bytearray()
 
     async def __call__(self, message: Message) -> None:
         """Pass a part of the answer on, or keep it until the message in it is whole."""
@@ -199,29 +187,29 @@ class _Tapped:
             if not message.get("more_body", False):
                 await self._end()
         elif self._kind == wire.EVENT_STREAM and message.get("body"):
-            await self._send({**message, "body": await self._replies.events(message["body"])})
+            await self.send({**message, "body": await self.replies.events(message["body"])})
         else:
-            await self._send(message)
+            await self.send(message)
 
     async def _begin(self, message: Message) -> None:
         pairs = tuple(_shown(message.get("headers", ())))
         self._headers = allowed(pairs, ANSWER_HEADERS)
-        self._talks.heard(self._talk, self._method, message["status"], dict(pairs))
+        self.talks.heard(self.talk, self.method, message["status"], dict(pairs))
         kind = self._headers.get("content-type") or ""
         self._kind = kind.partition(";")[0].strip().lower()
         self._head = message
         if self._kind == wire.EVENT_STREAM:
             # What is said in a stream may be another thing, and of another length.
-            await self._send({**message, "headers": _without_length(message)})
+            await self.send({**message, "headers": _without_length(message)})
         elif self._kind != JSON:
-            await self._send(message)
+            await self.send(message)
 
     async def _end(self) -> None:
         status = self._head["status"]
-        body = await self._replies.message(bytes(self._body), status, self._headers)
+        body = await self.replies.message(bytes(self._body), status, self._headers)
         told = [*_without_length(self._head), (LENGTH, b"%d" % len(body))]
-        await self._send({**self._head, "headers": told})
-        await self._send({"type": "http.response.body", "body": body})
+        await self.send({**self._head, "headers": told})
+        await self.send({"type": "http.response.body", "body": body})
 
 
 def outcome_of(verdict: Block | Mock) -> str:
@@ -264,26 +252,22 @@ async def _say_nothing(_: Message) -> None:
 NESTING = 256
 
 
-class HubInterception:
+class HubInterception(Entity):
     """The recorder and the interceptors of one hub, as its settings have them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        bus: Bus,
-        interceptors: Sequence[Interceptor] = (),
-    ) -> None:
-        self._settings = settings
-        self._given = interceptors
-        self._clock = clock
-        self._rules: Rules | None = None
-        self.held = HeldMessages(clock, bus)
-        self.interceptors = Chain()
-        """Empty until they are loaded."""
-        self._canonical: Callable[[str], str] = str
-        self.tap: Tap | None = None
-        """What everything said at `/mcp` passes, if there is anything to do."""
+    settings: Settings
+    clock: Clock
+    bus: Bus
+    given: Sequence[Interceptor] = ()
+    _rules: Rules | None = None
+    interceptors: Chain = field(default_factory=Chain)
+    """Empty until they are loaded."""
+    _canonical: Callable[[str], str] = str
+    tap: Tap | None = None
+    """What everything said at `/mcp` passes, if there is anything to do."""
+
+    def __post_init__(self) -> None:
+        self.held = HeldMessages(self.clock, self.bus)
 
     def load(self, canonical: Callable[[str], str], groups: Groups) -> None:
         """Read the rules and load the plugins.
@@ -291,14 +275,14 @@ class HubInterception:
         `canonical` is the one name of a tool, and `groups` has the groups that someone is in.
         """
         self._canonical = canonical
-        chosen = self._settings.interceptors
+        chosen = self.settings.interceptors
         found: list[Interceptor] = []
         if chosen.rules:
             path = Path(chosen.rules).expanduser()
-            self._rules = Rules.load(path, clock=self._clock, canonical=canonical, groups=groups)
+            self._rules = Rules.load(path, clock=self.clock, canonical=canonical, groups=groups)
             found += self._rules.interceptors
         found += load_plugins(chosen.plugins)
-        found += self._given
+        found += self.given
         self.interceptors = Chain(found, self.held, conceal)
 
     @asynccontextmanager
@@ -311,21 +295,21 @@ class HubInterception:
             recording = self._recording()
             recorder = None
             if recording.wanted:
-                recorder = recording.begin(self._clock, TapeSide("http"), TapeSide("hub"))
+                recorder = recording.begin(self.clock, TapeSide("http"), TapeSide("hub"))
                 stack.callback(recorder.close)
             if recorder is not None or self.interceptors.interceptors:
-                sessions = SessionManager(self._clock, self._session_limits())
+                sessions = SessionManager(self.clock, self._session_limits())
                 beside.run(sessions.run())
                 kept = None if recorder is None else ConcealingRecorder(recorder)
-                steps = Steps(self.interceptors, kept, self._clock)
-                talks = HttpConversations(sessions, self._clock)
-                limits = Limits(self._settings.http.max_body_bytes, NESTING)
+                steps = Steps(self.interceptors, kept, self.clock)
+                talks = HttpConversations(sessions, self.clock)
+                limits = Limits(self.settings.http.max_body_bytes, NESTING)
                 meant = partial(taken_out, canonical=self._canonical)
                 self.tap = Tap(steps, talks, limits, meant)
             yield
 
     def _recording(self) -> Recording:
-        chosen = self._settings.record
+        chosen = self.settings.record
         return Recording(
             folder=Path(chosen.folder).expanduser() if chosen.folder else None,
             best_effort=chosen.best_effort,
@@ -335,7 +319,7 @@ class HubInterception:
         )
 
     def _session_limits(self) -> SessionLimits:
-        chosen: Any = self._settings.mcp
+        chosen: Any = self.settings.mcp
         return SessionLimits(
             idle_seconds=chosen.session_idle_seconds,
             absolute_seconds=float("inf"),

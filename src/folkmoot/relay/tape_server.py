@@ -12,6 +12,7 @@ from itertools import count
 from typing import Final
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
 from folkmoot.core.message import (
     MessageId,
@@ -43,7 +44,7 @@ LONGEST_PAUSE: Final = 300.0
 """How many seconds of silence are kept, however the tape's are scaled."""
 
 
-class Replay:
+class Replay(Entity):
     """A tape that is served, to one conversation after the other or to several at once.
 
     A tape of one conversation begins anew for each. On a tape of several, equal requests go on
@@ -51,35 +52,31 @@ class Replay:
     not count when they are compared.
     """
 
-    def __init__(
-        self,
-        tape: Tape,
-        clock: Clock,
-        *,
-        mode: Mode = Mode.ARGUMENTS,
-        timing: float = 0.0,
-        once: bool = False,
-        ignore: Sequence[str] = (),
-        on_miss: Callable[[e.TapeExhausted], None] | None = None,
-    ) -> None:
-        self.script = Script.of(tape.entries)
-        self._index = Index(self.script, mode, ignore)
-        self._clock = clock
-        self._timing = timing
-        self._once = once
-        self._on_miss = on_miss
-        self._shared = Prompter(self._index, once=once) if self.script.conversations > 1 else None
-        self._asked: set[int] = set()
-        self.misses: list[e.TapeExhausted] = []
-        """What was asked for and is not on the tape."""
+    tape: Tape
+    clock: Clock
+    mode: Mode = Mode.ARGUMENTS
+    timing: float = 0.0
+    once: bool = False
+    ignore: Sequence[str] = ()
+    on_miss: Callable[[e.TapeExhausted], None] | None = None
+    _asked: set[int] = set()
+    misses: list[e.TapeExhausted] = []
+    """What was asked for and is not on the tape."""
+
+    def __post_init__(self) -> None:
+        self.script = Script.of(self.tape.entries)
+        self._index = Index(self.script, self.mode, self.ignore)
+        self._shared = (
+            Prompter(self._index, once=self.once) if self.script.conversations > 1 else None
+        )
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[TapeServer]:
         """One conversation with the recorded server."""
-        prompter = self._shared or Prompter(self._index, once=self._once, asked=self._asked)
+        prompter = self._shared or Prompter(self._index, once=self.once, asked=self._asked)
         async with aside() as playing:
             server = TapeServer(
-                prompter, self._clock, playing, timing=self._timing, on_miss=self._missed
+                prompter, self.clock, playing, timing=self.timing, on_miss=self._missed
             )
             try:
                 yield server
@@ -96,8 +93,8 @@ class Replay:
     def _missed(self, error: e.TapeExhausted) -> None:
         if len(self.misses) < MOST_MISSES:
             self.misses.append(error)
-        if self._on_miss is not None:
-            self._on_miss(error)
+        if self.on_miss is not None:
+            self.on_miss(error)
 
 
 class TapeServer(Carrier):

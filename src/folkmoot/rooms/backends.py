@@ -14,8 +14,11 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import field
+
 from folkmoot.core import errors as e
 from folkmoot.core import strict
+from folkmoot.core.entity import Entity
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC, Request, members
 from folkmoot.core.policy import Principal, PrincipalType
@@ -73,20 +76,17 @@ Speak: TypeAlias = Callable[[bytes, Visitor, Callable[[], Awaitable[None]]], Awa
 """Has a message pass the interceptors, and then posted; one that stops it raises its error."""
 
 
-class RoomBackendCalls:
+class RoomBackendCalls(Entity):
     """Which backends a live room has, and what they are answering."""
 
-    def __init__(
-        self, live: LiveRoom, backends: Backends | None, spawn: Spawn, speak: Speak
-    ) -> None:
-        self.namespaces: frozenset[str] = frozenset()
-        """The room's backends, whether or not the hub has them now."""
-        self._live = live
-        self._backends = backends
-        self._spawn = spawn
-        self._speak = speak
-        self._calls: dict[str, asyncio.Task[None]] = {}
-        self._busy: Counter[str] = Counter()
+    live: LiveRoom
+    backends: Backends | None
+    spawn: Spawn
+    speak: Speak
+    namespaces: frozenset[str] = frozenset()
+    """The room's backends, whether or not the hub has them now."""
+    _calls: dict[str, asyncio.Task[None]] = {}
+    _busy: Counter[str] = field(default_factory=Counter)
 
     @property
     def under_way(self) -> int:
@@ -95,7 +95,7 @@ class RoomBackendCalls:
 
     def present(self) -> list[Principal]:
         """The room's backends that the hub has now."""
-        known = () if self._backends is None else self._backends.known()
+        known = () if self.backends is None else self.backends.known()
         return [backend_principal(name) for name in sorted(self.namespaces) if name in known]
 
     def ask(self, ask: AskBackend) -> None:
@@ -105,9 +105,9 @@ class RoomBackendCalls:
             busy = e.BackendBusy(
                 f"{name} already has {MAX_BACKEND_CALLS} open requests in this room."
             )
-            self._spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
+            self.spawn(self._respond(ask, {"error": busy.as_jsonrpc()}, AuditTrail()))
             return
-        task = self._spawn(self._serve(ask))
+        task = self.spawn(self._serve(ask))
         if task is not None:
             self._calls[ask.id] = task
             self._busy[name] += 1
@@ -129,7 +129,7 @@ class RoomBackendCalls:
         self._busy[ask.backend.name] -= 1
 
     async def _serve(self, ask: AskBackend) -> None:
-        if not await self._live.make_sure():
+        if not await self.live.make_sure():
             return
         trail = AuditTrail()
         try:
@@ -157,7 +157,7 @@ class RoomBackendCalls:
             id=payload["id"], method=payload["method"], params=payload.get("params", {})
         )
         asked = Asked(
-            room=self._live.name,
+            room=self.live.name,
             namespace=ask.backend.name,
             person=ask.by,
             scope=ask.scope,
@@ -166,9 +166,9 @@ class RoomBackendCalls:
         )
         error: e.FolkmootError
         try:
-            if self._backends is not None:
+            if self.backends is not None:
                 tell = None if progress is None else progress.take
-                told = members(await self._backends.answer(asked, tell))
+                told = members(await self.backends.answer(asked, tell))
                 return {name: told[name] for name in ("result", "error") if name in told}
             error = e.BackendFailed("The hub has no backends.")
         except e.FolkmootError as refusal:
@@ -210,7 +210,7 @@ class RoomBackendCalls:
             trail.deliver()
             await self._post(ask, raw)
 
-        await self._speak(raw, Visitor(ask.backend, None, self._live.room_id), post)
+        await self.speak(raw, Visitor(ask.backend, None, self.live.room_id), post)
 
     def _written(
         self, ask: AskBackend, kind: str, to: tuple[str, ...], payload: dict[str, Any]
@@ -234,21 +234,20 @@ class RoomBackendCalls:
         """
         while True:
             try:
-                await self._live.post(ask.backend, Role.BACKEND, raw)
+                await self.live.post(ask.backend, Role.BACKEND, raw)
             except e.RateLimited as error:
                 await asyncio.sleep(error.data["retry_after"])
             else:
                 return
 
 
-class ProgressReporter:
+class ProgressReporter(Entity):
     """The latest of one request's progress, told now and then."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]) -> None:
-        self._tell = tell
-        self._latest: dict[str, Any] | None = None
-        self._news = asyncio.Event()
-        self._ended = asyncio.Event()
+    tell: Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
+    _latest: dict[str, Any] | None = None
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     def take(self, params: dict[str, Any]) -> None:
         """Report progress."""
@@ -274,4 +273,4 @@ class ProgressReporter:
         self._news.clear()
         latest, self._latest = self._latest, None
         if latest is not None:
-            await self._tell(latest)
+            await self.tell(latest)

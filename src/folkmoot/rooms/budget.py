@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Store, Tx
 from folkmoot.quotas import (
     ROOM_BYTES,
@@ -146,20 +147,19 @@ class Trimming:
         return gone, kept[:stayed]
 
 
-class RoomBudget:
+class RoomBudget(Entity):
     """The quotas of all stored rooms of a hub."""
 
-    def __init__(self, store: Store, quotas: Quotas) -> None:
-        self._store = store
-        self._quotas = quotas
-        self._written: dict[str, int] = {}
-        self._owned: dict[str, int] = {}
-        self._forgotten = 0
-        """How often everything was forgotten, so that what is being read is known to be old."""
+    store: Store
+    quotas: Quotas
+    _written: dict[str, int] = {}
+    _owned: dict[str, int] = {}
+    _forgotten: int = 0
+    """How often everything was forgotten, so that what is being read is known to be old."""
 
     def knows(self, author: str, owner: str | None) -> bool:
         """Whether a message of someone's can be judged without a look into the store."""
-        if not self._quotas.limits.room_bytes_per_account:
+        if not self.quotas.limits.room_bytes_per_account:
             return True
         known = author in self._written or author.startswith(BACKEND)
         return known and (owner is None or owner in self._owned)
@@ -173,7 +173,7 @@ class RoomBudget:
 
         while not self.knows(author, owner):
             moment = self._forgotten
-            written, owned = await self._store.read(query)
+            written, owned = await self.store.read(query)
             if moment == self._forgotten:
                 _remember(self._written, author, written)
                 if owner is not None:
@@ -184,7 +184,7 @@ class RoomBudget:
 
         What they have stored must be known.
         """
-        quotas, limits = self._quotas, self._quotas.limits
+        quotas, limits = self.quotas, self.quotas.limits
         quotas.check_disk()
         each = limits.room_bytes_per_account
         if each:
@@ -197,7 +197,7 @@ class RoomBudget:
 
     def add(self, author: str, owner: str | None, size: int) -> None:
         """So many bytes of an author's are on their way into the store."""
-        self._quotas.rooms_used += size
+        self.quotas.rooms_used += size
         if author in self._written:
             self._written[author] += size
         if owner in self._owned:
@@ -205,7 +205,7 @@ class RoomBudget:
 
     def removed(self, size: int) -> None:
         """So many bytes were removed from the store."""
-        self._quotas.rooms_used -= size
+        self.quotas.rooms_used -= size
         self.forget()
 
     def forget(self) -> None:
@@ -219,7 +219,7 @@ class RoomBudget:
 
         Nothing where it is not known what they have stored.
         """
-        each = self._quotas.limits.room_bytes_per_account
+        each = self.quotas.limits.room_bytes_per_account
         if not each:
             return None
         used = self._written.get(account, 0)
@@ -250,7 +250,6 @@ class Held(Protocol):
 
     def shrink(self, most_bytes: int) -> None:
         """Keep so many bytes at most."""
-        ...
 
 
 class MemoryBudget:

@@ -12,6 +12,7 @@ from folkmoot.accounts import Accounts
 from folkmoot.accounts.model import read_change
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, GRANTS, ROOMS, SETTINGS, about
 from folkmoot.core.ports import Bus, Event
 from folkmoot.rooms.access import visitor_of
@@ -26,32 +27,27 @@ CONNECTED: Final = (JOIN, READ)
 """The operations that a connection is: whoever has one is here, and hears what is said."""
 
 
-class Revocation:
+class Revocation(Entity):
     """Holds every connection to what it was opened with."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        accounts: Accounts,
-        rooms: LiveRooms,
-        policy: Policy | None,
-        hub_id: str,
-    ) -> None:
-        self.changes = 0
-        """How often an account changed, or a credential ended, since the hub began."""
-        self._accounts = accounts
-        self._rooms = rooms
-        self._policy = policy
-        self._hub_id = hub_id
-        bus.listen(ACCOUNTS, self._account_changed)
-        bus.listen(CREDENTIALS, self._credential_ended)
-        bus.listen(ROOMS, self._room_changed)
-        bus.listen(GRANTS, self._grants_changed)
-        bus.listen(SETTINGS, self._settings_changed)
+    bus: Bus
+    accounts: Accounts
+    rooms: LiveRooms
+    policy: Policy | None
+    hub_id: str
+    changes: int = 0
+    """How often an account changed, or a credential ended, since the hub began."""
+
+    def __post_init__(self) -> None:
+        self.bus.listen(ACCOUNTS, self._account_changed)
+        self.bus.listen(CREDENTIALS, self._credential_ended)
+        self.bus.listen(ROOMS, self._room_changed)
+        self.bus.listen(GRANTS, self._grants_changed)
+        self.bus.listen(SETTINGS, self._settings_changed)
 
     def _settings_changed(self, _: Event) -> None:
         """The hub may have other backends now; rooms that are not live are seen to later."""
-        for room in self._rooms:
+        for room in self.rooms:
             room.seat()
         self._end_denied(None)
 
@@ -60,9 +56,9 @@ class Revocation:
 
     def _end_denied(self, account_id: str | None) -> None:
         """End the connections of one, or of everyone, whom the hub denies to be here now."""
-        if self._policy is None:
+        if self.policy is None:
             return
-        for room in self._rooms.in_use():
+        for room in self.rooms.in_use():
             for outlet, visitor in list(room.outlets.items()):
                 account = visitor.principal.account_id
                 if account_id not in (None, account):
@@ -74,9 +70,9 @@ class Revocation:
 
     def _is_denied(self, visitor: Visitor, operation: str, name: str) -> bool:
         try:
-            if self._policy is not None:
+            if self.policy is not None:
                 where = {"room": name}
-                self._policy.check(visitor.principal, operation, where, attempted=False)
+                self.policy.check(visitor.principal, operation, where, attempted=False)
         except e.PolicyError:
             return True
         return False
@@ -85,7 +81,7 @@ class Revocation:
         """An account changed: connections of a token that is no longer good end, names follow."""
         changed = read_change(event)
         self.changes += 1
-        for room in self._rooms.in_use():
+        for room in self.rooms.in_use():
             if changed.closes:
                 room.remove(changed.id, CloseCode.NOT_AUTHENTICATED)
                 continue
@@ -97,12 +93,12 @@ class Revocation:
         if changed.change == "handle":
             self._end_denied(changed.id)
         if changed.change in ("suspended", "restored", "deleted"):
-            self._rooms.stand(changed.id, changed.change)
+            self.rooms.stand(changed.id, changed.change)
 
     def _credential_ended(self, event: Event) -> None:
         """Close the connections opened with an ended credential."""
         self.changes += 1
-        for room in self._rooms.in_use():
+        for room in self.rooms.in_use():
             for outlet, visitor in list(room.outlets.items()):
                 if visitor.credential_id == about(event):
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
@@ -111,23 +107,23 @@ class Revocation:
         """A room was removed, or set anew by another hub: what is live of it is not valid."""
         room_id = int(about(event))
         if event.data["gone"]:
-            self._rooms.leave(room_id, e.RoomNotFound("The room was removed."))
-            self._rooms.budget.forget()
-        elif event.data["by"] != self._hub_id:
-            self._rooms.end(room_id, e.RoomUnavailable("The room was changed; it is loaded again."))
+            self.rooms.leave(room_id, e.RoomNotFound("The room was removed."))
+            self.rooms.budget.forget()
+        elif event.data["by"] != self.hub_id:
+            self.rooms.end(room_id, e.RoomUnavailable("The room was changed; it is loaded again."))
 
     async def recheck(self, account_id: str) -> None:
         """End the connections of an account that is no longer good, or rename it in its rooms."""
-        account = await self._accounts.account(account_id)
+        account = await self.accounts.account(account_id)
         if account is None or account.suspended_at is not None:
-            self._rooms.stand(account_id, "deleted" if account is None else "suspended")
-        for room in self._rooms.in_use():
+            self.rooms.stand(account_id, "deleted" if account is None else "suspended")
+        for room in self.rooms.in_use():
             if account is None or account.suspended_at is not None:
                 room.remove(account_id, CloseCode.NOT_AUTHENTICATED)
                 continue
             for outlet, visitor in list(room.outlets.items()):
                 if visitor.principal.account_id != account_id or not visitor.credential_id:
                     continue
-                if await self._accounts.still_valid(visitor.credential_id) is None:
+                if await self.accounts.still_valid(visitor.credential_id) is None:
                     outlet.close(CloseCode.NOT_AUTHENTICATED)
             room.rename(visitor_of(account).principal)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import RoomOwner, RoomOwners, SqlStatement, Store, Tx, Unit
 from folkmoot.rooms.model import RoomId
 
@@ -33,18 +34,17 @@ class RoomElsewhere(e.RoomUnavailable):
         self.owner = owner
 
 
-class Fence:
+class Fence(Entity):
     """That this process owns a room."""
 
-    def __init__(
-        self, room_id: RoomId, epoch: int, seq: int, owners: RoomOwners | None = None
-    ) -> None:
-        self.room_id = room_id
-        self.epoch = epoch
-        self._owners = owners
+    room_id: RoomId
+    epoch: int
+    seq: int
+    """The last message that is stored."""
+    owners: RoomOwners | None = None
+
+    def __post_init__(self) -> None:
         self._is_held = self.lease()
-        self.seq = seq
-        """The last message that is stored."""
 
     @property
     def is_sure(self) -> bool:
@@ -53,7 +53,7 @@ class Fence:
 
     def lease(self) -> IsHeld:
         """Tells whether the lease has held from now on."""
-        return _always if self._owners is None else self._owners.lease()
+        return _always if self.owners is None else self.owners.lease()
 
     def stored(self, seq: int, is_held: IsHeld) -> None:
         """A unit with `step` was committed, before which `lease` was asked: the room is ours."""

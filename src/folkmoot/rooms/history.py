@@ -30,29 +30,23 @@ class History(Protocol):
 
     def extend(self, messages: Sequence[Append]) -> None:
         """The next messages are delivered."""
-        ...
 
     def keep(self, most: int) -> None:
         """Limit the number of messages, where the history decides that."""
-        ...
 
     def drop_before(self, seq: int) -> None:
         """Some messages before a `seq` are no longer kept, where that is decided elsewhere."""
-        ...
 
     def close(self) -> None:
         """The room is in use no longer."""
-        ...
 
     async def after(
         self, after: int, through: int, most: int = MAX_READ, *, whole: bool = False
     ) -> list[bytes]:
         """The first messages after a `seq`; where they must be `whole`, up to the first gap."""
-        ...
 
     async def before(self, before: int, most: int, oldest: int = 0) -> list[bytes]:
         """The last messages before a `seq` and not before `oldest`, in order."""
-        ...
 
 
 class Recent:

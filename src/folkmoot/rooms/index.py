@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot import decisions
+from folkmoot.core.entity import Entity
 from folkmoot.decisions import WAITING, NewDecision
 from folkmoot.mcp.wire import CANCELLED
 from folkmoot.rooms.machine import GUEST, Append, Proposal, ProposalStatus, Room
@@ -81,13 +82,12 @@ async def read_waiting(tx: Tx, room_id: RoomId) -> dict[str, str]:
     return dict(rows)
 
 
-class RoomIndex:
+class RoomIndex(Entity):
     """The index of one stored room; it asks the machine how things are by now."""
 
-    def __init__(self, room_id: RoomId, machine: Room, waiting: dict[str, str]) -> None:
-        self._room_id = room_id
-        self._machine = machine
-        self._waiting = waiting
+    room_id: RoomId
+    machine: Room
+    waiting: dict[str, str]
 
     def unit(self, appends: Sequence[Append], *, altered: bool = False) -> Unit[None] | None:
         """The changes that messages about to be stored make; None without any.
@@ -113,7 +113,7 @@ class RoomIndex:
             elif kind.startswith(FULFILLING):
                 if CORRELATED in one.data:
                     statements += self._fulfilled(one, correlated(one.data).about, changed)
-            elif self._waiting and kind.startswith(ANSWERING):
+            elif self.waiting and kind.startswith(ANSWERING):
                 statements += self._answered(one)
             elif kind.startswith(GRANTING):
                 regrant = True
@@ -125,7 +125,7 @@ class RoomIndex:
 
     def _rejected(self, one: Append, about: Correlated) -> Iterable[Statement]:
         reason = about.payload.get("reason") if isinstance(about.payload, dict) else None
-        for proposal in filter(None, map(self._machine.proposal, about.about)):
+        for proposal in filter(None, map(self.machine.proposal, about.about)):
             noted = self._noted(one, proposal, "rejected", ProposalStatus.OPEN.value)
             said = reason if isinstance(reason, str) else None
             yield decisions.INSERT, msgspec.structs.replace(noted, reason=said).params
@@ -133,10 +133,10 @@ class RoomIndex:
     def _fulfilled(
         self, one: Append, about: Collection[str], changed: dict[str, None]
     ) -> Iterable[Statement]:
-        for proposal in filter(None, map(self._machine.proposal, about)):
+        for proposal in filter(None, map(self.machine.proposal, about)):
             changed[proposal.id] = None
             if proposal.state is ProposalStatus.FULFILLED and proposal.closed_at == one.at:
-                self._waiting[one.id] = proposal.id
+                self.waiting[one.id] = proposal.id
                 noted = self._noted(one, proposal, "approved", WAITING)
                 yield decisions.INSERT, noted.params
 
@@ -149,7 +149,7 @@ class RoomIndex:
             decision=decision,
             about=proposal.id,
             what=proposal.kind.removeprefix(f"{PROPOSED}."),
-            room_id=self._room_id,
+            room_id=self.room_id,
             seq=one.seq,
             asked_by=proposal.proposer,
             outcome=outcome,
@@ -158,24 +158,24 @@ class RoomIndex:
     def _answered(self, one: Append) -> Iterable[Statement]:
         said = correlated(one.data)
         for request in said.about:
-            proposal = self._waiting.pop(request, None)
+            proposal = self.waiting.pop(request, None)
             if proposal is not None:
                 outcome = _outcome(one.kind, said.payload)
-                yield _ANSWERED, (outcome, one.at, self._room_id, proposal, request)
+                yield _ANSWERED, (outcome, one.at, self.room_id, proposal, request)
 
     def _state_of(self, id_: str) -> Iterable[Statement]:
-        proposal = self._machine.proposal(id_)
+        proposal = self.machine.proposal(id_)
         if proposal is None:
-            yield _UNLIST, (self._room_id, id_)
+            yield _UNLIST, (self.room_id, id_)
         elif proposal.state is ProposalStatus.OPEN:
             yield self._list(proposal)
         else:
-            yield _UNLIST, (self._room_id, id_)
-            yield _CLOSED, (proposal.state.value, proposal.closed_at, self._room_id, id_)
+            yield _UNLIST, (self.room_id, id_)
+            yield _CLOSED, (proposal.state.value, proposal.closed_at, self.room_id, id_)
 
     def _list(self, one: Proposal) -> Statement:
         return _LIST, (
-            self._room_id,
+            self.room_id,
             one.id,
             one.seq,
             one.kind,
@@ -187,9 +187,9 @@ class RoomIndex:
         )
 
     def _grants(self) -> Iterable[Statement]:
-        yield "DELETE FROM room_grants WHERE room_id = ?", (self._room_id,)
-        for account, capabilities in _granted(self._machine).items():
-            yield _GRANT, (capabilities, self._room_id, account)
+        yield "DELETE FROM room_grants WHERE room_id = ?", (self.room_id,)
+        for account, capabilities in _granted(self.machine).items():
+            yield _GRANT, (capabilities, self.room_id, account)
 
 
 def _granted(machine: Room) -> dict[str, str]:

@@ -13,7 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.transport import TransportContext
 from folkmoot.rooms.limits import MAX_QUEUED
@@ -35,20 +38,19 @@ LookUp: TypeAlias = Callable[[Lookup], Awaitable[Facts]]
 """Looks something up in the store."""
 
 
-class Lookups:
+class Lookups(Entity):
     """Messages that wait for a look-up, one query for all that came meanwhile.
 
     A connection is not read while one of its messages waits.
     """
 
-    def __init__(self, live: LiveRoom, look_up: LookUp, spawn: Spawn) -> None:
-        self._live = live
-        self._look_up = look_up
-        self._spawn = spawn
-        self._queue: list[tuple[Outlet, Sequence[Message] | None]] = []
-        self._behind: Counter[Outlet] = Counter()
-        """How much of each connection waits, or is being looked up."""
-        self._task: asyncio.Task[None] | None = None
+    live: LiveRoom
+    look_up: LookUp
+    spawn: Spawn
+    _queue: list[tuple[Outlet, Sequence[Message] | None]] = []
+    _behind: Counter[Outlet] = field(default_factory=Counter)
+    """How much of each connection waits, or is being looked up."""
+    _task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._behind)
@@ -73,7 +75,7 @@ class Lookups:
 
     def _add(self, outlet: Outlet, messages: Sequence[Message] | None) -> None:
         if not self._behind:
-            self._task = self._spawn(self._work())
+            self._task = self.spawn(self._work())
         self._behind[outlet] += 1
         self._queue.append((outlet, messages))
 
@@ -102,7 +104,7 @@ class Lookups:
         for message in messages:
             try:
                 if not isinstance(message, McpxMessage):
-                    message = self._live.machine.decode(message)
+                    message = self.live.machine.decode(message)
             except e.FolkmootError:
                 # The machine refuses it in its turn.
                 pass
@@ -110,14 +112,14 @@ class Lookups:
         return read
 
     async def _facts(self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]]) -> Facts:
-        outlets = self._live.outlets
+        outlets = self.live.outlets
         for account in {
             outlets[one].principal.account_id for one in self._behind if one in outlets
         }:
-            await self._live.prepare(account)
+            await self.live.prepare(account)
         read = (one for _, messages in waiting for one in messages or ())
-        asked = self._live.machine.lookup(one for one in read if isinstance(one, McpxMessage))
-        return await self._look_up(asked)
+        asked = self.live.machine.lookup(one for one in read if isinstance(one, McpxMessage))
+        return await self.look_up(asked)
 
     def _accept_waiting(
         self, waiting: Sequence[tuple[Outlet, Sequence[Message] | None]], facts: Facts
@@ -127,7 +129,7 @@ class Lookups:
         behind: set[Outlet] = set()
         for outlet, messages in waiting:
             if outlet not in behind:
-                taken = 0 if messages is None else self._live.accept(outlet, messages, facts)
+                taken = 0 if messages is None else self.live.accept(outlet, messages, facts)
                 if messages is None or taken == len(messages):
                     self._done(outlet, left=messages is None)
                     continue
@@ -141,7 +143,7 @@ class Lookups:
     ) -> None:
         for outlet, messages in waiting:
             for message in messages or ():
-                self._live.refuse(outlet, message, error)
+                self.live.refuse(outlet, message, error)
             self._done(outlet, left=messages is None)
 
     def _done(self, outlet: Outlet, *, left: bool) -> None:
@@ -150,64 +152,55 @@ class Lookups:
             del self._behind[outlet]
             outlet.release()
         if left:
-            self._live.left(outlet)
+            self.live.left(outlet)
 
 
-class Intake:
+class Intake(Entity):
     """The way of one connection's messages past the interceptors, where a hub has some."""
 
-    def __init__(
-        self,
-        room: RoomPort,
-        outlet: Outlet,
-        visitor: Visitor,
-        enter: Enter,
-        spawn: Spawn,
-        audit_blocked: Callable[[McpxMessage, e.FolkmootError], None],
-    ) -> None:
-        self._room = room
-        self._outlet = outlet
-        self._visitor = visitor
-        self._enter = enter
-        self._spawn = spawn
-        self._audit_blocked = audit_blocked
-        self._queue: deque[bytes] = deque()
-        self._working = False
+    room: RoomPort
+    outlet: Outlet
+    visitor: Visitor
+    enter: Enter
+    spawn: Spawn
+    audit_blocked: Callable[[McpxMessage, e.FolkmootError], None]
+    _queue: deque[bytes] = field(default_factory=deque)
+    _working: bool = False
 
     def put(self, *messages: bytes) -> None:
         """Messages came."""
         before = len(self._queue)
         self._queue.extend(messages)
         if before < MAX_QUEUED <= len(self._queue):
-            self._outlet.hold()
+            self.outlet.hold()
         if not self._working:
             self._working = True
-            self._spawn(self._work())
+            self.spawn(self._work())
 
     async def _work(self) -> None:
         try:
-            while self._queue and self._outlet.is_open:
+            while self._queue and self.outlet.is_open:
                 await self._pass_on(self._queue.popleft())
                 if len(self._queue) == MAX_QUEUED - 1:
-                    self._outlet.release()
+                    self.outlet.release()
         finally:
             self._working = False
 
     async def _pass_on(self, data: bytes) -> None:
         message: Message = data
         try:
-            message = self._room.decode(data)
-            blocked = partial(self._audit_blocked, message)
+            message = self.room.decode(data)
+            blocked = partial(self.audit_blocked, message)
             accept = partial(self._accept, data)
-            said = Said(message, self._visitor, accept, blocked, WEBSOCKET, self._room.name)
-            await self._enter(said)
+            said = Said(message, self.visitor, accept, blocked, WEBSOCKET, self.room.name)
+            await self.enter(said)
         except e.FolkmootError as error:
-            self._room.refuse(self._outlet, message, error)
+            self.room.refuse(self.outlet, message, error)
         except Exception:
             logger.exception("an interceptor failed")
-            self._room.refuse(self._outlet, message, e.InternalError("An interceptor failed."))
+            self.room.refuse(self.outlet, message, e.InternalError("An interceptor failed."))
 
     async def _accept(self, data: bytes) -> None:
         # As it came: whatever was done to the message that was shown does not count.
-        if self._outlet.is_open:
-            self._room.receive(self._outlet, data)
+        if self.outlet.is_open:
+            self.room.receive(self.outlet, data)

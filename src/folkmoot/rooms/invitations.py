@@ -16,6 +16,7 @@ from folkmoot.accounts.credentials import hash_secret
 from folkmoot.accounts.handles import OFFICIAL
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Source
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Clock, Store, Tx
 from folkmoot.names.grammar import RESERVED_NAMES
 from folkmoot.quotas import Quotas
@@ -161,29 +162,28 @@ class Invited(NamedTuple):
     invitation: Invitation
 
 
-class Inviter:
+class Inviter(Entity):
     """Makes invitations and takes them back in exchange for credentials."""
 
-    def __init__(self, store: Store, clock: Clock, accounts: Accounts, quotas: Quotas) -> None:
-        self._store = store
-        self._clock = clock
-        self._accounts = accounts
-        self._quotas = quotas
+    store: Store
+    clock: Clock
+    accounts: Accounts
+    quotas: Quotas
 
     async def check(self, room_id: RoomId, by: str, handle: str | None, guest: str | None) -> None:
         """Refuse an invitation that could not be made, before anyone hears of it."""
-        now = int(self._clock.now())
-        self._quotas.check_disk()
+        now = int(self.clock.now())
+        self.quotas.check_disk()
 
         async def query(tx: Tx) -> None:
             if guest is None:
-                await self._accounts.reachable(tx, by, handle or "")
+                await self.accounts.reachable(tx, by, handle or "")
             else:
                 self._check_free(guest)
                 await self._check_quota(tx, by)
                 await check_guest_name(tx, room_id, guest, now)
 
-        await self._store.read(query)
+        await self.store.read(query)
 
     async def invite(self, name: str, asked: Invite) -> Invited:
         """Do what an inviter asked for; whoever was put out before may come again."""
@@ -193,14 +193,14 @@ class Inviter:
 
         async def unit(tx: Tx) -> Invited:
             record = await _room(tx, name)
-            account = await self._accounts.reachable(tx, by, handle or "")
+            account = await self.accounts.reachable(tx, by, handle or "")
             await queries_members.invite(tx, record.id, account.id, banned=True)
             return Invited(record.id, account.id, Invitation(name, handle=account.handle))
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def _invite_guest(self, name: str, guest: str, asked: Invite) -> Invited:
-        secret, now = new_invitation(), int(self._clock.now())
+        secret, now = new_invitation(), int(self.clock.now())
         by = asked.by.account_id
 
         async def unit(tx: Tx) -> Invited:
@@ -213,11 +213,11 @@ class Inviter:
             invitation = Invitation(name, guest=guest, token=secret.text, expires_at=moment(until))
             return Invited(record.id, None, invitation)
 
-        return await self._store.write(unit)
+        return await self.store.write(unit)
 
     async def open(self, room_id: RoomId, by: str | None) -> list[OpenInvitation]:
         """Whom a room waits for; with `by`, the guests alone whom that account invited."""
-        now = int(self._clock.now())
+        now = int(self.clock.now())
 
         async def query(tx: Tx) -> list[OpenInvitation]:
             handles = [] if by else await queries_members.invited_to(tx, room_id, MAX_GUESTS)
@@ -230,7 +230,7 @@ class Inviter:
                 ),
             ]
 
-        return await self._store.read(query)
+        return await self.store.read(query)
 
     async def withdraw(self, room_id: RoomId, invited: str, by: str | None) -> None:
         """Have an invitation open nothing any more; with `by`, a guest's of that account's."""
@@ -240,19 +240,19 @@ class Inviter:
                 return True
             return by is None and await queries_members.remove_invited(tx, room_id, invited)
 
-        if not await self._store.write(unit):
+        if not await self.store.write(unit):
             raise e.InviteNotOpen
 
     async def _check_quota(self, tx: Tx, by: str) -> None:
         """Refuse a guest beyond the inviter's quota."""
-        most = self._quotas.limits.guests_per_account
+        most = self.quotas.limits.guests_per_account
         if most:
             invited = await queries_guests.count_by(tx, by, most)
-            self._quotas.check("guests_per_account", invited + 1, most)
+            self.quotas.check("guests_per_account", invited + 1, most)
 
     def _check_free(self, guest: str) -> None:
         """Refuse a guest the name of a backend, whether or not the room has it."""
-        if self._accounts.reserved.belongs_elsewhere(guest):
+        if self.accounts.reserved.belongs_elsewhere(guest):
             raise e.NameRefused(f"The name {guest} is reserved.")
 
     async def exchange(self, name: str, token: str) -> tuple[Guest, str, str]:
@@ -263,7 +263,7 @@ class Inviter:
         hashed, secret, now = (
             hash_invitation(token),
             new_credential(),
-            int(self._clock.now()),
+            int(self.clock.now()),
         )
         check_room_name(name)
 
@@ -273,7 +273,7 @@ class Inviter:
                 raise e.InvitationInvalid(VOID)
             return await do_exchange(tx, record.id, hashed, secret.hash, now)
 
-        return *await self._store.write(unit), secret.text
+        return *await self.store.write(unit), secret.text
 
 
 async def _room(tx: Tx, name: str) -> RoomRecord:

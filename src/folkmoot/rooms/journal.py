@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Store, Tx, Unit
 from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.budget import RoomBudget, Share, shares_of
@@ -66,87 +67,65 @@ class Journal(Protocol):
     @property
     def waiting(self) -> int:
         """How many things wait for their commit."""
-        ...
 
     @property
     def is_full(self) -> bool:
         """Whether so much waits that no more should be taken."""
-        ...
 
     @property
     def stored(self) -> Share:
         """How much the room has in the store."""
-        ...
 
     def removed(self, share: Share) -> None:
         """Some of it was removed from the store."""
-        ...
 
     @property
     def fence(self) -> Fence | None:
         """That this process owns the room; nothing where no other process can."""
-        ...
 
     async def check(self) -> None:
         """Make sure that the room is ours after the lease lapsed; raise if it is not."""
-        ...
 
     def perform(self, items: Sequence[Item]) -> None:
         """Store items where needed, then carry them out, in order."""
-        ...
 
     def expelled(self, account: str) -> None:
         """Someone was put out."""
-        ...
 
     async def expulsions(self) -> None:
         """Wait until all who were put out are stored as such; raise if they cannot be."""
-        ...
 
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """Make a change that no message tells of, and wait until it is so.
 
         `also` is what it changes of the room's record; when that fails, nothing is changed.
         """
-        ...
 
 
-class StoredJournal:
+class StoredJournal(Entity):
     """The journal of a durable room."""
 
-    def __init__(
-        self,
-        store: Store,
-        room_id: RoomId,
-        machine: Room,
-        *,
-        snapshot_seq: int,
-        stored: Share,
-        index: RoomIndex,
-        budget: RoomBudget,
-        carry_out: CarryOut,
-        fail: Callable[[e.FolkmootError], e.FolkmootError],
-        spawn: Spawn,
-        fence: Fence | None = None,
-    ) -> None:
-        self._store = store
-        self.fence = fence
-        self._room_id = room_id
-        self._machine = machine
-        self._snapshot_seq = snapshot_seq
-        self._messages, self._size = stored
-        self._index = index
-        self._budget = budget
-        self._carry_out = carry_out
-        self._fail = fail
-        self._spawn = spawn
-        self._waiting: list[Item] = []
-        self._under_way: list[Item] = []
-        self._also: list[Unit[None]] = []
-        self._committing = False
-        self._altered = False
-        self._bytes = 0
-        self._waiting_bytes = 0
+    store: Store
+    room_id: RoomId
+    machine: Room
+    snapshot_seq: int
+    share: Share
+    index: RoomIndex
+    budget: RoomBudget
+    carry_out: CarryOut
+    fail: Callable[[e.FolkmootError], e.FolkmootError]
+    spawn: Spawn
+    fence: Fence | None = None
+    _waiting: list[Item] = []
+    _under_way: list[Item] = []
+    _also: list[Unit[None]] = []
+    _committing: bool = False
+    _altered: bool = False
+    _bytes: int = 0
+    _waiting_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._messages, self._size = self.share
 
     @property
     def waiting(self) -> int:
@@ -167,30 +146,30 @@ class StoredJournal:
         """Some of it was removed from the store."""
         self._messages -= share.messages
         self._size -= share.bytes
-        self._budget.removed(share.bytes)
+        self.budget.removed(share.bytes)
 
     async def check(self) -> None:
         """Make sure that the room is ours after the lease lapsed; raise if it is not."""
         if self.fence is not None:
-            await self.fence.check(self._store)
+            await self.fence.check(self.store)
 
     def perform(self, items: Sequence[Item]) -> None:
         """Store items, then carry them out, in order."""
         if not self._committing and not any(type(item) is Append for item in items):
-            self._carry_out(items)
+            self.carry_out(items)
             return
         self._queue(items)
         self._begin()
 
     def _queue(self, items: Sequence[Item]) -> None:
         self._waiting += items
-        owner = self._machine.settings.owner
+        owner = self.machine.settings.owner
         for author, share in shares_of([one for one in items if type(one) is Append]).items():
             self._bytes += share.bytes
             self._waiting_bytes += share.bytes
             self._messages += share.messages
             self._size += share.bytes
-            self._budget.add(author, owner, share.bytes)
+            self.budget.add(author, owner, share.bytes)
 
     def expelled(self, account: str) -> None:
         """It was stored with the rest."""
@@ -211,7 +190,7 @@ class StoredJournal:
     def _begin(self) -> None:
         if not self._committing:
             self._committing = True
-            self._spawn(self._commit())
+            self.spawn(self._commit())
 
     async def _commit(self) -> None:
         try:
@@ -219,11 +198,11 @@ class StoredJournal:
                 items, self._waiting, self._waiting_bytes = self._waiting, [], 0
                 self._under_way = items
                 unit, single = self._unit(items)
-                seq = self._machine.seq
-                is_held = await self._store.write(unit, single=single)
+                seq = self.machine.seq
+                is_held = await self.store.write(unit, single=single)
                 if self.fence is not None and is_held is not None:
                     self.fence.stored(seq, is_held)
-                self._carry_out(items)
+                self.carry_out(items)
                 self._under_way = []
         except e.FolkmootError as error:
             self._give_up(error)
@@ -237,8 +216,8 @@ class StoredJournal:
         lost = [*self._under_way, *self._waiting]
         self._under_way, self._waiting = [], []
         self._also, self._altered = [], False
-        self._budget.forget()
-        told = self._fail(error)
+        self.budget.forget()
+        told = self.fail(error)
         for item in lost:
             if type(item) is Barrier:
                 item.call(told)
@@ -248,20 +227,20 @@ class StoredJournal:
 
         The machine is already past them.
         """
-        machine, room_id, fence = self._machine, self._room_id, self.fence
+        machine, room_id, fence = self.machine, self.room_id, self.fence
         appends = [item for item in items if type(item) is Append]
         others = len(appends) < len(items)
         expelled = [item.account for item in items if type(item) is Expel] if others else []
         also, self._also = self._also, []
-        indexed = self._index.unit(appends, altered=self._altered)
+        indexed = self.index.unit(appends, altered=self._altered)
         snapshot, seq = None, machine.seq
         if (
             self._altered
-            or seq - self._snapshot_seq >= SNAPSHOT_MESSAGES
+            or seq - self.snapshot_seq >= SNAPSHOT_MESSAGES
             or self._bytes >= SNAPSHOT_BYTES
         ):
             snapshot, self._altered = machine.snapshot(), False
-            self._snapshot_seq, self._bytes = seq, 0
+            self.snapshot_seq, self._bytes = seq, 0
         first_seq, oldest_seq = machine.first_seq, machine.oldest_seq
 
         step = None if fence is None else fence.step(seq)
@@ -289,35 +268,25 @@ class StoredJournal:
         return unit, only_appends
 
 
-class MemoryJournal:
+class MemoryJournal(Entity):
     """The journal of a room that is in memory alone: what one turn of the loop asks for is carried
     out together, with the next.
     """
 
     stored = Share()
 
-    def __init__(
-        self,
-        store: Store,
-        room_id: RoomId,
-        *,
-        carry_out: CarryOut,
-        fail: Callable[[e.FolkmootError], e.FolkmootError],
-        spawn: Spawn,
-        fence: Fence | None = None,
-    ) -> None:
-        self.fence = fence
-        self._carry_out = carry_out
-        self._fail = fail
-        self._store = store
-        self._room_id = room_id
-        self._spawn = spawn
-        self._loop = asyncio.get_running_loop()
-        self._items: list[Item] = []
-        self._checking = False
-        self._waiting_bytes = 0
-        self._storing: set[asyncio.Task[None]] = set()
-        self._unstored: set[str] = set()
+    store: Store
+    room_id: RoomId
+    carry_out: CarryOut
+    fail: Callable[[e.FolkmootError], e.FolkmootError]
+    spawn: Spawn
+    fence: Fence | None = None
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _items: list[Item] = []
+    _checking: bool = False
+    _waiting_bytes: int = 0
+    _storing: set[asyncio.Task[None]] = set()
+    _unstored: set[str] = set()
 
     @property
     def waiting(self) -> int:
@@ -343,10 +312,10 @@ class MemoryJournal:
         if self.fence is not None and not self.fence.is_sure:
             # Nothing of it is in the store, so nothing there would refuse it.
             self._checking = True
-            self._spawn(self._flush_checked())
+            self.spawn(self._flush_checked())
             return
         items, self._items = self._items, []
-        self._carry_out(items)
+        self.carry_out(items)
 
     async def check(self) -> None:
         """Make sure that the room is ours, however long the database is away.
@@ -355,7 +324,7 @@ class MemoryJournal:
         """
         while self.fence is not None:
             try:
-                await self.fence.check(self._store)
+                await self.fence.check(self.store)
             except (e.DatabaseInUse, e.StoreClosed):
                 raise
             except e.StoreError:
@@ -372,7 +341,7 @@ class MemoryJournal:
         self._checking, self._waiting_bytes = False, 0
         if error is not None:
             items, self._items = self._items, []
-            told = self._fail(error)
+            told = self.fail(error)
             for item in items:
                 if type(item) is Barrier:
                     item.call(told)
@@ -386,16 +355,16 @@ class MemoryJournal:
         """Store that someone was put out: they stay out also when the room is gone."""
 
         async def unit(tx: Tx) -> None:
-            await queries_members.expel(tx, self._room_id, account)
+            await queries_members.expel(tx, self.room_id, account)
 
         async def store() -> None:
             try:
-                await self._store.write(guarded(self.fence, unit))
+                await self.store.write(guarded(self.fence, unit))
             except Exception:
                 self._unstored.add(account)
                 raise
 
-        task = self._spawn(store())
+        task = self.spawn(store())
         if task is None:
             self._unstored.add(account)
         else:
@@ -415,7 +384,7 @@ class MemoryJournal:
     async def alter(self, change: Change, also: Unit[None] | None = None) -> None:
         """The room's record is stored first."""
         if also is not None:
-            await self._store.write(guarded(self.fence, also))
+            await self.store.write(guarded(self.fence, also))
         done: asyncio.Future[None] = self._loop.create_future()
         self.perform([*change(), Barrier.of(done)])
         await done

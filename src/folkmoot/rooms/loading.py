@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import RoomOwners, Store, Tx
 from folkmoot.core.uuids import Uuids
 from folkmoot.quotas import Quotas
@@ -36,52 +37,44 @@ DRAINING: Final = "This node is draining; connect again to reach another."
 STOPPING: Final = "The hub is stopping; try again in a moment."
 
 
-class LiveRooms:
+class LiveRooms(Entity):
     """Every room that is in use, by its id."""
 
-    def __init__(
-        self,
-        store: Store,
-        options: RoomOptions,
-        surroundings: Surroundings,
-        crowd: Callable[[], Crowd],
-        epoch: str,
-        quotas: Quotas,
-        owners: RoomOwners | None = None,
-        nodes: RoomNodes | None = None,
-    ) -> None:
-        self._store = store
-        self._owners = owners
-        self._nodes = nodes
-        self.budget = RoomBudget(store, quotas)
+    store: Store
+    options: RoomOptions
+    surroundings: Surroundings
+    crowd: Callable[[], Crowd]
+    epoch: str
+    quotas: Quotas
+    owners: RoomOwners | None = None
+    nodes: RoomNodes | None = None
+    _live: dict[RoomId, LiveRoom] = {}
+    _loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
+    _stood: dict[str, AccountStanding] = {}
+    """What became of accounts while rooms were being loaded."""
+    _giving_back: set[tuple[RoomId, int]] = set()
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self.budget = RoomBudget(self.store, self.quotas)
         """What accounts have stored in rooms."""
-        self._options = options
-        self._around = surroundings
-        self.visits = surroundings.visits
+        self.visits = self.surroundings.visits
         """Where visits are stored, if there are several nodes."""
-        self._crowd = crowd
-        self._epoch = epoch
         self.memory = MemoryBudget(
-            room=options.memory_room_bytes,
-            account=options.memory_account_bytes,
-            total=options.memory_bytes,
+            room=self.options.memory_room_bytes,
+            account=self.options.memory_account_bytes,
+            total=self.options.memory_bytes,
         )
         """What the rooms that are in memory alone take."""
-        self._live: dict[RoomId, LiveRoom] = {}
-        self._loading: dict[RoomId, asyncio.Future[LiveRoom]] = {}
-        self._stood: dict[str, AccountStanding] = {}
-        """What became of accounts while rooms were being loaded."""
-        self._giving_back: set[tuple[RoomId, int]] = set()
-        self._stopping = False
-        policy = surroundings.policy
+        policy = self.surroundings.policy
         self._hub_check: HubCheck | None = None if policy is None else policy.message_check
         self._hub_denies: HubDenies | None = None if policy is None else policy.denied_in
 
     def stop(self) -> None:
         """From now on no room is used; whoever is disconnected has not left."""
         self._stopping = True
-        if self._nodes is not None:
-            self._nodes.stop_taking()
+        if self.nodes is not None:
+            self.nodes.stop_taking()
         for live in self._live.values():
             live.stop()
 
@@ -98,7 +91,7 @@ class LiveRooms:
     @property
     def process(self) -> str:
         """What this process is called where others may own rooms; else nothing."""
-        return "" if self._nodes is None or self._owners is None else self._owners.process
+        return "" if self.nodes is None or self.owners is None else self.owners.process
 
     def is_loading(self, room_id: RoomId) -> bool:
         """Whether a room is being loaded here."""
@@ -111,23 +104,23 @@ class LiveRooms:
 
     def in_use(self) -> list[RoomPort]:
         """Every room that someone uses here, wherever it lives."""
-        elsewhere = () if self._nodes is None else self._nodes.rooms
+        elsewhere = () if self.nodes is None else self.nodes.rooms
         return [*self._live.values(), *elsewhere]
 
     async def reach(self, room_id: RoomId) -> RoomPort | None:
         """A room that may be in use, here or on another node; None if it is not."""
         live = self._live.get(room_id)
-        if live is not None or self._nodes is None:
+        if live is not None or self.nodes is None:
             return live
-        record, _ = await self._store.read(lambda tx: _record(tx, room_id))
-        return await self._nodes.reach(record)
+        record, _ = await self.store.read(lambda tx: _record(tx, room_id))
+        return await self.nodes.reach(record)
 
     async def statuses(self, room_ids: Sequence[RoomId]) -> dict[RoomId, RoomStatus]:
         """How far each of these rooms is that is in use, here or on another node."""
         here = {one: self._live[one].status for one in room_ids if one in self._live}
-        if self._nodes is None:
+        if self.nodes is None:
             return here
-        return here | await self._nodes.statuses([one for one in room_ids if one not in here])
+        return here | await self.nodes.statuses([one for one in room_ids if one not in here])
 
     def stand(self, account: str, standing: AccountStanding) -> None:
         """An account was suspended, restored or deleted; rooms that are loaded later read it."""
@@ -139,19 +132,19 @@ class LiveRooms:
     def leave(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """Put everyone here out of a room that is gone, also if another node had it."""
         self.end(room_id, error)
-        if self._nodes is not None:
-            self._nodes.leave(room_id, error)
+        if self.nodes is not None:
+            self.nodes.leave(room_id, error)
 
     def end_idle(self) -> None:
         """Leave the rooms of other nodes that nobody here has used for a while."""
-        if self._nodes is not None:
-            self._nodes.end_idle()
+        if self.nodes is not None:
+            self.nodes.end_idle()
 
     async def open(self, record: RoomRecord) -> RoomPort:
         """The room of a record, wherever it lives."""
-        if self._nodes is None or record.id in self._live:
+        if self.nodes is None or record.id in self._live:
             return await self.load(record)
-        return await self._nodes.open(record)
+        return await self.nodes.open(record)
 
     async def load(self, record: RoomRecord) -> LiveRoom:
         """The live room of a record; concurrent callers get the same one."""
@@ -160,13 +153,13 @@ class LiveRooms:
         if live is None:
             live = await self._load_once(record)
         self._require_running()
-        live.used_at = self._around.clock.monotonic()
+        live.used_at = self.surroundings.clock.monotonic()
         return live
 
     def _require_running(self) -> None:
         if self._stopping:
             raise e.HubStopping(STOPPING)
-        if self._nodes is not None and self._nodes.is_draining:
+        if self.nodes is not None and self.nodes.is_draining:
             raise e.NodeDraining(DRAINING)
 
     async def _load_once(self, record: RoomRecord) -> LiveRoom:
@@ -174,7 +167,7 @@ class LiveRooms:
         if loading is None:
             loading = self._loading[record.id] = asyncio.get_running_loop().create_future()
             # A caller who gives up ends no load: its take-over could be stored after the next one.
-            task = self._around.spawn(self._load(record, loading))
+            task = self.surroundings.spawn(self._load(record, loading))
             if task is None:
                 self._not_loaded(record.id, loading, e.HubStopping(STOPPING))
             else:
@@ -200,7 +193,7 @@ class LiveRooms:
             live.visits.restore([one for one in visits if self._may_join(one.visitor, live.name)])
 
     def _may_join(self, visitor: Visitor, name: str) -> bool:
-        policy = self._around.policy
+        policy = self.surroundings.policy
         try:
             if policy is not None:
                 policy.check(visitor.principal, "room/join", {"room": name}, attempted=False)
@@ -225,10 +218,10 @@ class LiveRooms:
     async def _take(
         self, record: RoomRecord
     ) -> tuple[Sequence[StoredVisit], LiveRoom, Mapping[str, AccountStanding]]:
-        if self._nodes is not None and self._nodes.is_alone:
+        if self.nodes is not None and self.nodes.is_alone:
             raise e.RoomUnavailable("This node does not reach the others. Try again in a moment.")
         # What is read afterwards stays so: whoever had the room can store nothing more of it.
-        fence = await take(self._owners, record.id)
+        fence = await take(self.owners, record.id)
         try:
             visits = () if self.visits is None else await self.visits.of_room(record.id)
             load = self._stored if record.durable else self._fresh
@@ -241,22 +234,22 @@ class LiveRooms:
     async def _fresh(
         self, room_id: RoomId, fence: Fence | None
     ) -> tuple[LiveRoom, Mapping[str, AccountStanding]]:
-        record, backends = await self._store.read(lambda tx: _record(tx, room_id))
-        settings = settings_of(record, self._options, new_id())
+        record, backends = await self.store.read(lambda tx: _record(tx, room_id))
+        settings = settings_of(record, self.options, new_id())
         machine = Room(settings, new_id, hub_check=self._hub_check, hub_denies=self._hub_denies)
         history = MemoryHistory(
-            self._options.kept_messages(record),
+            self.options.kept_messages(record),
             machine.trim,
             owner=record.created_by,
             budget=self.memory,
         )
         live = self._live_room(record, backends, machine, history)
         live.journal = MemoryJournal(
-            self._store,
+            self.store,
             record.id,
             carry_out=live.carry_out,
             fail=live.fail,
-            spawn=self._around.spawn,
+            spawn=self.surroundings.spawn,
             fence=fence,
         )
         return live, {}
@@ -264,7 +257,7 @@ class LiveRooms:
     async def _stored(
         self, room_id: RoomId, fence: Fence | None
     ) -> tuple[LiveRoom, Mapping[str, AccountStanding]]:
-        options, now = self._options, self._around.clock.now()
+        options, now = self.options, self.surroundings.clock.now()
         stood: dict[str, AccountStanding] = {}
 
         async def query(
@@ -273,7 +266,7 @@ class LiveRooms:
             record, backends = await _record(tx, room_id)
             snapshot = await queries.snapshot_of(tx, room_id)
             machine = Room.rebuild(
-                settings_of(record, options, f"{record.epoch}.{self._epoch}"),
+                settings_of(record, options, f"{record.epoch}.{self.epoch}"),
                 new_id,
                 await queries_messages.replayed_since(tx, room_id, snapshot.seq),
                 now,
@@ -292,22 +285,22 @@ class LiveRooms:
             waiting = await read_waiting(tx, room_id)
             return record, backends, machine, snapshot.seq, stored, waiting
 
-        record, backends, machine, snapshot_seq, stored, waiting = await self._store.read(
+        record, backends, machine, snapshot_seq, stored, waiting = await self.store.read(
             query, long=True
         )
-        history = StoredHistory(self._store, room_id, machine.seq)
+        history = StoredHistory(self.store, room_id, machine.seq)
         live = self._live_room(record, backends, machine, history)
         live.journal = StoredJournal(
-            self._store,
+            self.store,
             room_id,
             machine,
             snapshot_seq=snapshot_seq,
-            stored=stored,
+            share=stored,
             index=RoomIndex(room_id, machine, waiting),
             budget=self.budget,
             carry_out=live.carry_out,
             fail=live.fail,
-            spawn=self._around.spawn,
+            spawn=self.surroundings.spawn,
             fence=fence,
         )
         return live, stood
@@ -318,13 +311,13 @@ class LiveRooms:
         live = LiveRoom(
             record.id,
             machine,
-            self._crowd() if self._nodes is None else self._nodes.crowd(),
+            self.crowd() if self.nodes is None else self.nodes.crowd(),
             history,
-            self._around,
+            self.surroundings,
             durable=record.durable,
             look_up=partial(self._look_up, record.id),
             budget=self.budget if record.durable else None,
-            keep_messages=self._options.kept_messages(record),
+            keep_messages=self.options.kept_messages(record),
         )
         live.serving.namespaces = frozenset(backends)
         return live
@@ -338,15 +331,15 @@ class LiveRooms:
                 {name: await queries_members.known_as(tx, room_id, name) for name in asked.names},
             )
 
-        return await self._store.read(query)
+        return await self.store.read(query)
 
     def end(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """Put everyone out of a room, if it is live, and let it go."""
         live = self._live.pop(room_id, None)
         if live is not None:
             live.end(error)
-            if self._nodes is not None:
-                self._nodes.ended(live)
+            if self.nodes is not None:
+                self.nodes.ended(live)
 
     async def end_loaded(self, room_id: RoomId, error: e.FolkmootError) -> None:
         """The same once the room's record is gone, also where it was being loaded until then."""
@@ -358,15 +351,15 @@ class LiveRooms:
     async def release(self, live: LiveRoom) -> None:
         """Leave a room that has ended here to whoever takes it first."""
         fence = live.journal.fence
-        if self._owners is not None and fence is not None:
-            await self._owners.release(live.room_id, fence.epoch)
+        if self.owners is not None and fence is not None:
+            await self.owners.release(live.room_id, fence.epoch)
 
     def give_back(self, room_id: RoomId, epoch: int) -> None:
         """Leave a room to others that is ours but not live; one that is taken again stays."""
         key = room_id, epoch
-        if self._owners is None or key in self._giving_back:
+        if self.owners is None or key in self._giving_back:
             return
-        if self._around.spawn(self._give_back(self._owners, key)) is not None:
+        if self.surroundings.spawn(self._give_back(self.owners, key)) is not None:
             self._giving_back.add(key)
 
     async def _give_back(self, owners: RoomOwners, key: tuple[RoomId, int]) -> None:
@@ -380,10 +373,10 @@ class LiveRooms:
 
     async def release_all(self) -> None:
         """Leave all rooms to whoever takes them first, before the hub has quite stopped."""
-        if self._owners is not None:
+        if self.owners is not None:
             try:
                 async with asyncio.timeout(RELEASE_SECONDS):
-                    await self._owners.release_all()
+                    await self.owners.release_all()
             except (e.FolkmootError, TimeoutError) as error:
                 # They are free when the lease ends.
                 logger.warning("rooms were not handed over", extra={"error": str(error)})
@@ -392,8 +385,8 @@ class LiveRooms:
         """Forget a failed room; the next caller loads it from the store."""
         if self._live.get(live.room_id) is live:
             del self._live[live.room_id]
-        if self._nodes is not None:
-            self._nodes.dropped(live)
+        if self.nodes is not None:
+            self.nodes.dropped(live)
         if live.owner_epoch:
             self.give_back(live.room_id, live.owner_epoch)
 

@@ -20,6 +20,7 @@ from folkmoot.cluster import Owner, Place
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.ports import NodeBus, RoomOwners, Store
 from folkmoot.rooms.fence import RoomElsewhere
@@ -51,43 +52,36 @@ _read_ids: Final = msgspec.msgpack.Decoder(Annotated[list[RoomId], Meta(max_leng
 _read_statuses: Final = msgspec.msgpack.Decoder(dict[RoomId, RoomStatus])
 
 
-class RoomNodes:
+class RoomNodes(Entity):
     """The rooms of this hub that are elsewhere, and those that others reach here."""
 
-    def __init__(
-        self,
-        bus: NodeBus,
-        owners: RoomOwners,
-        store: Store,
-        options: RoomOptions,
-        crowd: Callable[[], Crowd],
-        epoch: str,
-        spawn: Spawn,
-    ) -> None:
+    bus: NodeBus
+    owners: RoomOwners
+    store: Store
+    options: RoomOptions
+    new_crowd: Callable[[], Crowd]
+    epoch: str
+    spawn: Spawn
+    _remote: dict[RoomId, RemoteRoom] = {}
+    _servers: dict[RoomId, RoomServer] = {}
+    _stopping: bool = False
+    is_draining: bool = False
+    """Whether no room is taken any more, since the node is about to be stopped."""
+    is_alone: bool = False
+    """Whether this node does not reach the bus, and others do: it takes no room then."""
+    _cut_at: float | None = None
+    """Since when it does not reach the bus."""
+    _looks: int = 0
+    """How often in a row that it is alone, or is not, was found to be wrong."""
+    _released: set[RoomId] = set()
+    """The rooms that were left to others since the hub stops."""
+
+    def __post_init__(self) -> None:
         self.live: LiveRooms
         self.change: ChangeRoom
         """Changes the settings of a room that is here."""
-        self._owners = owners
-        self._store = store
-        self._options = options
-        self._crowd = crowd
-        self._epoch = epoch
-        self._spawn = spawn
-        self._remote: dict[RoomId, RemoteRoom] = {}
-        self._servers: dict[RoomId, RoomServer] = {}
-        self._stopping = False
-        self.is_draining = False
-        """Whether no room is taken any more, since the node is about to be stopped."""
-        self.is_alone = False
-        """Whether this node does not reach the bus, and others do: it takes no room then."""
-        self._cut_at: float | None = None
-        """Since when it does not reach the bus."""
-        self._looks = 0
-        """How often in a row that it is alone, or is not, was found to be wrong."""
-        self._released: set[RoomId] = set()
-        """The rooms that were left to others since the hub stops."""
         self.traffic = NodeTraffic(
-            bus,
+            self.bus,
             self._serve,
             lambda room: self.live.is_loading(room),
             lambda room, epoch: self.live.give_back(room, epoch),
@@ -107,7 +101,7 @@ class RoomNodes:
 
     def crowd(self) -> NodeCrowd:
         """Those who hear one room."""
-        return NodeCrowd(self._crowd())
+        return NodeCrowd(self.new_crowd())
 
     async def open(self, record: RoomRecord) -> RoomPort:
         """A room, wherever it is: loaded here if nobody else has it."""
@@ -128,7 +122,7 @@ class RoomNodes:
         """A room that is in use, here or on another node; none is loaded for this."""
         remote = self._remote.get(record.id)
         if remote is None or not remote.is_reachable:
-            owner = (await self._owners.owners_of([record.id])).get(record.id)
+            owner = (await self.owners.owners_of([record.id])).get(record.id)
             if owner is None or owner.process == self.traffic.node:
                 if self.live.is_loading(record.id):
                     # What was read of it may be older than what it is to be told.
@@ -157,7 +151,7 @@ class RoomNodes:
             return found
         with suppress(e.FolkmootError, TimeoutError):
             by_node: dict[str, list[RoomId]] = {}
-            for room_id, owner in (await self._owners.owners_of(room_ids)).items():
+            for room_id, owner in (await self.owners.owners_of(room_ids)).items():
                 by_node.setdefault(owner.process, []).append(room_id)
             by_node.pop(self.traffic.node, None)
             async with asyncio.timeout(STATUS_SECONDS), asyncio.TaskGroup() as asking:
@@ -183,19 +177,19 @@ class RoomNodes:
     def _new_remote_room(self, record: RoomRecord) -> RemoteRoom:
         return RemoteRoom(
             record,
-            f"{record.epoch}.{self._epoch}" if record.durable else "",
-            self._store,
+            f"{record.epoch}.{self.epoch}" if record.durable else "",
+            self.store,
             self.traffic,
-            self._crowd(),
-            self._spawn,
+            self.new_crowd(),
+            self.spawn,
             self._find,
             self.leave,
             self._decode,
-            self._options.tool_presence_seconds,
+            self.options.tool_presence_seconds,
         )
 
     def _decode(self, raw: bytes) -> McpxMessage:
-        options = self._options
+        options = self.options
         return decode_mcpx(raw, options.limits, options.accept_old_spellings)
 
     async def _find(self, record: RoomRecord) -> Place:
@@ -224,7 +218,7 @@ class RoomNodes:
             server.owner.stop_taking()
         if room_id in self._released:
             server.owner.hand_over()
-        return server.start(self.traffic, self._spawn)
+        return server.start(self.traffic, self.spawn)
 
     def ended(self, live: LiveRoom) -> None:
         """Everyone was put out of a room: those elsewhere are told before it is dropped."""
@@ -264,7 +258,7 @@ class RoomNodes:
             self._cut_at = now
         reached = False
         with suppress(e.FolkmootError):
-            reached = await self._owners.is_bus_reached(now - self._cut_at - NOTICE_SECONDS)
+            reached = await self.owners.is_bus_reached(now - self._cut_at - NOTICE_SECONDS)
         self._looks = 0 if reached is self.is_alone else self._looks + 1
         if self._looks >= ALONE_LOOKS and not self.traffic.is_connected:
             self.is_alone, self._looks = reached, 0
@@ -282,7 +276,7 @@ class RoomNodes:
         Nobody else would tell those who hear them here. One in memory would be lost, so it stays.
         """
         unsure = [live for live in self.live if live.durable and not live.is_ours]
-        if self._owners.is_cut_off:
+        if self.owners.is_cut_off:
             for live in unsure:
                 live.fail(
                     e.RoomTakenOver("The room goes on at another node. Reconnect and resume.")

@@ -37,27 +37,21 @@ class Outlet(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether messages still reach the connection."""
-        ...
 
     def tell(self, data: bytes) -> None:
         """Send a message after everything it was told or heard before."""
-        ...
 
     def close(self, code: CloseCode) -> None:
         """End the connection, after everything it was told before."""
-        ...
 
     def hold(self) -> None:
         """Stop reading from the connection; each hold needs one release."""
-        ...
 
     def release(self) -> None:
         """Read from the connection again."""
-        ...
 
     async def drained(self) -> None:
         """Wait until it has read most of what it was told, or is gone."""
-        ...
 
 
 class Crowd(Protocol):
@@ -65,15 +59,12 @@ class Crowd(Protocol):
 
     def add(self, outlet: Outlet) -> None:
         """Let a connection hear what is said from now on."""
-        ...
 
     def remove(self, outlet: Outlet) -> None:
         """Let it hear no more; one that does not hear is no error."""
-        ...
 
     def broadcast(self, messages: Sequence[bytes]) -> None:
         """Send messages to all, in order."""
-        ...
 
 
 TellProgress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -99,11 +90,9 @@ class Backends(Protocol):
 
     def known(self) -> Collection[str]:
         """The namespaces that the hub has, reachable or not."""
-        ...
 
     def may_bring(self, principal: Principal, namespace: str) -> bool:
         """Whether the backend exists and the principal may use any of it."""
-        ...
 
     async def answer(self, asked: Asked, tell: TellProgress | None) -> Response:
         """A backend's answer to someone with the room's right to ask.
@@ -111,7 +100,6 @@ class Backends(Protocol):
         Whether they hold the hub's, too, is judged here. Whatever keeps it from answering is
         raised; to cancel this cancels the request.
         """
-        ...
 
 
 class Policy(Protocol):
@@ -129,21 +117,17 @@ class Policy(Protocol):
 
         Only what was `attempted` is in the audit log then.
         """
-        ...
 
     def message_check(self, principal: Principal) -> MessageCheck | None:
         """How to check what someone says in rooms; None where nothing can be denied them."""
-        ...
 
     def denied_in(self, principal: Principal, room: str) -> Sequence[Source]:
         """What the hub denies someone to say in a room, as denies of kinds."""
-        ...
 
     def check_message(
         self, principal: Principal, room: str, kind: Kind, message: McpxMessage
     ) -> None:
         """Refuse a message in a room that the hub denies, by its effective kind."""
-        ...
 
 
 class Said(Struct, frozen=True):
@@ -192,15 +176,12 @@ class VisitsPort(Protocol):
 
     async def begin(self, visitor: Visitor, role: Role) -> None:
         """Begin or extend someone's visit."""
-        ...
 
     def touch(self, account: str) -> object:
         """Note someone's activity."""
-        ...
 
     async def end(self, account: str) -> None:
         """Let someone be gone."""
-        ...
 
 
 class RoomPort(Protocol):
@@ -209,36 +190,29 @@ class RoomPort(Protocol):
     @property
     def room_id(self) -> RoomId:
         """The room's id."""
-        ...
 
     @property
     def name(self) -> str:
         """The room's name."""
-        ...
 
     @property
     def durable(self) -> bool:
         """Whether its messages are stored."""
-        ...
 
     @property
     def status(self) -> RoomStatus:
         """How far the room is."""
-        ...
 
     async def refresh(self) -> RoomStatus:
         """How far the room is now, wherever it is."""
-        ...
 
     @property
     def outlets(self) -> Mapping[Outlet, Visitor]:
         """The connections of this process and their visitors."""
-        ...
 
     @property
     def visits(self) -> VisitsPort:
         """Those who are here without a connection."""
-        ...
 
     def join(
         self,
@@ -253,27 +227,21 @@ class RoomPort(Protocol):
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection; an error, or the close of the outlet, says why not."""
-        ...
 
     def decode(self, raw: bytes) -> McpxMessage:
         """Decode a message, or raise an error that names the fault in its bytes."""
-        ...
 
     def receive(self, outlet: Outlet, *messages: bytes | McpxMessage) -> None:
         """Messages came on a connection."""
-        ...
 
     def refuse(self, outlet: Outlet, message: bytes | McpxMessage, error: e.FolkmootError) -> None:
         """Something before the room refused a message."""
-        ...
 
     def left(self, outlet: Outlet) -> None:
         """A connection ended; what it said before still counts."""
-        ...
 
     async def prepare(self, account: str) -> None:
         """Read what must be known of someone before they come in or say something."""
-        ...
 
     async def post(
         self, principal: Principal, role: Role, message: bytes | McpxMessage
@@ -282,63 +250,48 @@ class RoomPort(Protocol):
 
         Answers, once it is stored and delivered, what came of it: the message first.
         """
-        ...
 
     async def flushed(self) -> None:
         """Wait until all that came before is carried out."""
-        ...
 
     async def wait(self, after: int, seconds: float) -> None:
         """Wait until there is something after a `seq`, for so long at most."""
-        ...
 
     async def read(self, after: int | None, before: int | None, limit: int) -> MessagePage:
         """The first messages after a `seq`, or the last ones before one."""
-        ...
 
     async def message(self, seq: int) -> bytes | None:
         """The message with this `seq`, if the history still has it."""
-        ...
 
     async def participants(self) -> list[dict[str, Any]]:
         """All participants as others see them.
 
         Whether they offer tools is unknown (None) of those who are on a visit.
         """
-        ...
 
     async def rights(self) -> tuple[dict[str, list[Any]], list[Grant]]:
         """Each role's rights, and the valid grants."""
-        ...
 
     async def proposals(self) -> list[Proposal]:
         """The open proposals and the latest closed ones, the latest first."""
-        ...
 
     async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
         """The open requests and proposals that wait for someone."""
-        ...
 
     async def request(self, id_: str) -> OpenRequest | None:
         """The open request with this id."""
-        ...
 
     async def endow(self, principal: Principal, guest: Guest) -> None:
         """A guest comes for the first time: let it hold what its inviter promised."""
-        ...
 
     def seat(self) -> None:
         """Make the room's backends participants, as far as the hub has them."""
-        ...
 
     def welcome_back(self, account: str) -> None:
         """Someone who was put out has been invited again."""
-        ...
 
     def rename(self, principal: Principal) -> None:
         """Someone's name changed."""
-        ...
 
     def remove(self, account: str, code: CloseCode) -> None:
         """Put someone out."""
-        ...

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from folkmoot.core import errors as e
 from folkmoot.core import strict
 from folkmoot.core.capability import Rights, Source, capability
+from folkmoot.core.entity import Entity
 from folkmoot.core.mcpx import PROTOCOL
 from folkmoot.core.message import JSONRPC
 from folkmoot.core.policy import Principal
@@ -105,25 +106,24 @@ class OpenProposals(Struct, frozen=True):
     complete: bool
 
 
-class ProposalFinder:
+class ProposalFinder(Entity):
     """Finds proposals for those who may decide on them."""
 
-    def __init__(self, store: Store, clock: Clock, live: LiveRooms, policy: Policy | None) -> None:
-        self._store = store
-        self._clock = clock
-        self._live = live
-        self._policy = policy
+    store: Store
+    clock: Clock
+    live: LiveRooms
+    policy: Policy | None
 
     async def open_for(self, visitor: Visitor) -> OpenProposals:
         """The proposals someone may decide on in all rooms, soonest to expire first."""
-        who, now = visitor.principal, self._clock.now()
+        who, now = visitor.principal, self.clock.now()
 
         async def query(tx: Tx) -> tuple[list[Any], dict[RoomId, HeldRights], dict[str, str]]:
             rows = await tx.fetch(_OPEN, (who.account_id, now, who.account_id, MAX_DECIDABLE + 1))
             places = await _places(tx, who.account_id, {row[0] for row in rows})
             return rows, places, await _names(tx, {row[4] for row in rows})
 
-        rows, places, names = await self._store.read(query)
+        rows, places, names = await self.store.read(query)
         places = {id_: it for id_, it in places.items() if self._may_decide(who, it.name)}
         found = [
             one
@@ -140,10 +140,10 @@ class ProposalFinder:
 
     async def message(self, one: Decidable) -> bytes | None:
         """The message of a proposal, if the history still has it."""
-        live = self._live.get(one.room_id)
+        live = self.live.get(one.room_id)
         if live is not None:
             return await live.message(one.seq)
-        row = await self._store.read(
+        row = await self.store.read(
             lambda tx: tx.fetch_one(
                 "SELECT data FROM room_messages WHERE room_id = ? AND seq = ?",
                 (one.room_id, one.seq),
@@ -151,7 +151,7 @@ class ProposalFinder:
         )
         if row is not None:
             return bytes(row[0])
-        room = await self._live.reach(one.room_id)
+        room = await self.live.reach(one.room_id)
         return None if room is None else await room.message(one.seq)
 
     async def _elsewhere(self, who: Principal) -> OpenProposals:
@@ -159,16 +159,16 @@ class ProposalFinder:
 
         Not complete if there are too many of them, or one does not answer.
         """
-        process, now = self._live.process, self._clock.now()
+        process, now = self.live.process, self.clock.now()
         if not process:
             return OpenProposals([], complete=True)
-        rows = await self._store.read(
+        rows = await self.store.read(
             lambda tx: tx.fetch(_ELSEWHERE, (who.account_id, process, now, MAX_ROOMS_ASKED + 1))
         )
 
         async def ask(room_id: RoomId, role: str) -> list[Decidable] | None:
             try:
-                room = await self._live.reach(room_id)
+                room = await self.live.reach(room_id)
                 return None if room is None else await _of_live(room, who, Role(role))
             except e.FolkmootError:
                 return None
@@ -187,10 +187,10 @@ class ProposalFinder:
 
     async def _in_memory(self, who: Principal) -> list[Decidable]:
         """The proposals that someone may decide on in memory-only rooms."""
-        live = {one.room_id: one for one in self._live if not one.durable}
+        live = {one.room_id: one for one in self.live if not one.durable}
         if not live:
             return []
-        roles = await self._store.read(lambda tx: _roles(tx, who.account_id, live))
+        roles = await self.store.read(lambda tx: _roles(tx, who.account_id, live))
         return [
             found
             for id_, role in roles.items()
@@ -200,8 +200,8 @@ class ProposalFinder:
 
     def _may_decide(self, who: Principal, room: str) -> bool:
         try:
-            if self._policy is not None:
-                self._policy.check(who, DECIDE, {"room": room}, attempted=False)
+            if self.policy is not None:
+                self.policy.check(who, DECIDE, {"room": room}, attempted=False)
         except e.PolicyError:
             return False
         return True

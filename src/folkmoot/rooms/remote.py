@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from folkmoot.cluster import (
     CallAnswered,
@@ -32,6 +33,7 @@ from folkmoot.cluster.edge import END_OF_ROOM
 from folkmoot.cluster.node import NodeTraffic
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.policy import Principal
 from folkmoot.core.ports import Store, Tx
@@ -54,49 +56,43 @@ OnConnection: TypeAlias = ToConnection | Hearing | ShutConnection | HoldConnecti
 """What is done with one connection."""
 
 
-class RemoteRoom:
+class RemoteRoom(Entity):
     """One room that another node owns; a `RoomPort`."""
 
-    def __init__(
-        self,
-        record: RoomRecord,
-        epoch: str,
-        store: Store,
-        traffic: NodeTraffic,
-        crowd: Crowd,
-        spawn: Spawn,
-        find: Callable[[RoomRecord], Awaitable[Place | None]],
-        leave: Callable[[RoomId, e.FolkmootError], None],
-        decode: Callable[[bytes], McpxMessage],
-        visit_seconds: float,
-    ) -> None:
-        self.room_id = record.id
-        self.name = record.name
-        self.durable = record.durable
-        self.used_at = traffic.now()
-        self.decode = decode
-        """A message as the room reads it, or an error that says what is wrong with its bytes."""
-        self._epoch = epoch
-        self._store = store
-        self._traffic = traffic
-        self._crowd = crowd
-        self._spawn = spawn
-        self._find = find
-        self._leave = leave
-        self._known = record
-        self.visits = RemoteVisits(self, traffic.now, visit_seconds)
+    record: RoomRecord
+    epoch: str
+    store: Store
+    traffic: NodeTraffic
+    crowd: Crowd
+    spawn: Spawn
+    find: Callable[[RoomRecord], Awaitable[Place | None]]
+    leave: Callable[[RoomId, e.FolkmootError], None]
+    decode: Callable[[bytes], McpxMessage]
+    """A message as the room reads it, or an error that says what is wrong with its bytes."""
+    visit_seconds: float
+    _outlets: dict[Outlet, Visitor] = {}
+    _numbers: dict[Outlet, int] = {}
+    _by_number: dict[int, Outlet] = {}
+    _held: set[Outlet] = set()
+    _calls: dict[int, asyncio.Future[bytes | None]] = {}
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _seeking: bool = False
+    _ended: bool = False
+
+    def __post_init__(self) -> None:
+        self.room_id = self.record.id
+        self.name = self.record.name
+        self.durable = self.record.durable
+        self.used_at = self.traffic.now()
+        self.visits = RemoteVisits(self, self.traffic.now, self.visit_seconds)
         """Those who are here without a connection."""
-        self._outlets: dict[Outlet, Visitor] = {}
-        self._numbers: dict[Outlet, int] = {}
-        self._by_number: dict[int, Outlet] = {}
-        self._held: set[Outlet] = set()
-        self._calls: dict[int, asyncio.Future[bytes | None]] = {}
         self._next = count(1)
-        self._news = asyncio.Event()
-        self._seeking = False
-        self._ended = False
-        self._status = RoomStatus(epoch, 0, record.first_seq, record.first_seq, record.last_seq)
-        self._driven = traffic.add_edge(record.id, self._perform, durable=record.durable)
+        self._status = RoomStatus(
+            self.epoch, 0, self.record.first_seq, self.record.first_seq, self.record.last_seq
+        )
+        self._driven = self.traffic.add_edge(
+            self.record.id, self._perform, durable=self.record.durable
+        )
         self._edge = self._driven.machine
 
     @property
@@ -121,7 +117,7 @@ class RemoteRoom:
 
     def found(self, place: Place | None) -> None:
         """Who owns the room, by the database."""
-        self._driven.run(self._edge.owner_is(place, self._traffic.now()))
+        self._driven.run(self._edge.owner_is(place, self.traffic.now()))
 
     def end(self, code: CloseCode) -> None:
         """Leave the room; whoever is connected or waits is told."""
@@ -132,7 +128,7 @@ class RemoteRoom:
         for waiting in self._calls.values():
             if not waiting.done():
                 waiting.set_result(None)
-        self._traffic.remove_edge(self._driven)
+        self.traffic.remove_edge(self._driven)
 
     def join(
         self,
@@ -147,7 +143,7 @@ class RemoteRoom:
         credential: str | None = None,
     ) -> None:
         """Let someone in on a connection; the close of the outlet says why not."""
-        if not self._traffic.is_connected:
+        if not self.traffic.is_connected:
             outlet.close(CloseCode.RESTARTING)
             return
         number = next(self._next)
@@ -186,21 +182,21 @@ class RemoteRoom:
     def _forget(self, outlet: Outlet) -> None:
         self._outlets.pop(outlet, None)
         self._held.discard(outlet)
-        self._crowd.remove(outlet)
+        self.crowd.remove(outlet)
         number = self._numbers.pop(outlet, None)
         if number is not None:
             del self._by_number[number]
 
     def _perform(self, effect: EdgeEffect) -> None:
         if type(effect) is Overheard:
-            self._crowd.broadcast(effect.messages)
+            self.crowd.broadcast(effect.messages)
             self._advanced(self._edge.delivered)
         elif type(effect) is FillGap:
-            self._spawn(self._fill(effect))
+            self.spawn(self._fill(effect))
         elif type(effect) is SeekOwner:
             if not self._seeking:
                 self._seeking = True
-                self._spawn(self._seek())
+                self.spawn(self._seek())
         elif type(effect) is CallAnswered:
             waiting = self._calls.pop(effect.call, None)
             if waiting is not None and not waiting.done():
@@ -218,11 +214,11 @@ class RemoteRoom:
         if type(effect) is ToConnection:
             outlet.tell(effect.data)
         elif type(effect) is Hearing:
-            (self._crowd.add if effect.hears else self._crowd.remove)(outlet)
+            (self.crowd.add if effect.hears else self.crowd.remove)(outlet)
         elif type(effect) is HoldConnection:
             (outlet.hold if effect.held else outlet.release)()
         elif type(effect) is DrainConnection:
-            self._spawn(self._drain(outlet, effect.connection))
+            self.spawn(self._drain(outlet, effect.connection))
         elif type(effect) is ShutConnection:
             self._forget(outlet)
             outlet.close(effect.code)
@@ -235,9 +231,9 @@ class RemoteRoom:
     async def _seek(self) -> None:
         place = None
         try:
-            place = await self._find(self._known)
+            place = await self.find(self.record)
         except e.RoomNotFound as gone:
-            self._leave(self.room_id, gone)
+            self.leave(self.room_id, gone)
         except e.FolkmootError:
             # It is looked for again in a moment.
             pass
@@ -248,16 +244,16 @@ class RemoteRoom:
     async def _fill(self, gap: FillGap) -> None:
         found: list[bytes] = []
         try:
-            history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+            history = StoredHistory(self.store, self.room_id, END_OF_ROOM)
             found = await history.after(gap.first_seq - 1, gap.through, MAX_READ, whole=True)
             if not found and await self._is_trimmed(gap):
-                self._driven.run(self._edge.gone(gap, self._traffic.now()))
+                self._driven.run(self._edge.gone(gap, self.traffic.now()))
                 return
         except Exception as error:
             # Whatever it is, those who hear wait for it: it is read again in a moment.
             if not isinstance(error, e.FolkmootError):
                 logger.exception("what was said elsewhere could not be read")
-        self._driven.run(self._edge.filled(gap, found, self._traffic.now()))
+        self._driven.run(self._edge.filled(gap, found, self.traffic.now()))
 
     async def _is_trimmed(self, gap: FillGap) -> bool:
         record = await self._record()
@@ -267,17 +263,17 @@ class RemoteRoom:
         async def query(tx: Tx) -> RoomRecord | None:
             return await queries.room_by_id(tx, self.room_id)
 
-        record = await self._store.read(query)
+        record = await self.store.read(query)
         if record is None:
             raise e.RoomNotFound("There is no such room.")
         return record
 
     async def call(self, name: str, *arguments: Any) -> Any:
         """Ask the owner something, which answers soon or is unreachable."""
-        self.used_at = self._traffic.now()
+        self.used_at = self.traffic.now()
         if self._ended:
             raise e.RoomUnreachable("The room was left here. Try again in a moment.")
-        if not self._traffic.is_connected:
+        if not self.traffic.is_connected:
             raise e.RoomUnreachable("This node does not reach that of the room. Try again later.")
         if self._edge.is_full:
             raise e.RoomUnreachable(
@@ -323,7 +319,7 @@ class RemoteRoom:
             record = await self._record()
             oldest = record.oldest_seq or record.first_seq
             self._status = RoomStatus(
-                self._epoch, self._status.participants, record.first_seq, oldest, record.last_seq
+                self.epoch, self._status.participants, record.first_seq, oldest, record.last_seq
             )
         else:
             await self.ask_status()
@@ -362,7 +358,7 @@ class RemoteRoom:
             page: MessagePage = (await self.call("read", after, before, limit)).page
             return page
         status = await self.refresh()
-        history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+        history = StoredHistory(self.store, self.room_id, END_OF_ROOM)
         return await page_of(history, status, after, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
@@ -371,7 +367,7 @@ class RemoteRoom:
             found: bytes | None = await self.call("message", seq)
             return found
         kept = seq >= (await self.refresh()).oldest_seq
-        history = StoredHistory(self._store, self.room_id, END_OF_ROOM)
+        history = StoredHistory(self.store, self.room_id, END_OF_ROOM)
         page = await history.after(seq - 1, seq, 1) if kept else []
         return page[0] if page else None
 

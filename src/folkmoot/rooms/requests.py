@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.core import strict
+from folkmoot.core.entity import Entity
 from folkmoot.core.kindcheck import effective
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import PROTOCOL
@@ -80,13 +81,12 @@ class Offers(Struct):
 _stored = msgspec.json.Decoder(Stored).decode
 
 
-class Requester:
+class Requester(Entity):
     """Makes requests in one room, in the name and by the rights of one visitor."""
 
-    def __init__(self, rooms: Rooms, visitor: Visitor, room: str) -> None:
-        self._rooms = rooms
-        self._visitor = visitor
-        self._room = room
+    rooms: Rooms
+    visitor: Visitor
+    room: str
 
     async def send(
         self, to: str, method: str, params: dict[str, Any], *, progress: bool = False
@@ -119,9 +119,9 @@ class Requester:
         place = min(request.seq for request in sent)
         remaining = seconds
         while waiting and remaining >= 0:
-            page = await self._rooms.messages(
-                self._visitor,
-                self._room,
+            page = await self.rooms.messages(
+                self.visitor,
+                self.room,
                 after=place,
                 limit=ANSWERS_PAGE,
                 wait=min(remaining, MAX_WAIT_SECONDS),
@@ -155,8 +155,8 @@ class Requester:
 
     async def respond(self, request_id: str, answer: dict[str, Any]) -> Stored:
         """Answer a request that was sent to the visitor, with a `result` or an `error`."""
-        open_ = await self._rooms.open_request(self._visitor, self._room, request_id)
-        if open_ is None or open_.target != self._visitor.principal.account_id:
+        open_ = await self.rooms.open_request(self.visitor, self.room, request_id)
+        if open_ is None or open_.target != self.visitor.principal.account_id:
             raise e.RequestNotOpen("No open request to you has this id.")
         payload = {"jsonrpc": JSONRPC, "id": open_.payload_id, **answer}
         kind, to = str(open_.answer_kind), list(open_.answer_to)
@@ -218,11 +218,11 @@ class Requester:
                 raise e.ArgumentInvalid(f"Give in to whose {tool} to call: {named}.", field="to")
 
     async def _offering(self, to: str | None) -> list[str]:
-        here = await self._rooms.participants(self._visitor, self._room)
+        here = await self.rooms.participants(self.visitor, self.room)
         if to is not None:
             without = any(it["id"] == to and it["offers_tools"] is False for it in here)
             return [] if without else [to]
-        me = self._visitor.principal.name
+        me = self.visitor.principal.name
         serving = (it for it in here if it["offers_tools"] and it["type"] in OFFERING)
         return [it["id"] for it in serving if it["id"] != me]
 
@@ -234,7 +234,7 @@ class Requester:
             members["to"] = to
         if about:
             members["correlation_id"] = [about]
-        raw = await self._rooms.post(self._visitor, self._room, strict.encode(members))
+        raw = await self.rooms.post(self.visitor, self.room, strict.encode(members))
         return _stored(raw)
 
 

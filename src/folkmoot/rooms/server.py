@@ -34,6 +34,7 @@ from folkmoot.cluster.messages import (
 from folkmoot.cluster.node import Driven, NodeTraffic
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.rooms.journal import Barrier, Spawn
 from folkmoot.rooms.ports import Crowd, Outlet
 from folkmoot.rooms.remote_calls import (
@@ -56,13 +57,12 @@ UNRESOLVED: Final = "what another node sent cannot be resolved; it begins anew"
 Numbered: TypeAlias = tuple[int, Command]
 
 
-class RemoteOutlet:
+class RemoteOutlet(Entity):
     """A connection on another node."""
 
-    def __init__(self, server: RoomServer, key: RemoteKey) -> None:
-        self._server = server
-        self.key = key
-        self._open = True
+    server: RoomServer
+    key: RemoteKey
+    _open: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -72,41 +72,40 @@ class RemoteOutlet:
     def tell(self, data: bytes) -> None:
         """Send a message after everything before."""
         if self._open:
-            self._server.owner.tell(self.key, data)
-            self._server.touch()
+            self.server.owner.tell(self.key, data)
+            self.server.touch()
 
     def close(self, code: CloseCode) -> None:
         """Have the connection closed, unless the room only goes to another node."""
         if self._open:
             self._open = False
-            self._server.closed(self, code)
+            self.server.closed(self, code)
 
     def hold(self) -> None:
         """Have the connection not be read for now."""
-        self._server.owner.hold(self.key, held=True)
-        self._server.touch()
+        self.server.owner.hold(self.key, held=True)
+        self.server.touch()
 
     def release(self) -> None:
         """Have the connection read again."""
-        self._server.owner.hold(self.key, held=False)
-        self._server.touch()
+        self.server.owner.hold(self.key, held=False)
+        self.server.touch()
 
     async def drained(self) -> None:
         """Wait until it has read most of what it was told, and its node can be told a page."""
         if self._open:
-            await self._server.drained(self.key)
+            await self.server.drained(self.key)
 
     def leave(self) -> None:
         """The connection is gone."""
         self._open = False
 
 
-class NodeCrowd:
+class NodeCrowd(Entity):
     """Those who hear a room: on this node, and on others."""
 
-    def __init__(self, local: Crowd) -> None:
-        self._local = local
-        self.server: RoomServer | None = None
+    local: Crowd
+    server: RoomServer | None = None
 
     def add(self, outlet: Outlet) -> None:
         """Let a connection hear."""
@@ -114,7 +113,7 @@ class NodeCrowd:
             if self.server is not None:
                 self.server.start_hearing(outlet)
         else:
-            self._local.add(outlet)
+            self.local.add(outlet)
 
     def remove(self, outlet: Outlet) -> None:
         """Let it hear no more."""
@@ -122,11 +121,11 @@ class NodeCrowd:
             if self.server is not None:
                 self.server.owner.stop_hearing(outlet.key)
         else:
-            self._local.remove(outlet)
+            self.local.remove(outlet)
 
     def broadcast(self, messages: Sequence[bytes]) -> None:
         """Tell all of them, in this order."""
-        self._local.broadcast(messages)
+        self.local.broadcast(messages)
         if self.server is not None:
             self.server.speak(messages)
 

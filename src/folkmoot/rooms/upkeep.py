@@ -10,6 +10,7 @@ from functools import partial
 
 from folkmoot import decisions
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Clock, RoomOwners, Store, Tx
 from folkmoot.ratelimits import DAY
 from folkmoot.rooms import queries, queries_guests, queries_messages
@@ -35,23 +36,17 @@ SLACK = 10
 """A tenth more than a room keeps may gather before the oldest are removed."""
 
 
-class Upkeep:
+class Upkeep(Entity):
     """Keeps all rooms in order, one after the other."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        options: RoomOptions,
-        live: LiveRooms,
-        owners: RoomOwners | None = None,
-    ) -> None:
-        self._store = store
-        self._owners = owners
-        self._clock = clock
-        self._options = options
-        self._live = live
-        self._swept = clock.monotonic() - SWEEP_SECONDS
+    store: Store
+    clock: Clock
+    options: RoomOptions
+    live: LiveRooms
+    owners: RoomOwners | None = None
+
+    def __post_init__(self) -> None:
+        self._swept = self.clock.monotonic() - SWEEP_SECONDS
 
     async def run(self) -> None:
         """Do so until cancelled; what fails is tried again in the next round."""
@@ -66,31 +61,31 @@ class Upkeep:
 
     async def round(self) -> None:
         """Look after everything once."""
-        for live in self._live:
-            await live.visits.look_after(self._options.tool_presence_seconds)
-        self._live.end_idle()
-        now = self._clock.monotonic()
+        for live in self.live:
+            await live.visits.look_after(self.options.tool_presence_seconds)
+        self.live.end_idle()
+        now = self.clock.monotonic()
         if now - self._swept >= SWEEP_SECONDS:
             self._swept = now
-            if self._owners is None or await self._owners.is_first():
+            if self.owners is None or await self.owners.is_first():
                 await self._sweep()
                 await self._forget_decisions()
             else:
                 await self._sweep_own()
-        for live in self._live:
+        for live in self.live:
             if live.durable:
                 await self._keep_share(live)
                 if self._is_unused(live):
                     await self._let_go(live)
 
     def _is_unused(self, live: LiveRoom) -> bool:
-        return live.is_idle and self._clock.monotonic() - live.used_at > IDLE_SECONDS
+        return live.is_idle and self.clock.monotonic() - live.used_at > IDLE_SECONDS
 
     async def finish(self) -> None:
         """Wait until all that was said is stored."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FINISH_SECONDS):
-                while any(live.is_busy for live in self._live):  # noqa: ASYNC110
+                while any(live.is_busy for live in self.live):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
 
     async def _let_go(self, live: LiveRoom) -> None:
@@ -98,17 +93,17 @@ class Upkeep:
         # Somebody may have come meanwhile.
         if self._is_unused(live):
             live.end(e.RoomUnavailable("The room was unloaded; it is loaded again."))
-            self._live.dropped(live)
+            self.live.dropped(live)
 
     async def _forget_decisions(self) -> None:
         """Remove what was decided long ago, some at a time."""
-        now = self._clock.now()
-        while await self._store.write(lambda tx: decisions.prune(tx, now)):
+        now = self.clock.now()
+        while await self.store.write(lambda tx: decisions.prune(tx, now)):
             pass
 
     async def _keep_share(self, live: LiveRoom) -> None:
         """Where a room has too much, let those who have most of it lose their oldest messages."""
-        most, most_bytes = live.keep_messages, self._options.room_bytes or LARGEST
+        most, most_bytes = live.keep_messages, self.options.room_bytes or LARGEST
         if not _is_too_much(live.journal.stored, most, most_bytes):
             return
         oldest = live.machine.oldest_seq
@@ -116,7 +111,7 @@ class Upkeep:
         async def query(tx: Tx) -> Trimmed:
             return await _choose(tx, live.room_id, oldest, most, most_bytes)
 
-        trimmed = await self._store.read(query, long=True)
+        trimmed = await self.store.read(query, long=True)
         if not trimmed.removed:
             return
         first_seq = trimmed.removed[-1] + 1
@@ -127,25 +122,25 @@ class Upkeep:
             async def unit(tx: Tx, seqs: Sequence[int] = some) -> Share:
                 return await queries_messages.remove(tx, live.room_id, seqs)
 
-            live.journal.removed(await self._store.write(guarded(live.journal.fence, unit)))
+            live.journal.removed(await self.store.write(guarded(live.journal.fence, unit)))
 
     async def _sweep(self) -> None:
         """Remove what is too old or too much in all stored rooms, and invitations that expired."""
-        now, after = int(self._clock.now()), 0
-        if self._live.visits is not None:
-            await self._live.visits.remove_idle()
+        now, after = int(self.clock.now()), 0
+        if self.live.visits is not None:
+            await self.live.visits.remove_idle()
 
         async def forget(tx: Tx) -> int:
             return await queries_guests.remove_expired(tx, now, REMOVED_AT_ONCE)
 
         # A hub that has nothing to remove writes nothing.
-        while await self._store.read(partial(queries_guests.any_expired, now=now)):
-            await self._store.write(forget)
+        while await self.store.read(partial(queries_guests.any_expired, now=now)):
+            await self.store.write(forget)
         while True:
-            rooms = await self._store.read(partial(_some_rooms, after=after), long=True)
+            rooms = await self.store.read(partial(_some_rooms, after=after), long=True)
             for record in rooms:
-                if self._live.get(record.id) is None and await remove_if_deserted(
-                    self._store, record
+                if self.live.get(record.id) is None and await remove_if_deserted(
+                    self.store, record
                 ):
                     logger.info("a room that nobody can enter was removed")
                 elif record.durable:
@@ -158,24 +153,24 @@ class Upkeep:
 
     async def _sweep_own(self) -> None:
         """Remove what is too old in the rooms that are live here; another process does the rest."""
-        for live in self._live:
-            record = await self._store.read(partial(queries.room_by_id, room_id=live.room_id))
+        for live in self.live:
+            record = await self.store.read(partial(queries.room_by_id, room_id=live.room_id))
             if record is not None and record.durable:
                 await self._look_after(record)
 
     async def _look_after(self, record: RoomRecord) -> None:
-        days, most = self._options.kept_days(record), self._options.kept_messages(record)
+        days, most = self.options.kept_days(record), self.options.kept_messages(record)
         if days:
-            oldest = self._clock.now() - days * DAY
-            kept = await self._store.read(
+            oldest = self.clock.now() - days * DAY
+            kept = await self.store.read(
                 lambda tx: queries_messages.oldest_after(tx, record.id, oldest)
             )
             first = record.last_seq + 1 if kept is None else kept
             if first > (record.oldest_seq or record.first_seq):
-                await self._trim(await self._live.load(record), first)
-        stored = await self._store.read(lambda tx: queries_messages.total_of_room(tx, record.id))
-        if _is_too_much(stored, most, self._options.room_bytes or LARGEST):
-            await self._keep_share(await self._live.load(record))
+                await self._trim(await self.live.load(record), first)
+        stored = await self.store.read(lambda tx: queries_messages.total_of_room(tx, record.id))
+        if _is_too_much(stored, most, self.options.room_bytes or LARGEST):
+            await self._keep_share(await self.live.load(record))
 
     async def _trim(self, live: LiveRoom, first_seq: int) -> None:
         """Let the history begin later: first for everyone, then on the disk."""
@@ -186,7 +181,7 @@ class Upkeep:
 
         removed = Share(REMOVED_AT_ONCE)
         while removed.messages == REMOVED_AT_ONCE:
-            removed = await self._store.write(guarded(live.journal.fence, unit))
+            removed = await self.store.write(guarded(live.journal.fence, unit))
             live.journal.removed(removed)
 
 

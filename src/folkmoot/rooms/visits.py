@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.rooms import queries_visits
 from folkmoot.rooms.fence import guarded
 from folkmoot.rooms.limits import (
@@ -32,15 +33,14 @@ if TYPE_CHECKING:
     from folkmoot.rooms.remote import RemoteRoom
 
 
-class Visit:
+class Visit(Entity):
     """The outlet of a visitor without a connection, who reads the history instead."""
 
-    def __init__(self, visitor: Visitor, seen_at: float, stored_at: float | None = None) -> None:
-        self.visitor = visitor
-        self.seen_at = seen_at
-        self.stored_at = stored_at
-        """Which `seen_at` is stored, if the visit is."""
-        self._open = True
+    visitor: Visitor
+    seen_at: float
+    stored_at: float | None = None
+    """Which `seen_at` is stored, if the visit is."""
+    _open: bool = True
 
     @property
     def is_open(self) -> bool:
@@ -69,30 +69,29 @@ class Visit:
         """Nothing waits to be read."""
 
 
-class VisitTable:
+class VisitTable(Entity):
     """The stored visits of all rooms, with times of the clock that all nodes share."""
 
-    def __init__(self, store: Store, clock: Clock, idle_seconds: float) -> None:
-        self._store = store
-        self._clock = clock
-        self._idle_seconds = idle_seconds
+    store: Store
+    clock: Clock
+    idle_seconds: float
 
     def _shared(self, seen_at: float) -> float:
-        return self._clock.now() - (self._clock.monotonic() - seen_at)
+        return self.clock.now() - (self.clock.monotonic() - seen_at)
 
     def local(self, stored: StoredVisit) -> float:
         """When a stored visitor was last active, by the clock of this process."""
-        return self._clock.monotonic() - max(self._clock.now() - stored.seen_at, 0.0)
+        return self.clock.monotonic() - max(self.clock.now() - stored.seen_at, 0.0)
 
     async def of_room(self, room_id: RoomId) -> Sequence[StoredVisit]:
         """The visits that go on in a room which this process has just taken."""
-        now = self._clock.now()
-        since = now - self._idle_seconds
+        now = self.clock.now()
+        since = now - self.idle_seconds
 
         async def query(tx: Tx) -> Sequence[StoredVisit]:
             return await queries_visits.of_room(tx, room_id, since, int(now), MAX_STORED_VISITS)
 
-        return await self._store.read(query)
+        return await self.store.read(query)
 
     async def put(self, room: LiveRoom, visitor: Visitor, seen_at: float) -> None:
         """Store a visit, unless another process has the room by now."""
@@ -101,7 +100,7 @@ class VisitTable:
         async def unit(tx: Tx) -> None:
             await queries_visits.put(tx, room.room_id, visitor, shared)
 
-        await self._store.write(guarded(room.journal.fence, unit))
+        await self.store.write(guarded(room.journal.fence, unit))
 
     async def put_seen(self, room: LiveRoom, seen: Mapping[str, float]) -> None:
         """Store when visitors were last active."""
@@ -110,7 +109,7 @@ class VisitTable:
         async def unit(tx: Tx) -> None:
             await queries_visits.put_seen(tx, room.room_id, shared)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
 
     async def remove(self, room: LiveRoom, ended: Mapping[str, float]) -> None:
         """Remove visits that ended, unless another process has the room by now."""
@@ -123,71 +122,68 @@ class VisitTable:
                 await queries_visits.remove(tx, room.room_id, account, until)
 
         with suppress(e.RoomTakenOver):
-            await self._store.write(guarded(room.journal.fence, unit))
+            await self.store.write(guarded(room.journal.fence, unit))
 
     async def remove_idle(self) -> None:
         """Remove the visits that no room will go on with."""
-        since = self._clock.now() - self._idle_seconds
+        since = self.clock.now() - self.idle_seconds
 
         async def unit(tx: Tx) -> None:
             await queries_visits.remove_idle(tx, since)
 
-        await self._store.write(unit)
+        await self.store.write(unit)
 
 
-class Visits:
+class Visits(Entity):
     """Everyone who is in a live room through tools."""
 
-    def __init__(
-        self, room: LiveRoom, now: Callable[[], float], table: VisitTable | None = None
-    ) -> None:
-        self._room = room
-        self._now = now
-        self._table = table
-        self._visits: dict[str, Visit] = {}
+    room: LiveRoom
+    now: Callable[[], float]
+    table: VisitTable | None = None
+    _visits: dict[str, Visit] = {}
 
     async def begin(self, visitor: Visitor, role: Role) -> None:
         """Begin or extend someone's visit."""
         account = visitor.principal.account_id
-        await self._room.prepare(account)
+        await self.room.prepare(account)
         if self.touch(account):
             self._visits[account].visitor = visitor
         else:
-            visit = Visit(visitor, self._now())
-            self._room.join(visit, visitor, role)
+            visit = Visit(visitor, self.now())
+            self.room.join(visit, visitor, role)
             self._visits[account] = visit
-        await self._room.flushed()
+        await self.room.flushed()
         await self._store(account)
 
     async def _store(self, account: str) -> None:
         """Store someone's visit, if there is one."""
         # Also one that is stored: a leave may have removed it there and not arrived here.
-        while self._table is not None and (visit := self._visits.get(account)) is not None:
+        while self.table is not None and (visit := self._visits.get(account)) is not None:
             seen_at = visit.seen_at
-            await self._table.put(self._room, visit.visitor, seen_at)
+            await self.table.put(self.room, visit.visitor, seen_at)
             visit.stored_at = seen_at
             if account in self._visits:
                 return
             # They left meanwhile, and would come back with the next owner of the room. If they come
             # once more while it is removed, it is stored again.
-            await self._table.remove(self._room, {account: seen_at})
+            await self.table.remove(self.room, {account: seen_at})
 
     def restore(self, stored: Sequence[StoredVisit]) -> None:
         """Go on with the visits of an earlier owner of the room.
 
         Whoever left a durable room is not among those who were here by its messages.
         """
-        if self._table is None:
+        if self.table is None:
             return
         for one in stored:
             principal = one.visitor.principal
-            if self._room.durable and not self._room.machine.has(principal.account_id):
+            if self.room.durable and not self.room.machine.has(principal.account_id):
                 continue
-            seen_at = self._table.local(one)
+            seen_at = self.table.local(one)
             visit = Visit(one.visitor, seen_at, seen_at)
             # Whoever may not come in any more does not.
             with suppress(e.FolkmootError):
-                self._room.join(visit, one.visitor, one.role)
+                self.room.join(visit, one.visitor, one.role)
                 self._visits[principal.account_id] = visit
 
     def touch(self, account: str) -> bool:
@@ -195,7 +191,7 @@ class Visits:
         visit = self._visits.get(account)
         if visit is None or not visit.is_open:
             return False
-        visit.seen_at = self._now()
+        visit.seen_at = self.now()
         return True
 
     def names(self) -> set[str]:
@@ -205,19 +201,19 @@ class Visits:
     async def end(self, account: str) -> None:
         """Let someone be gone; whoever asks for it has removed what is stored."""
         if self._end(account):
-            await self._room.flushed()
+            await self.room.flushed()
 
     def _end(self, account: str) -> bool:
         visit = self._visits.pop(account, None)
         if visit is None:
             return False
         visit.close(CloseCode.REPLACED)
-        self._room.left(visit)
+        self.room.left(visit)
         return True
 
     async def look_after(self, seconds: float) -> None:
         """Let those be gone who did nothing for so long or were put out; store who was active."""
-        oldest = self._now() - seconds
+        oldest = self.now() - seconds
         ended: dict[str, float] = {}
         active: dict[str, Visit] = {}
         for account, visit in list(self._visits.items()):
@@ -226,16 +222,16 @@ class Visits:
                 ended[account] = visit.seen_at
             elif visit.unstored_seconds >= seconds / SEEN_SHARE:
                 active[account] = visit
-        if self._table is None:
+        if self.table is None:
             return
         if ended:
-            await self._table.remove(self._room, ended)
+            await self.table.remove(self.room, ended)
             with suppress(e.RoomTakenOver):
                 for account in ended:
                     await self._store(account)
         if active:
             seen = {account: visit.seen_at for account, visit in active.items()}
-            await self._table.put_seen(self._room, seen)
+            await self.table.put_seen(self.room, seen)
             for account, visit in active.items():
                 visit.stored_at = seen[account]
 

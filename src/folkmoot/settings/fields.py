@@ -68,7 +68,6 @@ class Field(Struct, frozen=True, kw_only=True):
     section: str
     name: str
     table: type[Struct]
-    """What it is a field of."""
     type: Any
     base: Any
     default: Any
@@ -295,7 +294,6 @@ SECTIONS: dict[str, type[SettingsTable]] = {
 BACKEND_FIELDS: dict[str, Field] = {
     field.name: field for field in fields_of(BackendSpec, "backends.NAME") if field.name != "name"
 }
-"""What the table of one backend may hold, by name."""
 OPEN_TABLES: dict[str, str] = {
     "backends": "The MCP servers behind the hub, a table each.",
     "groups": "Handles by the name of a group.",

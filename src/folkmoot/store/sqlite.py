@@ -33,7 +33,6 @@ JOURNAL = "-journal"
 PRIVATE = 0o600
 
 STATEMENTS_KEPT = 256
-"""How many statements stay prepared on a connection: more than the program has."""
 STEPS_BETWEEN_LOOKS = 10_000
 """How many of its steps SQLite takes before it asks whether to stop."""
 NO_WORDS = frozenset({"", "not an error"})

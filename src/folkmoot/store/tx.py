@@ -100,7 +100,6 @@ class SqliteTx:
         self.wrote = False
         """Whether the unit that runs may have changed something."""
         self.events: list[Published] = []
-        """What the unit that runs has published so far."""
         self._publishes = publishes
         self._connection = connection
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.redaction import prepare
 from folkmoot.telemetry.limits import (
     MAX_KNOWN_LINE,
@@ -115,14 +116,13 @@ class PlainRecord(logging.LogRecord):
         return (self.levelno, self.name, self.msg, *self.values.items())
 
 
-class AuditTrail:
+class AuditTrail(Entity):
     """The audit line of one request: kept back until it is known whether its answer passes the
     rules. Where several calls are made for one request, the last one's answer is the request's.
     """
 
-    def __init__(self) -> None:
-        self._write: Callable[[str | None], None] | None = None
-        self._ended = False
+    _write: Callable[[str | None], None] | None = None
+    _ended: bool = False
 
     def add(self, write: Callable[[str | None], None]) -> None:
         """Take a line; `write` is called once, with another outcome where the line is not true."""

@@ -19,6 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from folkmoot.core.entity import Entity
 from folkmoot.telemetry.limits import (
     EXPORT_DELAY_MILLISECONDS,
     EXPORT_SECONDS,
@@ -42,29 +43,26 @@ def traces_url(endpoint: str) -> str:
     return urlunsplit(parts._replace(path=path))
 
 
-class RequestSpan:
+class RequestSpan(Entity):
     """The span of one HTTP request."""
 
-    __slots__ = ("_span",)
-
-    def __init__(self, span: Span) -> None:
-        self._span = span
+    span: Span
 
     def current(self) -> AbstractContextManager[object]:
         """While entered, spans that others start are children of this one."""
         return trace.use_span(
-            self._span, end_on_exit=False, record_exception=False, set_status_on_exception=False
+            self.span, end_on_exit=False, record_exception=False, set_status_on_exception=False
         )
 
     def end(self, method: str, route: str | None, status: int) -> None:
         """Name the span by its route template and end it."""
-        self._span.update_name(f"{method} {route}" if route else method)
-        self._span.set_attribute("http.response.status_code", status)
+        self.span.update_name(f"{method} {route}" if route else method)
+        self.span.set_attribute("http.response.status_code", status)
         if route:
-            self._span.set_attribute("http.route", route)
+            self.span.set_attribute("http.route", route)
         if status >= 500:
-            self._span.set_status(trace.StatusCode.ERROR)
-        self._span.end()
+            self.span.set_status(trace.StatusCode.ERROR)
+        self.span.end()
 
 
 class Traces:

@@ -10,6 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from msgspec import field
+
+from folkmoot.core.entity import Entity
 from folkmoot.transports.limits import (
     ACCEPT_PAUSE_SECONDS,
     ADDRESS_SHARE,
@@ -24,18 +27,17 @@ if TYPE_CHECKING:
     from folkmoot.telemetry.metrics import Metrics
 
 
-class TurnedAway:
+class TurnedAway(Entity):
     """Connections answered 503, or not at all, because the hub was full."""
 
-    def __init__(self, metrics: Metrics | None = None) -> None:
-        self._metrics = metrics
-        self._untold = 0
-        self._timer: asyncio.TimerHandle | None = None
+    metrics: Metrics | None = None
+    _untold: int = 0
+    _timer: asyncio.TimerHandle | None = None
 
     def count(self) -> None:
         """One more found no room."""
-        if self._metrics is not None:
-            self._metrics.turned_away.inc()
+        if self.metrics is not None:
+            self.metrics.turned_away.inc()
         self._untold += 1
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(REJECTED_LOG_SECONDS, self.log)
@@ -55,42 +57,32 @@ logger = logging.getLogger("folkmoot.http")
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Listener:
+class Listener(Entity):
     """A listening socket whose connections are served by a protocol.
 
     `most` bounds the connections that are accepted and not served yet, be it that they wait or that
     their TLS handshake does; further ones are closed. So are those that `admits` does not admit.
     """
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        protocol: Callable[[], asyncio.Protocol],
-        *,
-        most: int,
-        address_of: Callable[[str], str],
-        turned_away: Callable[[], None],
-        admits: Callable[[socket.socket], bool] | None = None,
-        tls: ssl.SSLContext | None = None,
-        handshake_seconds: float | None = None,
-    ) -> None:
-        self._listening = listening
-        self._protocol = protocol
-        self._most = most
-        self._address_of = address_of
-        self._turned_away = turned_away
-        self._admits = admits
-        self._tls = tls
-        self._handshake_seconds = handshake_seconds
-        self._loop = asyncio.get_running_loop()
-        self._queues: dict[str, deque[socket.socket]] = {}
-        """What waits to be begun, by address; the address whose turn is next stands first."""
-        self._queued = 0
-        self._beginning: dict[asyncio.Task[None], socket.socket] = {}
-        self._next_turn: asyncio.Handle | None = None
-        self._pause: asyncio.TimerHandle | None = None
-        self._closed = False
-        self._loop.add_reader(listening, self._accept)
+    listening: socket.socket
+    protocol: Callable[[], asyncio.Protocol]
+    most: int
+    address_of: Callable[[str], str]
+    turned_away: Callable[[], None]
+    admits: Callable[[socket.socket], bool] | None = None
+    tls: ssl.SSLContext | None = None
+    handshake_seconds: float | None = None
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _queues: dict[str, deque[socket.socket]] = {}
+    """What waits to be begun, by address; the address whose turn is next stands first."""
+    _queued: int = 0
+    _beginning: dict[asyncio.Task[None], socket.socket] = {}
+    _next_turn: asyncio.Handle | None = None
+    _pause: asyncio.TimerHandle | None = None
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._loop.add_reader(self.listening, self._accept)
 
     def close(self) -> None:
         """Accept no more, and let go of what was not begun."""
@@ -98,18 +90,18 @@ class Listener:
             return
         self._closed = True
         if self._pause is None:
-            self._loop.remove_reader(self._listening)
+            self._loop.remove_reader(self.listening)
         else:
             self._pause.cancel()
         if self._next_turn is not None:
             self._next_turn.cancel()
-        self._listening.close()
+        self.listening.close()
         for queue in self._queues.values():
             for connection in queue:
                 connection.close()
         self._queues.clear()
         self._queued = 0
-        if self._tls is not None:
+        if self.tls is not None:
             for task in self._beginning:
                 task.cancel()
 
@@ -121,7 +113,7 @@ class Listener:
     def _accept(self) -> None:
         for _ in range(MAX_ACCEPTED_PER_TURN):
             try:
-                connection, peer = self._listening.accept()
+                connection, peer = self.listening.accept()
             except BlockingIOError:
                 break
             except OSError as error:
@@ -130,19 +122,19 @@ class Listener:
                     break
                 # The client has left before it was accepted.
                 continue
-            if self._admits is not None and not self._admits(connection):
+            if self.admits is not None and not self.admits(connection):
                 connection.close()
                 continue
-            self._enqueue(connection, self._address_of(peer[0]) if peer else "")
+            self._enqueue(connection, self.address_of(peer[0]) if peer else "")
         if self._next_turn is None:
             self._begin_some()
 
     def _enqueue(self, connection: socket.socket, address: str) -> None:
         queue = self._queues.get(address)
-        if self._queued + len(self._beginning) >= self._most or (
-            queue is not None and len(queue) >= self._most // ADDRESS_SHARE
+        if self._queued + len(self._beginning) >= self.most or (
+            queue is not None and len(queue) >= self.most // ADDRESS_SHARE
         ):
-            self._turned_away()
+            self.turned_away()
             connection.close()
             return
         connection.setblocking(False)  # noqa: FBT003
@@ -169,10 +161,10 @@ class Listener:
     async def _begin(self, connection: socket.socket) -> None:
         try:
             transport, _ = await self._loop.connect_accepted_socket(
-                self._protocol,
+                self.protocol,
                 connection,
-                ssl=self._tls,
-                ssl_handshake_timeout=self._handshake_seconds,
+                ssl=self.tls,
+                ssl_handshake_timeout=self.handshake_seconds,
             )
         except OSError as error:
             # A client that left, or a handshake that failed.
@@ -190,9 +182,9 @@ class Listener:
     def _rest(self, error: OSError) -> None:
         """Leave further connections in the system's queue for a moment."""
         logger.warning("no connection can be accepted", extra={"error": str(error)})
-        self._loop.remove_reader(self._listening)
+        self._loop.remove_reader(self.listening)
         self._pause = self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._resume)
 
     def _resume(self) -> None:
         self._pause = None
-        self._loop.add_reader(self._listening, self._accept)
+        self._loop.add_reader(self.listening, self._accept)

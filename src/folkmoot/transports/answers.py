@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.transports.limits import FILE_CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -42,20 +43,19 @@ class JsonResponse(Response):
         super().__init__(_encode(content), status, {"cache-control": "no-store", **(headers or {})})
 
 
-class FileResponse:
+class FileResponse(Entity):
     """A file, up to the size it had when the request came."""
 
-    def __init__(self, answer: FileAnswer, media: str) -> None:
-        self._answer = answer
-        self._media = media
+    answer: FileAnswer
+    media: str
 
     async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
         """Send the file in pieces, and close it."""
-        file, left = self._answer.file, self._answer.size
+        file, left = self.answer.file, self.answer.size
         headers = {
-            "content-type": self._media,
+            "content-type": self.media,
             "content-length": str(left),
-            "content-disposition": f'attachment; filename="{self._answer.name}"',
+            "content-disposition": f'attachment; filename="{self.answer.name}"',
             "cache-control": "no-store",
         }
         told = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
@@ -106,11 +106,10 @@ def refused(error: e.FolkmootError, *, whole: bool = False) -> JsonResponse:
     return JsonResponse(told, error.http, headers)
 
 
-class Answers:
+class Answers(Entity):
     """Makes the response for anything that went wrong."""
 
-    def __init__(self, error_page: ErrorPage) -> None:
-        self._error_page = error_page
+    error_page: ErrorPage
 
     def error(
         self, scope: Scope, error: e.FolkmootError, headers: Mapping[str, str] | None = None
@@ -122,7 +121,7 @@ class Answers:
             headers = {"www-authenticate": challenge(error), **headers}
         if not wants_page(scope):
             return JsonResponse(error.as_http(), status, headers)
-        page = self._error_page(status, HTTPStatus(status).phrase, error.message)
+        page = self.error_page(status, HTTPStatus(status).phrase, error.message)
         page.headers.update(headers)
         return page
 

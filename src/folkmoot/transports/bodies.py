@@ -14,10 +14,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
 from folkmoot.core.amount import LONG, count_starts, has_long_number, is_too_much
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.server.heads import head_of
 from folkmoot.ratelimits import AccountRates, Rate
 from folkmoot.taskgroups import Eager
@@ -72,58 +73,51 @@ class BodyBounds(Struct, frozen=True, kw_only=True):
     """How fast one account may send bodies larger than a stranger's."""
 
 
-class BodyLimit:
+class BodyLimit(Entity):
     """Refuses bodies that are too large, too slow or too many, before anything is decoded.
 
     `endpoints` are reached by their path alone; `app` has the other requests.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        endpoints: Mapping[str, ASGIApp] | None = None,
-        bounds: BodyBounds,
-        answers: Answers,
-        identify: Identify = nobody,
-        locate: Locate = nowhere,
-        metrics: Metrics | None = None,
-    ) -> None:
-        self._app = app
-        self._endpoints = endpoints or {}
-        self.bounds = bounds
-        self._answers = answers
-        self.identify = identify
-        self.locate = locate
-        self._metrics = metrics
-        self.arriving: Counter[str] = Counter()
-        self.announced: Counter[str] = Counter()
-        """Bytes of the bodies that accounts have begun to send, as their heads say."""
-        self.sent = AccountRates()
-        """What accounts sent lately in large bodies."""
-        self.held: dict[str, int] = {}
-        """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
-        was not looked up.
-        """
-        self.total = 0
-        self.account_bytes = max(bounds.total_bytes // BODY_ACCOUNT_SHARE, bounds.body_bytes)
-        small = bounds.anonymous_bytes or bounds.body_bytes
-        self.anonymous_bytes = min(small, bounds.body_bytes)
+    app: ASGIApp
+    bounds: BodyBounds
+    answers: Answers
+    endpoints: Mapping[str, ASGIApp] = {}
+    identify: Identify = nobody
+    locate: Locate = nowhere
+    metrics: Metrics | None = None
+    arriving: Counter[str] = field(default_factory=Counter)
+    announced: Counter[str] = field(default_factory=Counter)
+    """Bytes of the bodies that accounts have begun to send, as their heads say."""
+    sent: AccountRates = field(default_factory=AccountRates)
+    """What accounts sent lately in large bodies."""
+    held: dict[str, int] = {}
+    """Bytes of the bodies in progress by account; under "" those of strangers, and of whoever
+    was not looked up.
+    """
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        self.account_bytes = max(
+            self.bounds.total_bytes // BODY_ACCOUNT_SHARE, self.bounds.body_bytes
+        )
+        small = self.bounds.anonymous_bytes or self.bounds.body_bytes
+        self.anonymous_bytes = min(small, self.bounds.body_bytes)
         self.small = min(SMALL_BODY_BYTES, self.anonymous_bytes)
         """A body of so many bytes is refused to nobody while there is room."""
-        self.most = bounds.total_bytes or sys.maxsize
-        values = [most for most in (bounds.values, bounds.anonymous_values) if most]
+        self.most = self.bounds.total_bytes or sys.maxsize
+        values = [most for most in (self.bounds.values, self.bounds.anonymous_values) if most]
         self.short = min(LONG - 1, *(2 * most for most in values)) if values else sys.maxsize
         """A body of so many bytes cannot have too many values, nor an overlong number."""
         self.at_once = min(self.small, self.short)
         """Of a body of so many bytes there is nothing to check while there is room."""
-        if metrics is not None:
-            metrics.watch_bodies(lambda: self.total)
+        if self.metrics is not None:
+            self.metrics.watch_bodies(lambda: self.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 413, or let the request through with its body held to the limits."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         announced, headers = 0, head_of(scope).first
         length = headers.get(b"content-length")
@@ -131,11 +125,11 @@ class BodyLimit:
             announced = int(length) if length.isdigit() else sys.maxsize
             if announced > self.bounds.body_bytes:
                 error = self.refused("bytes", too_large(self.bounds.body_bytes))
-                await self._answers.error(scope, error)(scope, receive, send)
+                await self.answers.error(scope, error)(scope, receive, send)
                 return
         if not announced and b"transfer-encoding" in headers:
             announced = -1
-        app = self._endpoints.get(scope["path"], self._app)
+        app = self.endpoints.get(scope["path"], self.app)
         if not announced:
             await app(scope, receive, send)
             return
@@ -167,8 +161,8 @@ class BodyLimit:
 
     def refused(self, reason: str, error: e.FolkmootError) -> e.FolkmootError:
         """The error, counted."""
-        if self._metrics is not None:
-            self._metrics.bodies_refused.labels(reason).inc()
+        if self.metrics is not None:
+            self.metrics.bodies_refused.labels(reason).inc()
         return error
 
 

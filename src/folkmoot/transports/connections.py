@@ -23,9 +23,10 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.transports.answers import JsonResponse, retry_after
 from folkmoot.transports.bodies import nobody, nowhere
 from folkmoot.transports.limits import (
@@ -181,25 +182,20 @@ class WaitingConnection(Protocol):
         """Since when it only waits for its client; None while it is served."""
 
 
-class ConnectionPeer:
+class ConnectionPeer(Entity):
     """The other end of one open connection."""
 
-    __slots__ = ("account", "address", "connection", "connections", "shown")
-
-    def __init__(
-        self, connections: OpenConnections, address: str, connection: WaitingConnection
-    ) -> None:
-        self.connections = connections
-        self.address = address
-        """What it is counted by while it is a stranger's; empty where addresses say nothing."""
-        self.account = ""
-        """Whose requests came on it last; empty for a stranger's."""
-        self.connection: WaitingConnection | None = connection
-        self.shown: Any = None
-        """What its last request showed, for whoever reads that; the connection keeps it anyway."""
+    connections: OpenConnections
+    address: str
+    """What it is counted by while it is a stranger's; empty where addresses say nothing."""
+    connection: WaitingConnection | None
+    account: str = ""
+    """Whose requests came on it last; empty for a stranger's."""
+    shown: Any = None
+    """What its last request showed, for whoever reads that; the connection keeps it anyway."""
 
 
-class OpenConnections:
+class OpenConnections(Entity):
     """The connections of one server. At most `most` are served at the same time.
 
     `per_address` bounds those of strangers from one address, and `per_account` those of one
@@ -207,41 +203,31 @@ class OpenConnections:
     it, as they do behind a trusted proxy; `locate` finds the address of a request there.
     """
 
-    def __init__(
-        self,
-        most: int,
-        away: TurnedAway,
-        *,
-        per_address: int = 0,
-        per_account: int = 0,
-        address_of: Callable[[str], str] = str,
-        locate: Callable[[Scope], str] = nowhere,
-        identify: Identify = nobody,
-        metrics: Metrics | None = None,
-    ) -> None:
-        self.turns = Turns()
-        self._most = most
-        self._open_to_all = most - most // SIGNED_IN_RESERVE
-        self._away = away
-        self._per_address = per_address
-        self._per_account = per_account
-        self._address_of = address_of
-        self._locate = locate
-        self._identify = identify
-        self._metrics = metrics
-        self._peers: dict[ConnectionPeer, None] = {}
-        self._of_address: Counter[str] = Counter()
-        self._of_account: Counter[str] = Counter()
+    most: int
+    away: TurnedAway
+    per_address: int = 0
+    per_account: int = 0
+    address_of: Callable[[str], str] = str
+    locate: Callable[[Scope], str] = nowhere
+    identify: Identify = nobody
+    metrics: Metrics | None = None
+    turns: Turns = field(default_factory=Turns)
+    _peers: dict[ConnectionPeer, None] = {}
+    _of_address: Counter[str] = field(default_factory=Counter)
+    _of_account: Counter[str] = field(default_factory=Counter)
+    _lingering: dict[ConnectionPeer, str] = {}
+
+    def __post_init__(self) -> None:
+        self._open_to_all = self.most - self.most // SIGNED_IN_RESERVE
         self._looked = {False: 0.0, True: 0.0}
         """When idle connections were last looked for in vain, while there was room and not."""
-        self._lingering: dict[ConnectionPeer, str] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
 
     def opened(self, connection: WaitingConnection, host: str) -> ConnectionPeer:
         """Count a new connection, and close idle ones if it is one too many."""
-        address = self._address_of(host) if host else ""
+        address = self.address_of(host) if host else ""
         peer = ConnectionPeer(self, address, connection)
         self._peers[peer] = None
         self._of_address[address] += 1
@@ -249,8 +235,8 @@ class OpenConnections:
             self._shed(peer, only=address)
         elif len(self._peers) > self._open_to_all:
             self._shed(peer)
-        if len(self._peers) > OPEN_FACTOR * self._most:
-            self._away.count()
+        if len(self._peers) > OPEN_FACTOR * self.most:
+            self.away.count()
             connection.transport.abort()
         return peer
 
@@ -266,9 +252,9 @@ class OpenConnections:
         """A request on a connection is this account's; raises where it has too many of them."""
         if account == peer.account:
             return
-        if self._per_account and self._of_account[account] >= self._per_account:
+        if self.per_account and self._of_account[account] >= self.per_account:
             raise e.ConnectionsExceeded(
-                f"You have {self._per_account} connections open; close some.",
+                f"You have {self.per_account} connections open; close some.",
                 setting="http.max_connections_per_account",
                 retry_after=BODY_RETRY_SECONDS,
             )
@@ -287,7 +273,7 @@ class OpenConnections:
         """Whose turn a request takes: that of an account or address."""
         if peer.address or peer.account == NODES:
             return peer.account or peer.address
-        return self._locate(scope)
+        return self.locate(scope)
 
     def linger(self, peer: ConnectionPeer) -> bool:
         """Count a connection that sends on after its answer; False where too many do."""
@@ -304,7 +290,7 @@ class OpenConnections:
             return app
         if path in ALWAYS_SERVED:
             return app
-        if len(self._peers) > self._most:
+        if len(self._peers) > self.most:
             return self._refuse(MOST)
         return app if peer.account else self._for_members(app, peer)
 
@@ -312,7 +298,7 @@ class OpenConnections:
         async def ask(scope: Scope, receive: Receive, send: Send) -> None:
             setting = PER_ADDRESS if self._is_over(peer) else MOST
             try:
-                answer = app if await self._identify(scope) else self._refuse(setting)
+                answer = app if await self.identify(scope) else self._refuse(setting)
             except e.RequestError as error:
                 answer = JsonResponse(error.as_http(), error.http, retry_after(error))
             await answer(scope, receive, send)
@@ -330,14 +316,14 @@ class OpenConnections:
         headers = {"connection": "close", **retry_after(error)}
 
         async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-            self._away.count()
+            self.away.count()
             await JsonResponse(error.as_http(), error.http, headers)(scope, receive, send)
 
         return refuse
 
     def _is_over(self, peer: ConnectionPeer) -> bool:
         """Whether a stranger's address has more connections than it may."""
-        most = self._per_address
+        most = self.per_address
         return bool(most and peer.address and not peer.account) and (
             self._of_address[peer.address] > most
         )
@@ -353,7 +339,7 @@ class OpenConnections:
     def _shed(self, newcomer: ConnectionPeer, only: str = "") -> None:
         """Close idle and slow connections of strangers for a newcomer, of all or one address."""
         now = asyncio.get_running_loop().time()
-        full = len(self._peers) > OPEN_FACTOR * self._most
+        full = len(self._peers) > OPEN_FACTOR * self.most
         if now < self._looked[full] + IDLE_CHECK_SECONDS:
             return
         latest = now if full else now - IDLE_SECONDS
@@ -368,15 +354,15 @@ class OpenConnections:
             and since <= latest
         ]
         idle.sort(key=lambda peer: -self._of_address[peer.address])
-        chosen = idle[: max(1, self._most // SHED_SHARE)]
+        chosen = idle[: max(1, self.most // SHED_SHARE)]
         for peer in chosen:
             if peer.connection is not None:
                 peer.connection.transport.abort()
             self.closed(peer)
         if not chosen:
             self._looked[full] = now
-        elif self._metrics is not None:
-            self._metrics.shed.inc(len(chosen))
+        elif self.metrics is not None:
+            self.metrics.shed.inc(len(chosen))
 
 
 def trust(scope: Scope) -> None:

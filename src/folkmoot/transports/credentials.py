@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.settings.types import is_loopback
 from folkmoot.transports.address import FORWARDED_KEY
 from folkmoot.transports.connections import sign_in
@@ -29,7 +30,7 @@ CALLER: Final = "folkmoot.caller"
 """The member of a request's scope that says whose it is, once that was asked."""
 
 
-class Callers:
+class Callers(Entity):
     """Tells those who are signed in from strangers, before anything else of a request is read.
 
     It decides how much a request may cost; who may do what is asked again where it is done.
@@ -37,15 +38,9 @@ class Callers:
     nobody's.
     """
 
-    def __init__(
-        self,
-        rooms: Rooms,
-        in_session: Callable[[Scope, str], Awaitable[str]],
-        browsers: BrowserCookies,
-    ) -> None:
-        self._rooms = rooms
-        self._in_session = in_session
-        self._browsers = browsers
+    rooms: Rooms
+    in_session: Callable[[Scope, str], Awaitable[str]]
+    browsers: BrowserCookies
 
     async def identify(self, scope: Scope) -> str:
         """The id of the account or guest whose credential a request carries; empty for none."""
@@ -66,13 +61,13 @@ class Callers:
         query = scope["query_string"].decode("latin-1")
         pairs = parse_qsl(query, max_num_fields=MAX_QUERY_PARAMETERS) if query else ()
         token = read_token(scope, (value for name, value in pairs if name == "token"))
-        if secret := self._browsers.secret(scope, token):
-            found = await self._browsers.identity(secret)
+        if secret := self.browsers.secret(scope, token):
+            found = await self.browsers.identity(secret)
             return "" if found is None else found.principal.account_id
         if token:
             with contextlib.suppress(e.TokenRefused):
-                return (await self._rooms.authenticate(token)).principal.account_id
-        return await self._in_session(scope, token)
+                return (await self.rooms.authenticate(token)).principal.account_id
+        return await self.in_session(scope, token)
 
 
 def read_token(scope: Scope, in_url: Iterable[str] = ()) -> str:

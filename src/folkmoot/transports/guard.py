@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.server.heads import head_of
 
 if TYPE_CHECKING:
@@ -158,35 +159,33 @@ def foreign_origin(hosts: Hosts, scope: Scope) -> e.OriginNotAllowed | None:
     return None
 
 
-class HostGuard:
+class HostGuard(Entity):
     """Keeps web pages from using a hub that only their reader's machine can reach.
 
     No page reaches the operator's socket, and those who use it name any host.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, answers: Answers) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._answers = answers
+    app: ASGIApp
+    hosts: Hosts
+    answers: Answers
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 421 or 403, or let the request through."""
         guarded = scope["type"] in {"http", "websocket"} and scope.get(OPERATOR_KEY) is not True
-        error = refusal(self._hosts, scope) if guarded else None
-        app = self._app if error is None else self._answers.error(scope, error)
+        error = refusal(self.hosts, scope) if guarded else None
+        app = self.app if error is None else self.answers.error(scope, error)
         return app(scope, receive, send)
 
 
-class OriginGuard:
+class OriginGuard(Entity):
     """Keeps pages of other origins away altogether, where reading alone begins something."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Hosts, answers: Answers) -> None:
-        self._app = app
-        self._hosts = hosts
-        self._answers = answers
+    app: ASGIApp
+    hosts: Hosts
+    answers: Answers
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer 403, or let the request through."""
-        foreign = foreign_origin(self._hosts, scope)
-        app = self._app if foreign is None else self._answers.error(scope, foreign)
+        foreign = foreign_origin(self.hosts, scope)
+        app = self.app if foreign is None else self.answers.error(scope, foreign)
         return app(scope, receive, send)

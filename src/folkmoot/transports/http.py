@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Mount, Route
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.telemetry.logs import REQUEST, RequestInfo
 from folkmoot.transports.bodies import BodyBounds, BodyLimit, Identify, Locate, nobody, nowhere
 from folkmoot.transports.guard import HostGuard, Hosts
@@ -102,71 +103,63 @@ class Templates:
         return found[0].path if found else None
 
 
-class Observe:
+class Observe(Entity):
     """Sees every request first and its answer last."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        templates: Templates,
-        metrics: Metrics,
-        traces: Traces | None,
-        clock: Clock,
-        answers: Answers,
-        lines: RequestLines = "all",
-    ) -> None:
-        self._app = app
-        self._templates = templates
-        self._metrics = metrics
-        self._traces = traces
-        self._clock = clock
-        self._answers = answers
-        self._logged_from = LOGGED_FROM[lines]
+    app: ASGIApp
+    templates: Templates
+    metrics: Metrics
+    traces: Traces | None
+    clock: Clock
+    answers: Answers
+    lines: RequestLines = "all"
+
+    def __post_init__(self) -> None:
+        self._logged_from = LOGGED_FROM[self.lines]
         self._ids = request_ids()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Give the request an id, let it be answered, and tell how that went."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        started = self._clock.monotonic()
+        started = self.clock.monotonic()
         request_id = next(self._ids)
         REQUEST.set(RequestInfo(request_id))
         head: JoinedWrites = scope[HEAD]
         head.lines, head.last = PRECAUTIONS, b"x-request-id: %b\r\n" % request_id.encode()
         method: str = scope["method"]
-        span = None if self._traces is None else span_of(self._traces, scope, method)
-        self._metrics.in_flight += 1
+        span = None if self.traces is None else span_of(self.traces, scope, method)
+        self.metrics.in_flight += 1
         try:
             if span is None:
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             else:
                 with span.current():
-                    await self._app(scope, receive, send)
+                    await self.app(scope, receive, send)
         except ClientDisconnect:
             pass
         except asyncio.CancelledError:
             # Only a stopping server cancels a request, and nobody waits for the task but it.
             if not head.status:
                 error = e.HubStopping("The hub is stopping; try again in a moment.")
-                await self._answers.error(scope, error)(scope, receive, send)
+                await self.answers.error(scope, error)(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - told to the client, and what is not ours logged
             refused = isinstance(error, e.FolkmootError) and not head.status
             if not refused:
                 access.exception("request failed", extra={"id": request_id})
             if not head.status:
-                answer = self._answers.error(
+                answer = self.answers.error(
                     scope, error if isinstance(error, e.FolkmootError) else failure(request_id)
                 )
                 await answer(scope, receive, send)
         finally:
-            self._metrics.in_flight -= 1
+            self.metrics.in_flight -= 1
             status = head.status or GONE
-            path, templates = scope["path"], self._templates
+            path, templates = scope["path"], self.templates
             route = path if path in templates.endpoints else templates.of(scope)
-            seconds = self._clock.monotonic() - started
-            self._metrics.request_done(method, route, status, seconds)
+            seconds = self.clock.monotonic() - started
+            self.metrics.request_done(method, route, status, seconds)
             if span:
                 span.end(method, route, status)
             if status >= self._logged_from:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.routing import Router
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.datafolder.proxies import socket_address
 from folkmoot.operations.dispatch import Dispatcher
 from folkmoot.operations.operator import OPERATOR
@@ -49,11 +50,10 @@ async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await refused(error)(scope, receive, send)
 
 
-class Outermost:
+class Outermost(Entity):
     """Answers what fails unforeseen, and what a stop cuts short; in a hub, `Observe` does."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -65,7 +65,7 @@ class Outermost:
             await send(message)
 
         try:
-            await self._app(scope, receive, answer)
+            await self.app(scope, receive, answer)
         except asyncio.CancelledError:
             # Only a stopping server cancels a request, and nobody waits for the task but it.
             if not begun:
@@ -86,27 +86,25 @@ SOCKET_MODE: Final = 0o600
 PEER_CREDENTIALS: Final = struct.Struct("3i")
 
 
-class AsOperator:
+class AsOperator(Entity):
     """An application whose requests are all the operator's."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    app: ASGIApp
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Pass the request on, and say whose it is."""
-        return self._app({**scope, OPERATOR_KEY: True}, receive, send)
+        return self.app({**scope, OPERATOR_KEY: True}, receive, send)
 
 
-class OperatorSocket:
+class OperatorSocket(Entity):
     """The socket, from `listen`, which raises what keeps it from listening, to `close`.
 
     A task group owns `serve`; `close` is called in the end as well, since a task that is cancelled
     before it began cleans up nothing.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._listener: socket.socket | None = None
+    path: Path
+    _listener: socket.socket | None = None
 
     def listen(self) -> None:
         """Make the socket, private before anyone can connect to it.
@@ -115,16 +113,16 @@ class OperatorSocket:
         """
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            with socket_address(self._path) as address:
-                remove_stale(self._path, address)
+            with socket_address(self.path) as address:
+                remove_stale(self.path, address)
                 listener.bind(address)
-            self._path.chmod(SOCKET_MODE)
+            self.path.chmod(SOCKET_MODE)
             listener.listen(OPERATOR_BACKLOG)
             listener.setblocking(False)  # noqa: FBT003
         except OSError as error:
             listener.close()
             raise e.DataFolderUnwritable(
-                f"{self._path}: the control socket cannot be created: {error.strerror}."
+                f"{self.path}: the control socket cannot be created: {error.strerror}."
             ) from error
         except BaseException:
             listener.close()
@@ -161,7 +159,7 @@ class OperatorSocket:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 def remove_stale(path: Path, address: str) -> None:

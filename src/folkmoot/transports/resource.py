@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from folkmoot.core import errors as e
 from folkmoot.core import strict
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import about
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import OPERATE
@@ -58,14 +59,13 @@ BODY: Final = Limits(message_bytes=256 * 1024, nesting=16)
 """How much a body may ask of us; what is said in a room has the limits of rooms instead."""
 
 
-class WaitingCallers:
+class WaitingCallers(Entity):
     """Callers that wait for an event, so that a stopping hub can release them."""
 
-    def __init__(self) -> None:
-        self._callers: dict[int, Caller] = {}
-        self._lasting: set[int] = set()
-        """Those that a change of their account does not end."""
-        self._stopping = False
+    _callers: dict[int, Caller] = {}
+    _lasting: set[int] = set()
+    """Those that a change of their account does not end."""
+    _stopping: bool = False
 
     def account_changed(self, event: Event) -> None:
         """An account changed: what it waits for is answered now, and refused if it may not wait."""
@@ -116,36 +116,26 @@ async def _gone(receive: Receive, leaving: asyncio.Event) -> None:
     leaving.set()
 
 
-class Resource:
+class Resource(Entity):
     """The ASGI application of one path."""
 
-    def __init__(
-        self,
-        endpoints: Mapping[str, Endpoint],
-        *,
-        rooms: Rooms,
-        hub: Operations,
-        policy: HubPolicy,
-        dispatcher: Dispatcher,
-        hosts: Hosts,
-        addresses: Addresses,
-        waiting: WaitingCallers,
-        browsers: BrowserCookies,
-        public_url: str = "",
-    ) -> None:
-        self._public_url = public_url.rstrip("/")
-        self._may_be_direct = not public_url and not addresses.believes_proxies
-        self._endpoints = dict(endpoints)
-        if "GET" in endpoints:
-            self._endpoints["HEAD"] = endpoints["GET"]
-        self._rooms = rooms
-        self._hub = hub
-        self._policy = policy
-        self._dispatcher = dispatcher
-        self._hosts = hosts
-        self._addresses = addresses
-        self._waiting = waiting
-        self._browsers = browsers
+    endpoints: Mapping[str, Endpoint]
+    rooms: Rooms
+    hub: Operations
+    policy: HubPolicy
+    dispatcher: Dispatcher
+    hosts: Hosts
+    addresses: Addresses
+    waiting: WaitingCallers
+    browsers: BrowserCookies
+    public_url: str = ""
+
+    def __post_init__(self) -> None:
+        self._public_url = self.public_url.rstrip("/")
+        self._may_be_direct = not self.public_url and not self.addresses.believes_proxies
+        self._endpoints = dict(self.endpoints)
+        if "GET" in self.endpoints:
+            self._endpoints["HEAD"] = self.endpoints["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -163,7 +153,7 @@ class Resource:
             raise e.MethodNotAllowed(f"This address answers only to {allowed}.", allow=allowed)
         # The guard lets pages of other origins look; here a look is what was said in a room.
         looks = scope["method"] in SAFE_METHODS and not is_operator(scope)
-        foreign = foreign_origin(self._hosts, scope) if looks else None
+        foreign = foreign_origin(self.hosts, scope) if looks else None
         if foreign is not None:
             raise foreign
         # Before anyone is authenticated: a body may take its time, and a token be void then.
@@ -171,11 +161,11 @@ class Resource:
         if raw is None:
             return None
         token, query = read_query(scope, endpoint.query)
-        row, dispatcher = endpoint.row, self._dispatcher
+        row, dispatcher = endpoint.row, self.dispatcher
         on_socket = is_operator(scope)
         # A rule that holds messages must not hold the one that releases them: no interceptors.
         operated = on_socket and row.who == "operator"
-        changes = 0 if operated else self._rooms.changes
+        changes = 0 if operated else self.rooms.changes
         caller, confirm = await self._caller(scope, endpoint, "" if operated else token)
         if endpoint.body:
             check_media_type(scope)
@@ -188,17 +178,17 @@ class Resource:
             left = given
             if admitted.ruling is not None:
                 left = rewritten(endpoint, given, arguments_left(admitted, row.name))
-                if self._rooms.changes != changes:
+                if self.rooms.changes != changes:
                     await confirm()
             try:
                 if not row.is_waiting(left):
                     return await dispatcher.perform(row, left, caller)
-                async with self._waiting.watched(caller, receive):
+                async with self.waiting.watched(caller, receive):
                     # Again: a change of the account is noticed only from here on.
                     await confirm()
                     done = await dispatcher.perform(row, left, caller)
                     await confirm()
-                    self._policy.check(caller.principal, row.name, left)
+                    self.policy.check(caller.principal, row.name, left)
                     return done
             except e.ArgumentInvalid as error:
                 if left == given:
@@ -209,30 +199,30 @@ class Resource:
         if operated or not row.judged:
             work = dispatcher.perform(row, given, caller)
         else:
-            work = self._hub.ask(caller.principal, row.name, {**given}, perform)
+            work = self.hub.ask(caller.principal, row.name, {**given}, perform)
         if row.progress is None:
             done = await work
         elif wants_events(scope):
-            return await progressing(work, caller, self._waiting, receive)
+            return await progressing(work, caller, self.waiting, receive)
         else:
-            async with self._waiting.watched(caller, receive):
+            async with self.waiting.watched(caller, receive):
                 found = await unless(caller.leaving, work)
             if found is None:
                 raise e.HubStopping(STOPPING)
             done = found
         if isinstance(done.payload, EventStream):
-            return EventResponse(done.payload, caller, self._waiting)
+            return EventResponse(done.payload, caller, self.waiting)
         if isinstance(done.payload, FileAnswer):
             return FileResponse(done.payload, endpoint.route.media)
         payload, cookie = done.payload, {}
         if done.bind is not None:
-            cookie = await self._browsers.sign_in(scope, done.bind, caller)
+            cookie = await self.browsers.sign_in(scope, done.bind, caller)
             if not cookie:
                 if done.bind.otherwise is None:
                     raise e.TokenInvalid
                 payload = done.bind.otherwise
         elif done.signs_out:
-            cookie = self._browsers.sign_out(scope)
+            cookie = self.browsers.sign_out(scope)
         response = answered(endpoint, payload)
         response.headers.update(cookie)
         return response
@@ -242,7 +232,7 @@ class Resource:
     ) -> tuple[Caller, Callable[[], Awaitable[None]]]:
         """The caller, and a check that refuses them if they lost access while waiting."""
         caller = Caller(
-            address=self._addresses.of(scope),
+            address=self.addresses.of(scope),
             base_url=self._public_url or _base_url(scope),
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
             operator=is_operator(scope),
@@ -252,17 +242,17 @@ class Resource:
         if caller.operator and (endpoint.public or not token):
             return caller, nothing_to_confirm
         if endpoint.public:
-            caller.binds = self._browsers.is_page(scope)
-            secret = self._browsers.quietly(scope, token)
-            caller.session = await self._browsers.identity(secret)
+            caller.binds = self.browsers.is_page(scope)
+            secret = self.browsers.quietly(scope, token)
+            caller.session = await self.browsers.identity(secret)
             if secret and caller.session is None:
                 with suppress(e.FolkmootError):
-                    caller.visitor = await self._rooms.authenticate_browser(secret)
+                    caller.visitor = await self.rooms.authenticate_browser(secret)
             return caller, nothing_to_confirm
-        secret = "" if caller.operator else self._browsers.secret(scope, token)
+        secret = "" if caller.operator else self.browsers.secret(scope, token)
         if not token and not secret:
             raise e.AuthenticationRequired
-        rooms = self._rooms
+        rooms = self.rooms
         authenticate = (
             partial(rooms.authenticate_browser, secret)
             if secret

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import field
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS
 from folkmoot.operations.routes import ENDPOINTS
 from folkmoot.transports.address import Addresses
@@ -66,43 +68,32 @@ def operator_routes(served: Iterable[Endpoint], dispatcher: Dispatcher) -> list[
     return routes.routes()
 
 
-class Routes:
+class Routes(Entity, kw_only=True):
     """The routes of one hub."""
 
-    def __init__(
-        self,
-        *,
-        rooms: Rooms,
-        hub: Operations,
-        policy: HubPolicy,
-        dispatcher: Dispatcher,
-        hosts: Hosts,
-        addresses: Addresses,
-        browsers: BrowserCookies,
-        public_url: str = "",
-        allowed_origins: Sequence[str] = (),
-        bus: Bus | None,
-        endpoints: Sequence[Endpoint] = ENDPOINTS,
-    ) -> None:
-        self._rooms = rooms
-        self._hub = hub
-        self._policy = policy
-        self._dispatcher = dispatcher
-        self._public_url = public_url
-        self._hosts = hosts
-        self._addresses = addresses
-        self._browsers = browsers
-        self._origins = tuple(allowed_origins)
-        self._endpoints = endpoints
-        self._waiting = WaitingCallers()
-        if bus is not None:
-            bus.listen(ACCOUNTS, self._waiting.account_changed)
-            bus.listen(CREDENTIALS, self._waiting.credential_ended)
+    rooms: Rooms
+    hub: Operations
+    policy: HubPolicy
+    dispatcher: Dispatcher
+    hosts: Hosts
+    addresses: Addresses
+    browsers: BrowserCookies
+    public_url: str = ""
+    allowed_origins: Sequence[str] = ()
+    bus: Bus | None
+    endpoints: Sequence[Endpoint] = ENDPOINTS
+    _waiting: WaitingCallers = field(default_factory=WaitingCallers)
+
+    def __post_init__(self) -> None:
+        self._origins = tuple(self.allowed_origins)
+        if self.bus is not None:
+            self.bus.listen(ACCOUNTS, self._waiting.account_changed)
+            self.bus.listen(CREDENTIALS, self._waiting.credential_ended)
 
     def routes(self) -> list[Route]:
         """Where the operations are served: one route for each path of the table."""
         paths: dict[str, dict[str, Endpoint]] = {}
-        for endpoint in self._endpoints:
+        for endpoint in self.endpoints:
             paths.setdefault(endpoint.path, {})[endpoint.method] = endpoint
         # What ends in a name comes last: a name that may have slashes would take the others' end.
         ordered = sorted(paths.items(), key=lambda item: item[0].endswith("}"))
@@ -115,15 +106,15 @@ class Routes:
     def _route(self, path: str, endpoints: dict[str, Endpoint]) -> Route:
         resource = Resource(
             endpoints,
-            rooms=self._rooms,
-            hub=self._hub,
-            policy=self._policy,
-            dispatcher=self._dispatcher,
-            hosts=self._hosts,
-            addresses=self._addresses,
+            rooms=self.rooms,
+            hub=self.hub,
+            policy=self.policy,
+            dispatcher=self.dispatcher,
+            hosts=self.hosts,
+            addresses=self.addresses,
             waiting=self._waiting,
-            browsers=self._browsers,
-            public_url=self._public_url,
+            browsers=self.browsers,
+            public_url=self.public_url,
         )
         path = path.replace("{proposal}", "{proposal:message_id}")
         if not self._origins:

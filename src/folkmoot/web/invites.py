@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from folkmoot.accounts import HubInvitation
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request as McpRequest
 from folkmoot.core.ports import Clock
 from folkmoot.gateway.rights import HubRights
@@ -161,22 +162,14 @@ class BrowserSignIn(Protocol):
         """The header that signs a browser in; empty where that cannot be."""
 
 
-class JoinForm:
+class JoinForm(Entity):
     """Takes a form the one way through, so that policy, limits and interceptors hold for it too."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        rights: HubRights,
-        clock: Clock,
-        locate: Locate,
-        browsers: BrowserSignIn,
-    ) -> None:
-        self._pipeline = pipeline
-        self._rights = rights
-        self._clock = clock
-        self._locate = locate
-        self._browsers = browsers
+    pipeline: Pipeline
+    rights: HubRights
+    clock: Clock
+    locate: Locate
+    browsers: BrowserSignIn
 
     async def __call__(self, request: Request, base: str, handle: str, code: str) -> Joined:
         """Register with an invite, for someone who has no account yet, and sign them in."""
@@ -185,19 +178,19 @@ class JoinForm:
             id=1, method=TOOLS_CALL, params={"name": "msg/register", "arguments": arguments}
         )
         caller = Caller(
-            address=self._locate(request.scope),
+            address=self.locate(request.scope),
             base_url=base,
-            binds=self._browsers.comes_from_here(request.scope),
+            binds=self.browsers.comes_from_here(request.scope),
         )
-        principal, rights = self._rights.of(None)
-        envelope = enveloped(self._clock, message, principal, extensions={CALLER: caller})
+        principal, rights = self.rights.of(None)
+        envelope = enveloped(self.clock, message, principal, extensions={CALLER: caller})
         try:
-            result = await self._pipeline.run(envelope, principal, rights)
+            result = await self.pipeline.run(envelope, principal, rights)
         except e.FolkmootError as error:
             return joined(failure(error))
         cookie: dict[str, str] = {}
         if result.bind is not None:
-            cookie = await self._browsers.sign_in(request.scope, result.bind, caller)
+            cookie = await self.browsers.sign_in(request.scope, result.bind, caller)
         return joined(result, cookie)
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from folkmoot.core.entity import Entity
 from folkmoot.web.clients import CLIENTS, claude_code_command, vscode_command
 from folkmoot.web.discovery import Discovery, Installable, Shell
 from folkmoot.web.documentation import Documentation
@@ -164,27 +165,19 @@ def built(name: str) -> Built:
     return Built(name)
 
 
-class Pages:
+class Pages(Entity, kw_only=True):
     """Draws every page of one hub."""
 
-    def __init__(
-        self,
-        *,
-        version: str,
-        public_url: str,
-        shows_metrics: ShowsMetrics = never,
-        signed_in: SignedIn = nobody,
-        invitations: Invitations = none_known,
-        join: Join | None = None,
-        policy: Policy = "open",
-    ) -> None:
-        self._version = version
-        self._policy: Policy = policy
-        self._invitations = invitations
-        self._join = join
-        self._public_url = public_url.rstrip("/")
-        self._shows_metrics = shows_metrics
-        self._signed_in = signed_in
+    version: str
+    public_url: str
+    shows_metrics: ShowsMetrics = never
+    signed_in: SignedIn = nobody
+    invitations: Invitations = none_known
+    join: Join | None = None
+    policy: Policy = "open"
+
+    def __post_init__(self) -> None:
+        self._public_url = self.public_url.rstrip("/")
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(MAX_LANDING_PAGES)(self._draw_landing)
         self._path = urlsplit(self._public_url).path
@@ -236,15 +229,15 @@ class Pages:
         Whoever is signed in has the console here instead. A link on another site comes without the
         cookie, so this page leads there as well.
         """
-        if not self._path and await self._signed_in(request.scope):
+        if not self._path and await self.signed_in(request.scope):
             return self._console.answer(request)
-        page = self._landing(self._base(request), self._shows_metrics(request.scope))
+        page = self._landing(self._base(request), self.shows_metrics(request.scope))
         return HTMLResponse(page, 200, self._headers)
 
     def _draw_landing(self, base: str, shown: bool) -> bytes:  # noqa: FBT001 - it is a key
         socket = base.replace("http", "ws", 1)
         register = ["register", "ada", "--url", base]
-        if self._policy != "open":
+        if self.policy != "open":
             register += ["--invite", "CODE"]
         commands = [register, ["connect", "claude-code"]]
         places = [place for place in PLACES if shown or place[0] != METRICS]
@@ -256,11 +249,11 @@ class Pages:
                 "begin": fill(ONLY_DOCS if self._path else BEGIN, base=self._path),
                 "places": self._links(places),
                 "doors": _doors(base, socket),
-                "registration": REGISTRATION[self._policy],
+                "registration": REGISTRATION[self.policy],
                 "clients": self._clients(f"{base}/mcp"),
             },
             base=self._path,
-            version=self._version,
+            version=self.version,
             endpoint=f"{base}/mcp",
             commands=_typed(commands),
             rooms=_typed(rooms),
@@ -285,21 +278,21 @@ class Pages:
     async def invite(self, request: Request) -> Response:
         """MMP §9.2: whether an invite can still be used, and how."""
         code = request.path_params["code"]
-        invitation = await look_up(self._invitations, code)
+        invitation = await look_up(self.invitations, code)
         return self._invite_page(request, code, invitation)
 
     async def accept(self, request: Request) -> Response:
         """The form of an invite, filled in: an account, or why there is none."""
         code = request.path_params["code"]
-        invitation = await look_up(self._invitations, code)
-        if self._join is None or not invitation.opens:
+        invitation = await look_up(self.invitations, code)
+        if self.join is None or not invitation.opens:
             return self._invite_page(request, code, invitation)
         typed = await handle_in(request)
         handle = invitation.handle or typed
-        joined = await self._join(request, self._base(request), handle, code)
+        joined = await self.join(request, self._base(request), handle, code)
         if joined.error:
             # Someone else may have been quicker.
-            invitation = await look_up(self._invitations, code)
+            invitation = await look_up(self.invitations, code)
             return self._invite_page(request, code, invitation, joined, handle)
         body = fill(
             self._bodies["invite_joined"],
@@ -328,7 +321,7 @@ class Pages:
             return self._framed(invite.label, invite.text, how, invite.status, HEADERS)
         status = invite.status if joined is None else joined.status
         base, form, headers = self._base(request), "", HEADERS
-        if self._join is not None and invitation.opens:
+        if self.join is not None and invitation.opens:
             wrong = fill(WRONG, error=joined.error) if joined is not None else ""
             form = fill(
                 self._bodies["invite_form"],

@@ -109,7 +109,7 @@ async def opened(
     party = party or Party()
     hosts = hosts or Hosts("127.0.0.1")
     answers = Answers(Pages(version="0", public_url="").error_page)
-    endpoint = WebSocketEndpoint(party, hosts=hosts, answers=answers, limits=limits)
+    endpoint = WebSocketEndpoint(party, hosts=hosts, answers=answers, limits=limits or LinkLimits())
     async with serving(
         endpoints={"/ws": endpoint},
         hosts=hosts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -150,6 +149,8 @@ def join(
     each message is printed as a line (number, time, sender, kind, text), and each line of standard
     input is sent to the room, until it ends.
     """
+    import asyncio
+
     if invitation and handle is not None:
         raise typer.BadParameter("--invitation and --as cannot be combined")
     who = come_in(name, url) if invitation else entrance(name, url, handle)
@@ -178,6 +179,8 @@ def tail(
     With --json, each line is one envelope, as the hub sent it. A lost connection is resumed by
     itself, without gaps or duplicates.
     """
+    import asyncio
+
     from folkmoot.cli.room.follow import tail as follow
 
     asyncio.run(follow(name, entrance, after, as_json=as_json))
@@ -255,7 +258,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "change": manage.change,
     "delete": manage.delete,
 }
-"""Every command of the group by its name."""
 
 app = group(
     COMMANDS,

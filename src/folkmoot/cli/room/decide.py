@@ -184,7 +184,6 @@ HOW = {
     "held": "folkmoot proxy held show ID, then release or drop",
     "tool": "folkmoot backends diff, then backends accept",
 }
-"""How each kind is decided about."""
 
 
 @account_command

@@ -120,7 +120,6 @@ POLICY: dict[str, tuple[str, Callable[[Any], str]]] = {
     "keep_messages": ("Keeps", lambda value: f"the latest {word(value)} messages"),
     "keep_days": ("Keeps them", lambda value: f"{word(value)} days" if value else "forever"),
 }
-"""The members of a policy, and how each is told."""
 
 
 def span(first: int, last: int) -> str:

@@ -38,7 +38,6 @@ from folkmoot.cli.room.slash import offered
 SEPARATOR: Final = " · "
 KEYS: Final = {"a": "a approve", "r": "r reject", "n": "n next", "esc": "Esc back"}
 SHORT_KEYS: Final = {"a": "a yes", "r": "r no", "n": "n next", "esc": "Esc"}
-"""What the card offers, by key."""
 ABOVE: Final = "… all of it is printed above"
 LEAST_ROWS: Final = 4
 

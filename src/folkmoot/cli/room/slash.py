@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -252,7 +251,6 @@ SLASHES: Final[dict[str, Slash]] = {
     "raw": Slash("/raw", "Show messages with their kinds, or in words again."),
     "quit": Slash("/quit", "Leave; Ctrl-C and Ctrl-D do the same."),
 }  # fmt: skip
-"""Every command of the input line."""
 
 DECIDING: Final = frozenset(("approve", "reject"))
 ABOUT_TAB: Final = "Tab shows the proposals that you can decide on."
@@ -335,6 +333,8 @@ class Toolbox:
         return sorted(it.id for it in serving if it.id != self._room.me.id)[:MAX_ASKED]
 
     async def _ask_all(self, names: Iterable[str]) -> list[list[OfferedTool] | e.FolkmootError]:
+        import asyncio
+
         return list(await asyncio.gather(*map(self._ask, names)))
 
     async def _ask(self, name: str) -> list[OfferedTool] | e.FolkmootError:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 BACKLOG: Final = 30
 """Messages from before that are shown to one who comes in."""
 LOOK_SECONDS: Final = 0.2
-"""How often the connection is looked at."""
 ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 

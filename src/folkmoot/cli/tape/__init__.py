@@ -189,6 +189,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "serve": replay.serve,
     "play": replay.play,
 }
-"""Every command of the group by its name."""
 
 app = group(COMMANDS, "Inspect, compare and replay recorded conversations.")

@@ -54,7 +54,6 @@ def write_whole(target: Path, chunks: Iterable[str], *, overwrite: bool) -> None
 
 
 SUFFIXES: Final = (".jsonl", ".jsonl.zst")
-"""How the names of tapes in a folder end."""
 
 
 class ListedTape(msgspec.Struct, frozen=True):

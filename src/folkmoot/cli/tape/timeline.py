@@ -24,7 +24,6 @@ from folkmoot.proxy.tape.timeline import MessageFilter, Moment, grouped, moments
 PIECE: Final = 1024
 """Bytes that are decompressed at once; they may become thirty thousand times as many."""
 LOOK_SECONDS: Final = 0.1
-"""How often a file that has nothing new is looked at."""
 
 
 def followed(path: Path, wait: Callable[[], None] | None = None) -> Iterator[Line | None]:
@@ -247,7 +246,6 @@ class Reel:
         self.header: Header | None = None
         self.end: EndLine | None = None
         self.finished = False
-        """Whether all lines were read."""
         self._lines: Iterable[Line | None] = followed(path) if follow else TapeLines(path)
 
     def moments(self) -> Iterator[Moment]:

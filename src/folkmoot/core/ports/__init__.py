@@ -24,11 +24,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary start that never run backwards."""
-        ...
 
 
 class Sealer(Protocol):
@@ -36,8 +34,6 @@ class Sealer(Protocol):
 
     def seal(self, purpose: str, row: str, plaintext: bytes) -> str:
         """The sealed text, which opens only with the same purpose and row."""
-        ...
 
     def open(self, purpose: str, row: str, sealed: str) -> bytes:
         """What was sealed; raises when it was changed or belongs elsewhere."""
-        ...

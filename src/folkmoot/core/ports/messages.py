@@ -34,11 +34,9 @@ class Transport(Protocol):
 
     async def receive(self) -> ProtocolMessage:
         """The next message."""
-        ...
 
     async def send(self, message: ProtocolMessage) -> None:
         """Send a message."""
-        ...
 
 
 @runtime_checkable
@@ -47,15 +45,12 @@ class TransportWithContext(Transport, Protocol):
 
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
         """The next message with full context."""
-        ...
 
     async def send_envelope(self, envelope: MessageEnvelope[ProtocolMessage]) -> None:
         """Send a message with its context preserved, as far as the transport can."""
-        ...
 
     def current_context(self) -> TransportContext:
         """What the transport can say of itself now."""
-        ...
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -76,16 +71,13 @@ class Interceptor(Protocol):
     @property
     def name(self) -> str:
         """The name of the interceptor in logs and tapes."""
-        ...
 
     @property
     def guards(self) -> bool:
         """Whether it only checks: what a later interceptor changed is then shown to it again."""
-        ...
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
         """What is to become of the message."""
-        ...
 
 
 class Holding(Protocol):
@@ -96,7 +88,6 @@ class Holding(Protocol):
 
         What is returned goes on in its place, if whoever released it edited it; else None.
         """
-        ...
 
 
 class Service(Protocol):
@@ -107,13 +98,11 @@ class Service(Protocol):
 
     def perform(self, admitted: Admitted) -> Awaitable[Any]:
         """Do it; the answer comes once it is committed."""
-        ...
 
     def refused(
         self, envelope: MessageEnvelope[Any], principal: Principal, error: e.PolicyError
     ) -> e.FolkmootError:
         """Note what policy refused, where it is to be noted; what its sender is told."""
-        ...
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -137,8 +126,6 @@ class Recorder(Protocol):
 
         Raises `TapeUnwritable` once the tape cannot be written.
         """
-        ...
 
     def commit(self) -> None:
         """Write what was taken now. Raises `TapeUnwritable` if it cannot be written."""
-        ...

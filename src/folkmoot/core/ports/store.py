@@ -54,15 +54,12 @@ class Tx(Protocol):
 
     async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
         """Run one statement and answer how many rows it changed."""
-        ...
 
     async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
         """Run one statement and answer all its rows."""
-        ...
 
     async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
         """Run one statement and answer its first row, if there is one."""
-        ...
 
     async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
         """Insert rows into different tables, with as few statements as the engine can: one.
@@ -70,14 +67,12 @@ class Tx(Protocol):
         Where an UPDATE comes before it (`after`) that changes no row, nothing is inserted; returns
         whether something was.
         """
-        ...
 
     async def together(self, *statements: SqlStatement) -> list[list[Row]]:
         """Run statements on different tables at once; the rows that each of them RETURNs.
 
         None sees what another of them changes.
         """
-        ...
 
     async def fetch_numbered(
         self, name: str, sql: str, params: Sequence[SqlValue] = ()
@@ -86,7 +81,6 @@ class Tx(Protocol):
 
         The row has the next number of a sequence behind it, which was taken while it was held.
         """
-        ...
 
     async def next_sequence(self, name: str, count: int = 1) -> int:
         """The next number of a sequence, or the last of so many; none is ever given twice.
@@ -94,14 +88,12 @@ class Tx(Protocol):
         Numbers of units that were undone may be missing. Those of two units that wait for one
         another, because both change one row before they ask, are in the order of their commits.
         """
-        ...
 
     def publish(self, subject: str, event: Any = None) -> None:
         """Have an event published once this unit is committed, before its caller is answered.
 
         A unit that is undone publishes nothing, and whoever asked for it may have gone.
         """
-        ...
 
 
 Unit: TypeAlias = Callable[[Tx], Awaitable[T]]
@@ -119,12 +111,10 @@ class Store(Protocol):
     @property
     def bus(self) -> Bus:
         """Where the events of its units are published."""
-        ...
 
     @property
     def sole_writer(self) -> bool:
         """Whether only this process writes, so that its events tell of every change."""
-        ...
 
     async def write(self, unit: Unit[T], *, single: bool = False, any_order: bool = False) -> T:
         """Run a unit and answer when it is committed; if it raises, it alone is undone.
@@ -133,18 +123,15 @@ class Store(Protocol):
         and publishes nothing.
         One that holds in `any_order` of its statements and those of others need not be isolated.
         """
-        ...
 
     async def read(self, query: Unit[T], *, long: bool = False) -> T:
         """Run a query on one consistent view of what is committed; say `long` if it reads much."""
-        ...
 
     async def look_up(self, sql: str, key: str) -> Row | None:
         """The row that a statement finds by a key: its end is `= ?`, its first column the key.
 
         An engine may look up the keys of several callers at once.
         """
-        ...
 
 
 class RateCounts(Protocol):
@@ -155,11 +142,9 @@ class RateCounts(Protocol):
 
         With `overdraw` it is counted in any case.
         """
-        ...
 
     async def give_back(self, key: str) -> None:
         """Take one back that turned out not to count."""
-        ...
 
 
 class DatabaseIdentity(msgspec.Struct, frozen=True):
@@ -217,50 +202,39 @@ class Database(Store, Protocol):
     @property
     def backend_homes(self) -> BackendHomes | None:
         """Who links which server; nothing where no other process can use the database."""
-        ...
 
     @property
     def session_homes(self) -> SessionHomes | None:
         """Who has which session; nothing where no other process can use the database."""
-        ...
 
     @property
     def room_owners(self) -> RoomOwners | None:
         """Who owns which room; nothing where no other process can use the database."""
-        ...
 
     @property
     def identity(self) -> DatabaseIdentity:
         """Who the database is."""
-        ...
 
     @property
     def rates(self) -> RateCounts | None:
         """Where rate limits are counted that several hubs share; None where one hub counts."""
-        ...
 
     async def ready(self) -> None:
         """Raise a `StoreError` unless something can be written and read back."""
-        ...
 
     async def sync(self) -> None:
         """Have all that is committed survive a loss of power, whatever the settings say."""
-        ...
 
     async def check(self) -> list[str]:
         """Read everything and answer what is wrong with it: nothing, if it is whole."""
-        ...
 
     async def backup(
         self, target: str, *, overwrite: bool = False, progress: Progress | None = None
     ) -> Backup:
         """Copy the database into the file of this name while it is in use; cancelling stops it."""
-        ...
 
     def stats(self) -> StoreStats:
         """Counters of the store since it was opened."""
-        ...
 
     async def close(self) -> None:
         """Refuse what comes now, finish what was accepted, and close; safe to call again."""
-        ...

@@ -13,7 +13,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self, cast
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.pipes import given
 from folkmoot.taskgroups import waited
 
@@ -183,15 +186,14 @@ class Child(asyncio.SubprocessProtocol):
         return False
 
 
-class Ends:
+class Ends(Entity):
     """Pipes to a process that is about to start.
 
     On leaving, the ends that are the process's are closed here, and those of ours that no loop has.
     """
 
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._given: set[int] = set()
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _given: set[int] = set()
 
     def __enter__(self) -> Self:
         return self

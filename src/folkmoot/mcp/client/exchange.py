@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     ProtocolMessage,
@@ -49,40 +50,31 @@ LINGER_SECONDS: Final = 1.0
 MOST_REFUSAL: Final = 1024 * 1024
 
 
-class HttpExchange:
+class HttpExchange(Entity):
     """A request, the POST that carries it, and the stream that answers it."""
 
-    def __init__(
-        self,
-        link: HttpLink,
-        request: Request,
-        sender: dict[str, str],
-        headers: dict[str, str],
-        *,
-        stateless: bool,
-    ) -> None:
-        self.request = request
-        self.stateless = stateless
-        self.cancelled = False
-        """Whether the client wants no answer any more."""
-        self.settled = False
-        """Whether it has one."""
-        self.headed: asyncio.Event | None = None
-        """Set once the status of the answer is known, or there is none; if someone waits for it."""
-        self._task: asyncio.Task[None] | None = None
-        self._eager: Eager[None] | None = None
-        """The exchange before it needs a task: one whose answer comes in one piece never does."""
-        self._link = link
-        self._sender = sender
-        self._headers = headers
-        self._transport: TransportContext | None = None
-        self._stream: ServerStream | None = None
+    link: HttpLink
+    request: Request
+    sender: dict[str, str]
+    headers: dict[str, str]
+    stateless: bool
+    cancelled: bool = False
+    """Whether the client wants no answer any more."""
+    settled: bool = False
+    """Whether it has one."""
+    headed: asyncio.Event | None = None
+    """Set once the status of the answer is known, or there is none; if someone waits for it."""
+    _task: asyncio.Task[None] | None = None
+    _eager: Eager[None] | None = None
+    """The exchange before it needs a task: one whose answer comes in one piece never does."""
+    _transport: TransportContext | None = None
+    _stream: ServerStream | None = None
 
     def begin(self) -> None:
         """Send the request, at once where a connection is open, and have its answer delivered."""
-        connections = self._link.target.connections
+        connections = self.link.target.connections
         if self.headed is not None or connections is None or not connections.ready:
-            self._task = self._link.start(self._run())
+            self._task = self.link.start(self._run())
             return
         eager = Eager(self._run())
         if not eager.done:
@@ -104,10 +96,10 @@ class HttpExchange:
             if not eager.step():
                 self._go_on_in_task(eager)
         except Exception as error:  # noqa: BLE001 - ends the link, as the error of a task does
-            self._link.start(fail_with(error))
+            self.link.start(fail_with(error))
 
     def _go_on_in_task(self, eager: Eager[None]) -> None:
-        self._eager, self._task = None, self._link.start(eager.rest())
+        self._eager, self._task = None, self.link.start(eager.rest())
 
     def stop(self) -> None:
         """End the exchange where it waits, unless this is called by itself."""
@@ -124,20 +116,20 @@ class HttpExchange:
                 broken = await self._resume(broken)
         except e.FolkmootError as error:
             if not (self.settled or self.cancelled):
-                await self._link.fail(self, error, self._transport)
+                await self.link.fail(self, error, self._transport)
         finally:
             if not self.settled:
-                self._link.settle(self)
+                self.link.settle(self)
             if self.headed is not None:
                 self.headed.set()
             # They hold this one too, and would be left to the collector of garbage.
             self._task = self._eager = self._stream = None
 
     async def _post(self) -> e.CarryError | None:
-        link, request = self._link, self.request
+        link, request = self.link, self.request
         target, body = link.target, encode_message(request)
         patience = None if request.method == LISTEN else target.answer_seconds
-        asking = Asking(target, "POST", self._headers, body, target.url, patience)
+        asking = Asking(target, "POST", self.headers, body, target.url, patience)
         try:
             async with asking as answer:
                 self._transport = link.answer_context("POST", answer)
@@ -158,13 +150,13 @@ class HttpExchange:
         return None
 
     async def _resume(self, broken: e.CarryError | None) -> e.CarryError | None:
-        stream, link = self._stream, self._link
+        stream, link = self._stream, self.link
         if self.stateless or stream is None or not stream.resuming or stream.barren >= MOST_BARREN:
             raise broken or e.ServerUnreachable(
                 f"The server at {link.target.shown} ended the connection before it had answered."
             )
         await asyncio.sleep(stream.wait)
-        headers = link.in_session(self._sender | LISTENS | stream.resuming)
+        headers = link.in_session(self.sender | LISTENS | stream.resuming)
         try:
             async with link.target.ask("GET", headers) as answer:
                 if answer.status in OK and answer.content_type == EVENT_STREAM:
@@ -186,7 +178,7 @@ class HttpExchange:
     async def _read(self, answer: HttpAnswer) -> None:
         """Read a stream to its end, or for a little longer than its answer."""
         if self._stream is None:
-            link = self._link
+            link = self.link
             name = f"post-{link.count()}"
             self._stream = ServerStream(name, link.limits, self._take, link.unreadable)
         try:
@@ -198,7 +190,7 @@ class HttpExchange:
                 raise
 
     async def _take(self, message: ProtocolMessage, transport: TransportContext, size: int) -> None:
-        await self._link.deliver(message, transport, size, by=self)
+        await self.link.deliver(message, transport, size, by=self)
         if self.settled:
             self._limit.reschedule(asyncio.get_running_loop().time() + LINGER_SECONDS)
 
@@ -212,11 +204,11 @@ class HttpExchange:
                 else f"The server answers with {answer.content_type[:100]}, not with a message.",
                 status=answer.status,
             )
-        body = await read_whole(answer, self._link.limits.message_bytes)
+        body = await read_whole(answer, self.link.limits.message_bytes)
         try:
-            message = decode_message(body, self._link.limits)
+            message = decode_message(body, self.link.limits)
         except e.MessageError as error:
-            self._link.strays.note(error)
+            self.link.strays.note(error)
             raise e.ServerAnswerInvalid(
                 f"The server's answer cannot be read: {error.message}", status=answer.status
             ) from None
@@ -231,13 +223,13 @@ class HttpExchange:
 
     async def _refused(self, answer: HttpAnswer) -> None:
         """Take an answer whose status is an error."""
-        in_session = SESSION_HEADER in self._headers
+        in_session = SESSION_HEADER in self.headers
         error = refusal_of(answer.status, in_session=in_session)
         if answer.content_type != JSON:
             raise error
         body = await read_whole(answer, MOST_REFUSAL)
         try:
-            message = decode_message(body, self._link.limits)
+            message = decode_message(body, self.link.limits)
         except e.MessageError:
             raise error from None
         if not isinstance(message, Response) or not isinstance(message.error, ErrorObject):
@@ -248,8 +240,8 @@ class HttpExchange:
         own = self.request.id
         if type(answer.id) is not type(own) or answer.id != own:
             answer = replace(answer, id=own)
-        transport = self._transport or self._link.current_context()
-        return self._link.deliver(answer, transport, size, by=self)
+        transport = self._transport or self.link.current_context()
+        return self.link.deliver(answer, transport, size, by=self)
 
 
 async def fail_with(error: Exception) -> None:

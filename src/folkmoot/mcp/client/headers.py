@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     Notification,
     ProtocolMessage,
@@ -170,11 +171,10 @@ def as_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
 
-class Mirror:
+class Mirror(Entity):
     """Makes the headers of messages, and learns from listings which arguments belong in them."""
 
-    def __init__(self) -> None:
-        self._tools: dict[str, dict[Path, str]] = {}
+    _tools: dict[str, dict[Path, str]] = {}
 
     def headers(self, message: Request | Notification, version: str) -> dict[str, str]:
         """The headers that repeat a message."""

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
@@ -59,11 +62,10 @@ class ServerLink(Carrier):
         await self.close()
 
 
-class OpenRequests:
+class OpenRequests(Entity):
     """The requests a server has not answered, oldest first. Ids are told apart with their type."""
 
-    def __init__(self) -> None:
-        self._ids: dict[MessageId, None] = {}
+    _ids: dict[MessageId, None] = {}
 
     def __contains__(self, message_id: MessageId | None) -> bool:
         return message_id in self._ids
@@ -92,11 +94,10 @@ class OpenRequests:
         return None
 
 
-class Strays:
+class Strays(Entity):
     """What a server wrote that is not a message: counted, and told once of each kind."""
 
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
+    _seen: Counter[str] = field(default_factory=Counter)
 
     @property
     def count(self) -> int:

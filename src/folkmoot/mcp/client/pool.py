@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import aiohappyeyeballs
 
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.client.connection import HttpAnswer, HttpConnection, HttpFailure
 
 if TYPE_CHECKING:
@@ -23,30 +24,21 @@ NEXT_ADDRESS_SECONDS: Final = 0.25
 """How long one address of a host is tried before the next one is tried too."""
 
 
-class HttpConnections:
+class HttpConnections(Entity):
     """The connections to one origin, the last one used first; as many as are needed at once.
 
     Where it listens on a Unix socket, `unix` is that.
     """
 
-    def __init__(
-        self,
-        url: HttpUrl,
-        *,
-        unix: str = "",
-        tls: ssl.SSLContext | None,
-        seconds: float,
-        describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None,
-    ) -> None:
-        self._url = url
-        self._unix = unix
-        self._tls = tls
-        self._seconds = seconds
-        self._describe = describe
-        self._all: set[HttpConnection] = set()
-        self.idle: list[HttpConnection] = []
-        """Those that can be used again, the last one used last."""
-        self.sweep: asyncio.TimerHandle | None = None
+    url: HttpUrl
+    tls: ssl.SSLContext | None
+    seconds: float
+    describe: Callable[[asyncio.BaseTransport], ConnectionInfo] | None
+    unix: str = ""
+    _all: set[HttpConnection] = set()
+    idle: list[HttpConnection] = []
+    """Those that can be used again, the last one used last."""
+    sweep: asyncio.TimerHandle | None = None
 
     def ask(
         self, method: str, head: bytes, body: bytes | None, patience: float | None
@@ -117,7 +109,7 @@ class HttpConnections:
 
     async def _open(self) -> HttpConnection:
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 return await self._connect()
         except TimeoutError:
             words = "it takes no connection in time"
@@ -135,10 +127,10 @@ class HttpConnections:
         raise HttpFailure(words, unsent=True)
 
     async def _connect(self) -> HttpConnection:
-        loop, url = asyncio.get_running_loop(), self._url
+        loop, url = asyncio.get_running_loop(), self.url
         connection = HttpConnection(self)
-        if self._unix:
-            transport, _ = await loop.create_unix_connection(lambda: connection, self._unix)
+        if self.unix:
+            transport, _ = await loop.create_unix_connection(lambda: connection, self.unix)
         else:
             found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
             reached = await aiohappyeyeballs.start_connection(
@@ -148,13 +140,13 @@ class HttpConnections:
                 transport, _ = await loop.create_connection(
                     lambda: connection,
                     sock=reached,
-                    ssl=self._tls,
-                    server_hostname=url.host if self._tls is not None else None,
+                    ssl=self.tls,
+                    server_hostname=url.host if self.tls is not None else None,
                 )
             except BaseException:
                 reached.close()
                 raise
-        if self._describe is not None:
-            connection.info = self._describe(transport)
+        if self.describe is not None:
+            connection.info = self.describe(transport)
         self._all.add(connection)
         return connection

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     MessageId,
     ProtocolMessage,
@@ -23,7 +24,7 @@ from folkmoot.mcp.wire import INITIALIZE, speaks_stateless
 _TOKEN: Final[Callable[[], str]] = partial(secrets.token_hex, 16)
 
 
-class EraBridge:
+class EraBridge(Entity, kw_only=True):
     """Between one client and one server; passes everything on until they prove to differ.
 
     Several clients of the stateless era may share it, under ids that differ. Say `one_client` where
@@ -36,28 +37,18 @@ class EraBridge:
     the gateway does, so they pass.
     """
 
-    def __init__(
-        self,
-        *,
-        one_client: bool = False,
-        discoverable: bool = True,
-        listening: bool = True,
-        transparent: bool = False,
-        native_tasks: bool = False,
-        token: Callable[[], str] = _TOKEN,
-    ) -> None:
-        self._discoverable = discoverable
-        self._ids = OwnIds(token()[:12])
-        self._token = token
-        self._one_client = one_client
-        self._listening = listening
-        self._native_tasks = native_tasks
-        self._part: (
-            HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None
-        ) = None
-        self._server_version: str | None = None
-        self.transparent = transparent
-        """Whether both speak one era, so that this need not be asked any more."""
+    one_client: bool = False
+    discoverable: bool = True
+    listening: bool = True
+    transparent: bool = False
+    """Whether both speak one era, so that this need not be asked any more."""
+    native_tasks: bool = False
+    token: Callable[[], str] = _TOKEN
+    _part: HandshakeOpening | StatelessOpening | HandshakeClient | StatelessClient | None = None
+    _server_version: str | None = None
+
+    def __post_init__(self) -> None:
+        self._ids = OwnIds(self.token()[:12])
 
     @property
     def server_version(self) -> ProtocolVersion | None:
@@ -90,7 +81,7 @@ class EraBridge:
 
     def listen(self) -> list[Step]:
         """The client now listens for unrequested messages, such as changed lists."""
-        self._listening = True
+        self.listening = True
         if isinstance(self._part, HandshakeOpening):
             self._part.listening = True
         return self._part.listen() if isinstance(self._part, HandshakeClient) else []
@@ -118,15 +109,15 @@ class EraBridge:
         if self.transparent or not isinstance(message, Request):
             return [ToServer(message)]
         if message.method == INITIALIZE:
-            self._part = HandshakeOpening(self._ids, message, listening=self._listening)
+            self._part = HandshakeOpening(self._ids, message, listening=self.listening)
         elif speaks_stateless(message):
             self._part = StatelessOpening(
                 self._ids,
                 message,
-                self._token,
-                one_client=self._one_client,
-                discoverable=self._discoverable,
-                native_tasks=self._native_tasks,
+                self.token,
+                one_client=self.one_client,
+                discoverable=self.discoverable,
+                native_tasks=self.native_tasks,
             )
         else:
             return [ToServer(message)]

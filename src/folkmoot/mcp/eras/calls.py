@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     MessageId,
     Notification,
@@ -55,12 +56,11 @@ class ForwardedCall:
         self.server_token = self.client_token
 
 
-class ForwardedCalls:
+class ForwardedCalls(Entity):
     """The open calls, by the ids that the server knows."""
 
-    def __init__(self, ids: OwnIds) -> None:
-        self._ids = ids
-        self._calls: dict[MessageId, ForwardedCall] = {}
+    ids: OwnIds
+    _calls: dict[MessageId, ForwardedCall] = {}
 
     @property
     def full(self) -> bool:
@@ -69,7 +69,7 @@ class ForwardedCalls:
 
     def add(self, call: ForwardedCall, message_id: MessageId) -> MessageId:
         """The id to send a call under: its own, unless the server still knows that."""
-        server_id = message_id if message_id not in self._calls else self._ids.next()
+        server_id = message_id if message_id not in self._calls else self.ids.next()
         self._calls[server_id] = call
         call.send(server_id)
         return server_id
@@ -155,33 +155,30 @@ class Expirable(Protocol):
     """A time at which it was waiting already, once one is known."""
 
 
-class Parked:
+class Parked(Entity):
     """A call whose client was asked: with what, what came since, and the state it was given."""
 
-    def __init__(self, call: ForwardedCall, state: str, asked: dict[str, Request]) -> None:
-        self.call = call
-        self.state = state
-        self.asked = asked
-        self.later: list[Request] = []
-        self.answer: Response | None = None
-        self.since: float | None = None
+    call: ForwardedCall
+    state: str
+    asked: dict[str, Request]
+    later: list[Request] = []
+    answer: Response | None = None
+    since: float | None = None
 
 
-class Orphan:
+class Orphan(Entity):
     """A question that came outside of any call."""
 
-    def __init__(self, question: Request) -> None:
-        self.question = question
-        self.since: float | None = None
+    question: Request
+    since: float | None = None
 
 
-class ParkedQuestions:
+class ParkedQuestions(Entity):
     """The calls that wait for their clients, and the questions that wait for a call."""
 
-    def __init__(self, token: Callable[[], str]) -> None:
-        self._token = token
-        self._parked: dict[str, Parked] = {}
-        self._orphans: list[Orphan] = []
+    token: Callable[[], str]
+    _parked: dict[str, Parked] = {}
+    _orphans: list[Orphan] = []
 
     def keep(self, question: Request) -> list[Step]:
         """Keep a question that came outside of any call for the next one to bring the answer."""
@@ -201,7 +198,7 @@ class ParkedQuestions:
     def ask(self, call: ForwardedCall, requests: list[Request]) -> tuple[Step, list[Parked]]:
         """Answer a call with questions; beside it the calls that are given up for it."""
         asked = {str(place): request for place, request in enumerate(requests, 1)}
-        parked = Parked(call, self._token(), asked)
+        parked = Parked(call, self.token(), asked)
         call.parked = self._parked[parked.state] = parked
         wanted = {key: _as_input(request) for key, request in asked.items()}
         result = {

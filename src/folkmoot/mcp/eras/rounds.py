@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -45,26 +46,24 @@ class InputQuestion(NamedTuple):
         return Request(id=message_id, method=self.method, params=params)
 
 
-class PendingRequest:
+class PendingRequest(Entity):
     """A request of the client's that the server has not answered for good."""
 
-    def __init__(self, request: Request, server_id: MessageId) -> None:
-        self.request = request
-        self.server_id = server_id
-        self.rounds = 0
-        self.state: Any = None
-        self.answers: dict[str, Any] = {}
-        self.questions: dict[str, str] = {}
-        """The ids of the questions that the client has, and what the server calls each."""
-        self.since: float | None = None
+    request: Request
+    server_id: MessageId
+    rounds: int = 0
+    state: Any = None
+    answers: dict[str, Any] = {}
+    questions: dict[str, str] = {}
+    """The ids of the questions that the client has, and what the server calls each."""
+    since: float | None = None
 
 
-class Rounds:
+class Rounds(Entity):
     """The questions that clients have, and the calls they belong to."""
 
-    def __init__(self, ids: OwnIds) -> None:
-        self._ids = ids
-        self._calls: dict[str, PendingRequest] = {}
+    ids: OwnIds
+    _calls: dict[str, PendingRequest] = {}
 
     def ask(
         self, call: PendingRequest, wanted: dict[str, Any], capabilities: dict[str, Any]
@@ -81,7 +80,7 @@ class Rounds:
         call.answers, call.since = {}, None
         steps: list[Step] = []
         for question in questions:
-            message_id = self._ids.next()
+            message_id = self.ids.next()
             call.questions[message_id] = question.key
             self._calls[message_id] = call
             steps.append(ToClient(question.request(message_id), about=call.request.id))

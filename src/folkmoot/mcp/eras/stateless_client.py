@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -41,7 +42,7 @@ from folkmoot.mcp.wire import error_answer, members_of, meta_of, params_of, refu
 UNDISCOVERED: Final = "The server speaks the handshake era: begin with initialize."
 
 
-class StatelessClient:
+class StatelessClient(Entity):
     """Says in the handshake era what stateless clients say, and the other way round.
 
     Unless there is `one_client`, a question or a log message is passed on only where the call it
@@ -50,31 +51,25 @@ class StatelessClient:
     With `native_tasks`, clients speak of tasks as the server does, and all of that passes.
     """
 
-    def __init__(
-        self,
-        ids: OwnIds,
-        initialized: dict[str, Any],
-        offered: dict[str, Any],
-        token: Callable[[], str],
-        *,
-        one_client: bool,
-        discoverable: bool = True,
-        native_tasks: bool = False,
-    ) -> None:
-        self._ids = ids
-        self._discoverable = discoverable
-        self._offered = offered
-        """The capabilities that the handshake was made with."""
-        self._one_client = one_client
-        self._refused = frozenset() if native_tasks else UNBRIDGED
-        self._discovered = discover_result(initialized, tasks=native_tasks)
-        self._server = initialized.get("serverInfo", UNKNOWN_PEER)
-        capabilities = members_of(initialized.get("capabilities"))
+    ids: OwnIds
+    initialized: dict[str, Any]
+    offered: dict[str, Any]
+    """The capabilities that the handshake was made with."""
+    token: Callable[[], str]
+    one_client: bool
+    discoverable: bool = True
+    native_tasks: bool = False
+
+    def __post_init__(self) -> None:
+        self._refused = frozenset() if self.native_tasks else UNBRIDGED
+        self._discovered = discover_result(self.initialized, tasks=self.native_tasks)
+        self._server = self.initialized.get("serverInfo", UNKNOWN_PEER)
+        capabilities = members_of(self.initialized.get("capabilities"))
         self._logs = "logging" in capabilities
         self._level = len(wire.LEVELS)
-        self._calls = ForwardedCalls(ids)
-        self._questions = ParkedQuestions(token)
-        self._listens = StatelessSubscriptions(ids, capabilities)
+        self._calls = ForwardedCalls(self.ids)
+        self._questions = ParkedQuestions(self.token)
+        self._listens = StatelessSubscriptions(self.ids, capabilities)
         self._requests: Mapping[str, Callable[[Request], list[Step]]] = {
             wire.INITIALIZE: _refuse_handshake,
             wire.DISCOVER: self._discover,
@@ -86,7 +81,7 @@ class StatelessClient:
             wire.UPDATED: self._listens.tell,
             **dict.fromkeys(wire.CHANGES, self._listens.tell),
             wire.ELICITED: _drop,
-            **({} if native_tasks else {wire.TASK_STATUS: _drop}),
+            **({} if self.native_tasks else {wire.TASK_STATUS: _drop}),
         }
 
     def server_id(self, message_id: MessageId) -> MessageId | None:
@@ -120,7 +115,7 @@ class StatelessClient:
         if isinstance(message, Request):
             return self._asked(message, about)
         if message.method == wire.LOGGED:
-            return self._calls.log(message, about, one_client=self._one_client)
+            return self._calls.log(message, about, one_client=self.one_client)
         handle = self._notices.get(message.method)
         return handle(message) if handle is not None else [ToClient(message)]
 
@@ -133,7 +128,7 @@ class StatelessClient:
         return steps + unanswered(questions, EraRefusal.NOT_ANSWERED)
 
     def _discover(self, request: Request) -> list[Step]:
-        if not self._discoverable:
+        if not self.discoverable:
             # One client of both eras is to find what the others found, whoever came before it.
             return [ToClient(error_answer(request.id, wire.METHOD_NOT_FOUND, UNDISCOVERED))]
         return [ToClient(Response(id=request.id, result=self._discovered))]
@@ -157,7 +152,7 @@ class StatelessClient:
             return []
         self._level = level
         params = {"level": wire.LEVELS[level]}
-        return [ToServer(Request(id=self._ids.next(), method=wire.SET_LEVEL, params=params))]
+        return [ToServer(Request(id=self.ids.next(), method=wire.SET_LEVEL, params=params))]
 
     def _resume(self, request: Request) -> list[Step]:
         """Take up a call again whose client was asked something."""
@@ -208,7 +203,7 @@ class StatelessClient:
     def _answer(self, answer: Response) -> list[Step]:
         call = self._calls.answered(answer)
         if call is None:
-            return self._listens.answered(answer) if self._ids.made(answer.id) else []
+            return self._listens.answered(answer) if self.ids.made(answer.id) else []
         if call.parked is not None:
             call.parked.answer = answer
             return []
@@ -232,7 +227,7 @@ class StatelessClient:
             return unanswered([question], EraRefusal.NOT_ASKED)
         calls = self._calls.asking()
         named = [call for call in calls if about is not None and same_id(call.server_id, about)]
-        if not named and not self._one_client and (about is not None or len(calls) != 1):
+        if not named and not self.one_client and (about is not None or len(calls) != 1):
             return unanswered([question], EraRefusal.NOT_TIED)
         if not calls:
             return self._asked_early(question)
@@ -247,7 +242,7 @@ class StatelessClient:
         return []
 
     def _asked_early(self, question: Request) -> list[Step]:
-        if offers(self._offered, question):
+        if offers(self.offered, question):
             return self._questions.keep(question)
         return unanswered([question], EraRefusal.NOT_OFFERED)
 

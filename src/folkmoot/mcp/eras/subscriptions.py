@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -47,44 +48,39 @@ FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 
 
-class HandshakeSubscription:
+class HandshakeSubscription(Entity):
     """Keeps one listen open, and says which notices of it are for the client."""
 
-    def __init__(
-        self,
-        ids: OwnIds,
-        capabilities: dict[str, Any],
-        meta: Callable[[], dict[str, Any]],
-        *,
-        open_now: bool = True,
-    ) -> None:
-        self._ids = ids
-        self._meta = meta
-        self._open_now = open_now
-        self._started = False
+    ids: OwnIds
+    capabilities: dict[str, Any]
+    meta: Callable[[], dict[str, Any]]
+    open_now: bool = True
+    _started: bool = False
+    _uris: dict[str, None] = {}
+    _heard: str | None = None
+    """The id of the listen that was acknowledged."""
+    _asked: str | None = None
+    """The id of the one that was not yet, and below what it asks for."""
+    _asked_for: dict[str, Any] = {}
+    _changed: bool = False
+    _waiting: list[tuple[Request, str]] = []
+    _ended: int = 0
+
+    def __post_init__(self) -> None:
         self._lists = {
             wanted: True
             for capability, wanted in wire.CHANGES.values()
-            if members_of(capabilities.get(capability)).get("listChanged") is True
+            if members_of(self.capabilities.get(capability)).get("listChanged") is True
         }
-        self._uris: dict[str, None] = {}
-        self._heard: str | None = None
-        """The id of the listen that was acknowledged."""
-        self._asked: str | None = None
-        """The id of the one that was not yet, and below what it asks for."""
-        self._asked_for: dict[str, Any] = {}
-        self._changed = False
-        self._waiting: list[tuple[Request, str]] = []
-        self._ended = 0
 
     def start(self) -> list[Step]:
         """The client is ready; what the server tells of its own accord may be wanted already."""
         self._started = True
-        return self.open() if self._open_now else []
+        return self.open() if self.open_now else []
 
     def open(self) -> list[Step]:
         """Have a listen for what the server tells of its own accord, once the client is ready."""
-        self._open_now = True
+        self.open_now = True
         if not self._started or not self._lists or self._heard or self._asked:
             return []
         self._ended = 0
@@ -121,9 +117,9 @@ class HandshakeSubscription:
         """What to do with a notice, or None if it belongs to no listen of ours."""
         if notice.method == wire.CANCELLED:
             ended = params_of(notice).get("requestId")
-            return self._closed(ended) if self._ids.made(ended) else None
+            return self._closed(ended) if self.ids.made(ended) else None
         stream = meta_of(notice).get(wire.SUBSCRIPTION_KEY)
-        if not self._ids.made(stream):
+        if not self.ids.made(stream):
             return None
         if notice.method == wire.ACKNOWLEDGED:
             return self._agreed(notice) if stream == self._asked else []
@@ -158,8 +154,8 @@ class HandshakeSubscription:
         wanted = self._filter()
         if not wanted:
             return self._stop_hearing()
-        self._asked, self._asked_for = self._ids.next(), wanted
-        params = {"notifications": wanted, "_meta": self._meta()}
+        self._asked, self._asked_for = self.ids.next(), wanted
+        params = {"notifications": wanted, "_meta": self.meta()}
         request = Request(id=self._asked, method=wire.LISTEN, params=params)
         return [ToServer(request, after=_pause(self._ended))]
 
@@ -251,12 +247,11 @@ class _Listen:
         return type(uri) is str and any(covers(named, uri) for named in self.uris)
 
 
-class _Topic:
+class _Topic(Entity):
     """A resource, the listens that name it, and whether the server agreed to tell of it."""
 
-    def __init__(self) -> None:
-        self.listens: set[MessageId] = set()
-        self.agreed = False
+    listens: set[MessageId] = set()
+    agreed: bool = False
 
 
 class StatelessSubscriptions:

@@ -15,10 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 import msgspec
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, field
 
 from folkmoot.core import errors as e
 from folkmoot.core import strict
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Notification, Request, decode_message
 from folkmoot.core.session import Era
 from folkmoot.mcp import wire
@@ -126,23 +127,18 @@ class SessionHost(Protocol):
         """A session hears of changes from now on; it may have `missed` some before."""
 
 
-class DirectServer:
+class DirectServer(Entity):
     """Serves HTTP requests while `running` is entered."""
 
-    def __init__(
-        self,
-        service: McpService,
-        host: SessionHost,
-        limits: strict.Limits = CARRIED,
-        streams: StreamBudget | None = None,
-    ) -> None:
-        self.service = service
-        self.host = host
-        self._limits = limits
-        self.streams = streams
-        """What may be kept of the streams of sessions; without it none can be resumed."""
-        self.tasks = asyncio.TaskGroup()
-        """Who owns what is done beside requests."""
+    service: McpService
+    host: SessionHost
+    limits: strict.Limits = CARRIED
+    streams: StreamBudget | None = None
+    """What may be kept of the streams of sessions; without it none can be resumed."""
+    tasks: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    """Who owns what is done beside requests."""
+
+    def __post_init__(self) -> None:
         self._watching = DisconnectWatch(self.tasks)
         self._sessions = SessionServer(self)
 
@@ -166,10 +162,10 @@ class DirectServer:
                 check_json(head)
             if head.first.get(b"accept") not in EITHER:
                 check_answerable(head, both=True)
-            call = strict.decode_whole(body, self._limits, _usual)
+            call = strict.decode_whole(body, self.limits, _usual)
             try:
                 message = (
-                    decode_message(body, self._limits)
+                    decode_message(body, self.limits)
                     if call is None
                     else Request(id=call.id, method=call.method, params=call.params)
                 )

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import encode_message
 from folkmoot.mcp.server.streams import Stream, Weight
 from folkmoot.mcp.wire import EVENT_STREAM, JSON, refusal
@@ -248,16 +249,15 @@ class WatchedRequest(Struct, eq=False):
         self.left()
 
 
-class DisconnectWatch:
+class DisconnectWatch(Entity):
     """Watches requests for disconnects: new ones in order of arrival, and long ones.
 
     `tasks` owns whoever waits for clients to leave.
     """
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self._tasks = tasks
-        self._new: dict[WatchedRequest, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+    tasks: asyncio.TaskGroup
+    _new: dict[WatchedRequest, None] = {}
+    _timer: asyncio.TimerHandle | None = None
 
     def begin(
         self, receive: Receive, left: Callable[[], object], reply: HttpReply | None = None
@@ -287,7 +287,7 @@ class DisconnectWatch:
                 self._timer = loop.call_at(watched.due, self._look)
                 return
             del self._new[watched]
-            watched.leaving = self._tasks.create_task(watched.watch())
+            watched.leaving = self.tasks.create_task(watched.watch())
             if watched.reply is not None:
                 patience = OPEN_SECONDS - WATCH_SECONDS
                 watched.timer = loop.call_later(patience, watched.reply.open)

@@ -21,8 +21,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Notification
 from folkmoot.mcp.framing import encode_event
 from folkmoot.mcp.server.heads import EVENT_ID, check_listener, check_once
@@ -65,29 +67,26 @@ UNKNOWN: Final = (
 )
 
 
-class MemoryShare:
+class MemoryShare(Entity):
     """A part of the memory, and the streams that it is for, the oldest first."""
 
-    __slots__ = ("_most", "streams", "used")
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.used = 0
-        """The bytes that are in use."""
-        self.streams: OrderedDict[Stream, ResumableStreams] = OrderedDict()
-        """And the sessions that they belong to."""
+    most: int
+    used: int = 0
+    """The bytes that are in use."""
+    streams: OrderedDict[Stream, ResumableStreams] = field(default_factory=OrderedDict)
+    """And the sessions that they belong to."""
 
     def make_room(self, wanting: Stream) -> None:
         """Have the oldest streams give way until there is room, and at last the one that wants."""
         for _ in range(LOOKED_AT):
-            if self.used <= self._most or not self.streams:
+            if self.used <= self.most or not self.streams:
                 return
             oldest, session = next(iter(self.streams.items()))
             if oldest.give_way():
                 self.streams.move_to_end(oldest)
             else:
                 session.forget(oldest)
-        if self.used > self._most and wanting in self.streams and not wanting.give_way():
+        if self.used > self.most and wanting in self.streams and not wanting.give_way():
             self.streams[wanting].forget(wanting)
 
 
@@ -129,17 +128,14 @@ class StreamBudget:
             del self._of_account[account_id]
 
 
-class StreamRecord:
+class StreamRecord(Entity):
     """Where a stream is counted, and when it is forgotten."""
 
-    __slots__ = ("account_id", "alone", "shares", "timer")
-
-    def __init__(self, account_id: str, shares: tuple[MemoryShare, ...]) -> None:
-        self.account_id = account_id
-        self.shares = shares
-        self.alone = False
-        """Whether its call goes on while nobody reads, and is counted as such."""
-        self.timer: asyncio.TimerHandle | None = None
+    account_id: str
+    shares: tuple[MemoryShare, ...]
+    alone: bool = False
+    """Whether its call goes on while nobody reads, and is counted as such."""
+    timer: asyncio.TimerHandle | None = None
 
 
 class ResumableStreams:
@@ -262,11 +258,10 @@ THINNED: Final = {
 }
 
 
-class SessionStreams:
+class SessionStreams(Entity):
     """Opens and resumes the streams of one server's sessions."""
 
-    def __init__(self, server: DirectServer) -> None:
-        self._server = server
+    server: DirectServer
 
     async def listen(
         self, session: HandshakeSession, visit: ServedRequest, receive: Receive, send: Send
@@ -280,14 +275,14 @@ class SessionStreams:
         stream, after = self._resumed(session, event_id)
         thinned = after is not None and stream.is_thinned(after)
         first = note_of_thinning(session) if thinned else b""
-        reply = HttpReply(send, self._server.tasks, session.headers)
+        reply = HttpReply(send, self.server.tasks, session.headers)
         writing = reply.follow(stream, after, first)
         writing.add_done_callback(lambda _: visit.leaving.set())
         if stream is session.stream:
             session.listening = visit.leaving
             missed = event_id is not None and after is None
-            self._server.host.session_listens(session, missed=missed)
-        watch = self._server.tasks.create_task(leave_with(receive, visit.leaving.set))
+            self.server.host.session_listens(session, missed=missed)
+        watch = self.server.tasks.create_task(leave_with(receive, visit.leaving.set))
         try:
             await visit.leaving.wait()
         finally:
@@ -319,19 +314,19 @@ class SessionStreams:
 
     def _lost(self, event_id: str) -> e.RequestError:
         """Why a stream is not here: another process had it, which is gone, or nobody has it."""
-        named, streams = EVENT.fullmatch(event_id), self._server.streams
+        named, streams = EVENT.fullmatch(event_id), self.server.streams
         if named is not None and streams is not None and named[1] != streams.boot_id:
             return e.SessionNotFound(GONE)
         return e.EventUnknown(UNKNOWN)
 
     def _can_resume(self, session: HandshakeSession) -> bool:
-        return self._server.streams is not None and session.version >= FIRST_VERSION
+        return self.server.streams is not None and session.version >= FIRST_VERSION
 
     def _new_stream(self, session: HandshakeSession, *, listening: bool = False) -> Stream:
-        if self._server.streams is None or not self._can_resume(session) or session.ended:
+        if self.server.streams is None or not self._can_resume(session) or session.ended:
             return Stream(lossy=True)
         if session.streams is None:
-            session.streams = ResumableStreams(self._server.streams)
+            session.streams = ResumableStreams(self.server.streams)
         session.streams.account_id = session.owner
         stream = Stream(lossy=True, listening=listening, keeper=session.streams)
         stream.primed = session.version >= FIRST_PRIMED

@@ -8,7 +8,10 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     Notification,
     Request,
@@ -219,16 +222,15 @@ class SessionCarrier(FrontCarrier):
         self._unheard.take()
 
 
-class Unheard:
+class Unheard(Entity):
     """What the server says while no stream of its client is open, kept until one is.
 
     When there are too many messages, the oldest notification goes.
     """
 
-    def __init__(self) -> None:
-        self._kept: deque[MessageEnvelope[Any]] = deque()
-        self._bytes = 0
-        self._told = False
+    _kept: deque[MessageEnvelope[Any]] = field(default_factory=deque)
+    _bytes: int = 0
+    _told: bool = False
 
     def keep(self, envelope: MessageEnvelope[Any]) -> Response | None:
         """Keep a message; a request that there is no room for is answered with what comes back."""

@@ -11,7 +11,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -181,7 +184,7 @@ class StatelessCarrier(FrontCarrier):
             stream.put(encode_message(message), said)
 
 
-class StatelessFront:
+class StatelessFront(Entity):
     """Serves the requests of the stateless era; the conversation with the server is begun again
     when it has ended.
 
@@ -189,18 +192,14 @@ class StatelessFront:
     else in the headers that `apart` names do not share one.
     """
 
-    def __init__(
-        self,
-        front: Front[Any],
-        clock: Clock,
-        limits: Limits,
-        apart: Sequence[str] = (),
-    ) -> None:
-        self._front = front
-        self._clock = clock
-        self._limits = limits
-        self._apart = frozenset(apart)
-        self._carriers: OrderedDict[Who, StatelessCarrier] = OrderedDict()
+    front: Front[Any]
+    clock: Clock
+    limits: Limits
+    apart: Sequence[str] = ()
+    _carriers: OrderedDict[Who, StatelessCarrier] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self._apart = frozenset(self.apart)
 
     async def post(
         self, head: Head, message: ProtocolMessage, receive: Receive, send: Send
@@ -242,7 +241,7 @@ class StatelessFront:
         reader = stream.attach()
         asked = carrier.ask(request, stream)
         try:
-            with self._front.watching(receive, reader):
+            with self.front.watching(receive, reader):
                 await carrier.take(asked, head.transport)
                 await answer(send, stream, reader)
         finally:
@@ -255,8 +254,8 @@ class StatelessFront:
             self._carriers.move_to_end(who)
             return known
         self._make_room()
-        carrier = StatelessCarrier(self._clock, self._limits, head.transport)
-        self._front.begin(carrier, lambda: self._forget(who, carrier))
+        carrier = StatelessCarrier(self.clock, self.limits, head.transport)
+        self.front.begin(carrier, lambda: self._forget(who, carrier))
         self._carriers[who] = carrier
         return carrier
 

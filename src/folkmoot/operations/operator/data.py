@@ -180,8 +180,6 @@ DATA = (
         name="folkmoot/backup",
         description="Back up the database to a file, while the hub keeps working. The master key "
         "is not in it.",
-        takes=MakeBackup,
-        gives=BackedUp,
         handler=backup,
         effect="acts",
         errors=(e.BackupFailed, e.CommandInvalid),
@@ -204,8 +202,6 @@ DATA = (
         name="folkmoot/export_person",
         description="Write everything the hub stores about a person into a JSON file, their mail "
         "decrypted. Nothing is marked as read.",
-        takes=Export,
-        gives=ExportedPerson,
         handler=export_person,
         effect="acts",
         errors=(e.CommandInvalid, e.ExportFailed, e.UserNotFound),
@@ -227,10 +223,7 @@ DATA = (
     operated(
         name="folkmoot/key",
         description="Show the id of the master key in use, and where it comes from.",
-        takes=Nothing,
-        gives=KeyInUse,
         handler=key,
-        effect="reads",
         needs=("key",),
         local=True,
         routes=(Route("GET", "/v1/key", "getKey", "Show the master key's id"),),
@@ -240,8 +233,6 @@ DATA = (
         name="folkmoot/rotate_key",
         description="Replace the master key with a new one. At every moment the key in the key "
         "file opens the database.",
-        takes=RotateKey,
-        gives=RotatedKey,
         handler=rotate_key,
         effect="acts",
         errors=(e.CommandFailed, e.CommandInvalid, e.KeyUnusable),
@@ -262,8 +253,6 @@ DATA = (
     operated(
         name="folkmoot/cancel_rotation",
         description="Cancel a pending rotation: only the present key opens the database.",
-        takes=Nothing,
-        gives=CancelledRotation,
         handler=cancel_rotation,
         effect="destroys",
         errors=(e.CommandFailed, e.CommandInvalid),

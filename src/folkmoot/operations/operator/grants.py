@@ -118,10 +118,7 @@ GRANTS = (
     operated(
         name="folkmoot/grants",
         description="List everyone who has rights beyond the defaults.",
-        takes=ListGrants,
-        gives=Overview,
         handler=grants,
-        effect="reads",
         needs=("grant_views",),
         routes=(Route("GET", "/v1/grants", "listGrants", "List who has more rights"),),
         commands=("grants",),
@@ -129,10 +126,7 @@ GRANTS = (
     operated(
         name="folkmoot/grants_of",
         description="Show all capabilities of one account, and where each comes from.",
-        takes=GrantsOf,
-        gives=PersonView,
         handler=grants_of,
-        effect="reads",
         errors=(e.UserNotFound,),
         needs=("grant_views",),
         routes=(
@@ -143,8 +137,6 @@ GRANTS = (
     operated(
         name="folkmoot/grant",
         description="Grant or deny someone capabilities at the hub. Takes effect at once.",
-        takes=GrantCapabilities,
-        gives=GrantedView,
         handler=grant,
         errors=(e.CommandInvalid, e.PatternSyntax, e.TooManyCapabilities, e.UserNotFound),
         needs=("granting",),
@@ -163,10 +155,7 @@ GRANTS = (
     operated(
         name="folkmoot/revoke",
         description="Revoke what was granted. Rights from the settings file are changed there.",
-        takes=Revoke,
-        gives=Revoked,
         handler=revoke,
-        effect="destroys",
         errors=(e.CommandInvalid, e.PatternSyntax, e.UserNotFound),
         needs=("granting",),
         audit=AuditSpec("hub.revoke", "handle", by_service=True),
@@ -179,8 +168,6 @@ GRANTS = (
         name="folkmoot/invite_for",
         description="Create an invite for a handle that nobody has, even if registration is "
         "closed. It replaces an earlier one.",
-        takes=InviteFor,
-        gives=InvitedHandle,
         handler=invite_for,
         effect="adds",
         needs=("granting",),

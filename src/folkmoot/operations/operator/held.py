@@ -222,10 +222,7 @@ HELD = (
     operated(
         name="held/list",
         description="List the messages that a rule holds, the longest waiting first.",
-        takes=ListHeld,
-        gives=HeldList,
         handler=held_list,
-        effect="reads",
         needs=("held",),
         routes=(Route("GET", PATH, "listHeld", "List held messages"),),
         commands=("proxy held list",),
@@ -233,10 +230,7 @@ HELD = (
     operated(
         name="held/show",
         description="Show a held message in full.",
-        takes=OneHeld,
-        gives=HeldMessage,
         handler=held_show,
-        effect="reads",
         errors=(e.CommandInvalid,),
         needs=("held",),
         routes=(Route("GET", PATH + "/{held_id}", "getHeld", "Show a held message"),),
@@ -246,8 +240,6 @@ HELD = (
         name="held/release",
         description="Release a held message, as it is or edited. The rules that checked it before "
         "check an edited one again.",
-        takes=Release,
-        gives=Released,
         handler=held_release,
         effect="acts",
         errors=(e.CommandInvalid,),
@@ -267,8 +259,6 @@ HELD = (
     operated(
         name="held/drop",
         description="Drop a held message.",
-        takes=Drop,
-        gives=DroppedView,
         handler=held_drop,
         effect="acts",
         errors=(e.CommandInvalid,),

@@ -231,10 +231,7 @@ PEOPLE = (
     operated(
         name="folkmoot/people",
         description="List everyone who has an account, and what they store.",
-        takes=ListPeople,
-        gives=PersonRows,
         handler=people,
-        effect="reads",
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts", "listAccounts", "List all accounts"),),
         commands=("people list",),
@@ -242,10 +239,7 @@ PEOPLE = (
     operated(
         name="folkmoot/person",
         description="Show one account: its state, and how much of its quotas it uses.",
-        takes=WhichPerson,
-        gives=PersonDetails,
         handler=person,
-        effect="reads",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
         routes=(Route("GET", "/v1/accounts/{handle}", "getAccountOf", "Show an account"),),
@@ -255,10 +249,7 @@ PEOPLE = (
         name="folkmoot/add_person",
         description="Create an account, without an invitation or limits. The token and the "
         "recovery code are not shown again.",
-        takes=AddPerson,
-        gives=AddedPerson,
         handler=add_person,
-        effect="adds",
         errors=(e.HandleInvalid, e.HandleTaken),
         needs=("accounts",),
         audit=AuditSpec("account.added", "handle", by_service=True),
@@ -278,8 +269,6 @@ PEOPLE = (
         name="folkmoot/suspend",
         description="Lock an account until it is restored. Its tokens stop working and its "
         "connections are closed immediately; nothing is deleted, and mail to it still arrives.",
-        takes=OnePerson,
-        gives=SuspendedPerson,
         handler=suspend_person,
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
@@ -298,8 +287,6 @@ PEOPLE = (
     operated(
         name="folkmoot/restore",
         description="Unlock a suspended account; its tokens work again.",
-        takes=OnePerson,
-        gives=SuspendedPerson,
         handler=restore_person,
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("accounts",),
@@ -319,10 +306,7 @@ PEOPLE = (
         name="folkmoot/remove_person",
         description="Permanently delete an account and all its mail. Messages in rooms stay, and "
         "older backups still contain the mail.",
-        takes=OnePerson,
-        gives=RemovedPerson,
         handler=remove_person,
-        effect="destroys",
         errors=(e.CommandInvalid, e.UserNotFound),
         needs=("mail",),
         audit=AuditSpec("account.removed", "handle", by_service=True),

@@ -293,8 +293,6 @@ SERVER_EDITS = (
         name="folkmoot/server_test",
         description="Connect to a server once, and show what it offers. Nothing is saved. Over the "
         "network it needs gateway.edit_from_web, and a token given once more.",
-        takes=TestServer,
-        gives=TestedServer,
         handler=test_server,
         secret=("text", "token"),
         effect="acts",
@@ -320,8 +318,6 @@ SERVER_EDITS = (
         description="Test a server, save it in the settings file and start it. Nothing is saved if "
         "it cannot be reached. Over the network it needs gateway.edit_from_web, and a token given "
         "once more.",
-        takes=AddServer,
-        gives=AddedServer,
         handler=add_server,
         secret=("text", "token"),
         effect="acts",
@@ -347,11 +343,8 @@ SERVER_EDITS = (
         name="folkmoot/server_remove",
         description="Remove a server from the settings file. Over the network it needs "
         "gateway.edit_from_web, and a token given once more.",
-        takes=RemoveServer,
-        gives=RemovedServer,
         handler=remove_server,
         secret=("token",),
-        effect="destroys",
         limits=(GUESSES,),
         errors=(e.BackendUnknown, e.CommandInvalid, e.CapabilityDenied, e.ConfirmationInvalid),
         needs=("fleet", "reloading"),
@@ -371,10 +364,7 @@ SERVER_EDITS = (
         name="folkmoot/server_restart",
         description="Connect to a server anew: its program is started again, and secrets are read "
         "again.",
-        takes=RestartServer,
-        gives=RestartedServer,
         handler=restart_server,
-        effect="changes",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         audit=AuditSpec("backend.restarted", "namespace"),

@@ -49,7 +49,6 @@ class ServerTool(Struct, frozen=True, kw_only=True):
     findings: list[str]
     """What its description has that it should not."""
     may_call: bool
-    """Whether you may call it."""
 
 
 class ShowServer(Arguments, frozen=True, kw_only=True):
@@ -198,10 +197,7 @@ SERVER_VIEWS = (
     operated(
         name="folkmoot/server",
         description="Show one server behind the hub and its tools, also those that are held back.",
-        takes=ShowServer,
-        gives=ShownServer,
         handler=show_server,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/servers/{namespace}", "getServer", "Show a server"),),
@@ -211,10 +207,7 @@ SERVER_VIEWS = (
         name="folkmoot/server_history",
         description="Show how many calls servers had in each minute of the latest hour, how many "
         "failed, and how long answers took.",
-        takes=AskHistory,
-        gives=Histories,
         handler=history,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(
@@ -226,10 +219,7 @@ SERVER_VIEWS = (
         name="folkmoot/server_access",
         description="Show who may use a server or one of its tools, and why: by which grant, "
         "group or setting.",
-        takes=AskAccess,
-        gives=ServerAccess,
         handler=server_access,
-        effect="reads",
         errors=(e.BackendUnknown, e.UnknownTool),
         needs=("fleet", "grant_views"),
         routes=(

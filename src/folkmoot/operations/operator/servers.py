@@ -40,23 +40,18 @@ class ServerLinks(Protocol):
 
     def views(self) -> Sequence[Struct]:
         """The state of each server."""
-        ...
 
     async def settled(self, seconds: float, namespace: str = "") -> list[str]:
         """Wait until one server, or every, was reached or could not be; those still starting."""
-        ...
 
     def histories(self) -> list[ServerHistory]:
         """The outcomes of each server's calls, minute by minute."""
-        ...
 
     async def restart(self, namespace: str) -> None:
         """Reach one anew."""
-        ...
 
     async def test(self, spec: BackendSpec, progress: Callable[[str], None]) -> TestReport:
         """Connect once to a server, configured or not."""
-        ...
 
 
 class Reloading(Protocol):
@@ -64,16 +59,13 @@ class Reloading(Protocol):
 
     async def reload(self) -> Struct:
         """Read and apply them; the answer tells what changed."""
-        ...
 
     @property
     def loaded(self) -> Loaded:
         """The settings as last read."""
-        ...
 
     async def edit(self, change: Callable[[str], str], *, pretend: bool = False) -> Struct | None:
         """Change the settings file and apply it; what cannot be applied is taken back."""
-        ...
 
 
 class ListChangedTools(Arguments, frozen=True, kw_only=True):
@@ -266,10 +258,7 @@ SERVERS = (
         name="folkmoot/servers",
         description="List the servers behind the hub: their state, what they offer, and how they "
         "are used.",
-        takes=Nothing,
-        gives=Servers,
         handler=servers,
-        effect="reads",
         needs=("fleet",),
         routes=(Route("GET", "/v1/servers", "listServers", "List the servers"),),
         commands=("backends list",),
@@ -277,10 +266,7 @@ SERVERS = (
     operated(
         name="folkmoot/reload",
         description="Read the settings again and apply them. Invalid settings change nothing.",
-        takes=Nothing,
-        gives=Reloaded,
         handler=reload,
-        effect="changes",
         errors=(e.SettingsError,),
         needs=("reloading",),
         audit=AuditSpec("settings.reloaded"),
@@ -291,10 +277,7 @@ SERVERS = (
         name="folkmoot/pins",
         description="List the tools that changed or were added, and are neither listed nor "
         "callable until they are accepted.",
-        takes=ListChangedTools,
-        gives=ChangedTools,
         handler=pins,
-        effect="reads",
         errors=(e.BackendUnknown,),
         needs=("fleet",),
         routes=(Route("GET", "/v1/pins", "listPins", "List tools that are held back"),),
@@ -304,8 +287,6 @@ SERVERS = (
         name="folkmoot/accept",
         description="Accept tools that changed or were added, exactly as they were looked at; a "
         "later change is held back again.",
-        takes=Accept,
-        gives=AcceptedTools,
         handler=accept,
         errors=(e.BackendUnknown, e.CommandInvalid),
         needs=("fleet",),

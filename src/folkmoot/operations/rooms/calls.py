@@ -240,11 +240,8 @@ CALLS = (
         description="List the tools that the participants of a room offer. Each says in to whose "
         "it is; call it with room_call. Participants that do not answer in time are named in "
         "unanswered.",
-        takes=Tools,
-        gives=OfferedTools,
         handler=tools,
         scope="rooms",
-        about="room",
         effect="adds",
         others_words=("tools",),
         waits="wait",
@@ -257,11 +254,8 @@ CALLS = (
         "not call it yourself but may propose it, the call is proposed instead, and state is "
         "proposed: someone who may can then approve or reject it. If you cancel, the call is "
         "cancelled at the participant.",
-        takes=CallRoomTool,
-        gives=Called,
         handler=call_tool,
         scope="rooms",
-        about="room",
         effect="acts",
         others_words=("result", "error"),
         waits="wait",
@@ -274,11 +268,8 @@ CALLS = (
         description="Answer a request that someone in a room made to you, such as tools/call. "
         "room_read with kinds set to request shows the requests; those with your name in to are "
         "for you.",
-        takes=RespondToRequest,
-        gives=Responded,
         handler=respond,
         scope="rooms",
-        about="room",
         effect="adds",
         reaches_others=True,
         routes=Absent(ROOM_ROUTE),

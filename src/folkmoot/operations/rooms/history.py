@@ -270,7 +270,6 @@ DECIDED: Final = (
     e.RejectedAlready,
     e.TooManyOpen,
 )
-"""What a decision on a proposal may be refused with."""
 
 READ_MESSAGES: Final = Route(
     "GET",
@@ -280,8 +279,6 @@ READ_MESSAGES: Final = Route(
     description="In order: with `after` the first messages that follow it, otherwise the last "
     "ones. A page ends early when it comes to more than 1 MiB; one message is always shown.",
     answer="A page of messages.",
-    takes=ReadHistory,
-    gives=MessagePage,
     handler=messages,
 )
 PROPOSALS: Final = (
@@ -292,8 +289,6 @@ PROPOSALS: Final = (
         summary="List proposals and their outcomes",
         description="The latest first.",
         answer="A page of proposals, the latest first.",
-        takes=ProposalsOf,
-        gives=ProposalPage,
         handler=proposals,
     ),
     Route(
@@ -304,8 +299,6 @@ PROPOSALS: Final = (
         description="With its message, as long as the history has it.",
         answer="The proposal.",
         errors=(e.ProposalUnknown,),
-        takes=OneProposal,
-        gives=ProposalView,
         handler=proposal,
     ),
     Route(
@@ -317,8 +310,6 @@ PROPOSALS: Final = (
         "first. A page ends early when it comes to more than 1 MiB; where `more` is true, go on "
         "with `after` the greatest `seq` of it.",
         answer="What waits for you.",
-        takes=WaitingIn,
-        gives=WaitingPage,
         handler=waiting,
     ),
 )
@@ -333,8 +324,6 @@ DECISIONS: Final = (
         "longer than `wait`, the answer has neither `result` nor `error`.",
         query=("to", "wait"),
         errors=DECIDED,
-        takes=Approval,
-        gives=Outcome,
         handler=approve,
     ),
     Route(
@@ -345,8 +334,6 @@ DECISIONS: Final = (
         description="Everyone in the room reads the reason.",
         example={"reason": "We still need it."},
         errors=DECIDED,
-        takes=Rejection,
-        gives=Outcome,
         handler=reject,
     ),
 )
@@ -355,13 +342,10 @@ POST: Final = Operation(
     name="room/post",
     description="One envelope, checked as on a WebSocket and then sent to everyone in the room. A "
     "refusal has the content of `system.error`.",
-    takes=Post,
     gives=PostedMessage,
     handler=post,
     scope="rooms",
-    about="room",
     who="guest",
-    effect="adds",
     reaches_others=True,
     judged=False,
     errors=SAID,

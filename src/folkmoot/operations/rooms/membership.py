@@ -306,12 +306,9 @@ ROOMS = (
         description="List the rooms you can see, by name: the open ones, those you are in (role), "
         "and those you need an invitation for. A room is a shared stream where people, agents and "
         "tools talk.",
-        takes=ListRooms,
-        gives=ListedRooms,
         handler=list_rooms,
         scope="rooms",
         who="guest",
-        effect="reads",
         reaches_others=True,
         routes=(settings.LIST,),
         commands=("room list",),
@@ -320,11 +317,8 @@ ROOMS = (
         name="room/create",
         description="Create a room that you own. By default anyone with an account can join "
         "it, members may chat and propose, and the history is kept.",
-        takes=Create,
-        gives=RoomCreated,
         handler=create,
         scope="rooms",
-        effect="adds",
         routes=(settings.CREATE,),
         commands=("room create",),
     ),
@@ -334,11 +328,8 @@ ROOMS = (
         "what members may do, and last_seq, from which room_read can continue. You "
         "count as present until you leave or do nothing for some minutes; joining "
         "again does no harm.",
-        takes=InRoom,
-        gives=RoomJoined,
         handler=join,
         scope="rooms",
-        about="room",
         reaches_others=True,
         routes=Absent("A program that stays in a room opens a WebSocket."),
         commands=("room join",),
@@ -347,11 +338,8 @@ ROOMS = (
         name="room/leave",
         description="Leave a room. Unless it is open or yours, you need a new invitation to come "
         "back.",
-        takes=InRoom,
-        gives=LeftRoom,
         handler=leave,
         scope="rooms",
-        about="room",
         reaches_others=True,
         routes=Absent("A program that stays in a room closes its WebSocket."),
         commands=Absent("`room join` leaves when it ends."),
@@ -363,14 +351,10 @@ ROOMS = (
         name="room/invite",
         description="Invite someone into a room: a user by handle, or someone without an account "
         "as a guest, for whom you get a token that works once. Give the token to that person only.",
-        takes=InviteToRoom,
-        gives=InvitedToRoom,
         handler=invite,
         secret=("token",),
         scope="rooms.manage",
-        about="room",
         who="guest",
-        effect="adds",
         reaches_others=True,
         routes=(settings.INVITE,),
         commands=("room invite",),

@@ -360,11 +360,8 @@ MESSAGES = (
         name="room/say",
         description="Say something to everyone in a room. Returns the message's id and seq; give "
         "the seq to room_read as after, with wait, to get the answers.",
-        takes=Say,
-        gives=SaidMessage,
         handler=say,
         scope="rooms",
-        about="room",
         effect="adds",
         reaches_others=True,
         routes=Absent("`room/post` says it as an envelope."),
@@ -375,13 +372,9 @@ MESSAGES = (
         description="Read a room's messages, oldest first: the newest ones, or those after or "
         "before a seq. To follow a conversation, call it again with the answer's last_seq as "
         "after, and with wait to return as soon as something new arrives.",
-        takes=Read,
-        gives=RoomMessages,
         handler=read,
         scope="rooms",
-        about="room",
         who="guest",
-        effect="reads",
         others_words=("messages",),
         waits="wait",
         routes=(READ_MESSAGES,),

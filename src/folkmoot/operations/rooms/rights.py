@@ -95,13 +95,9 @@ RIGHTS: Final = (
         name="room/rights",
         description="What each role holds, and what was granted by messages and not taken back. "
         "What the settings grant single people is shown to owners, with the room.",
-        takes=OneRoom,
-        gives=RoomRights,
         handler=rights,
         scope="rooms",
-        about="room",
         who="guest",
-        effect="reads",
         tool=FOR_PEOPLE,
         routes=(
             Route(
@@ -117,13 +113,10 @@ RIGHTS: Final = (
     Operation(
         name="room/grant",
         description="Takes effect with their next message. Nobody can grant what they do not hold.",
-        takes=GrantInRoom,
         gives=PostedMessage,
         handler=grant,
         scope="rooms.manage",
-        about="room",
         who="guest",
-        effect="adds",
         reaches_others=True,
         errors=SAID,
         tool=FOR_PEOPLE,
@@ -144,11 +137,9 @@ RIGHTS: Final = (
         name="room/revoke",
         description="By the grant's id or by the one who holds it, whole or in part; and "
         "everything that was granted from it.",
-        takes=RevokeInRoom,
         gives=PostedMessage,
         handler=revoke,
         scope="rooms.manage",
-        about="room",
         who="guest",
         effect="destroys",
         reaches_others=True,
@@ -170,13 +161,10 @@ RIGHTS: Final = (
     Operation(
         name="room/kick",
         description="They are disconnected, and need a new invitation to come back.",
-        takes=Kick,
         gives=PostedMessage,
         handler=kick,
         scope="rooms.manage",
-        about="room",
         who="guest",
-        effect="destroys",
         reaches_others=True,
         errors=SAID,
         tool=FOR_PEOPLE,

@@ -308,8 +308,6 @@ LIST: Final = Route(
     summary="List the rooms you can see",
     description="Open rooms, invite-only rooms, and private ones you are in.",
     answer="A page of rooms, by name.",
-    takes=RoomsQuery,
-    gives=RoomPage,
     handler=list_rooms,
 )
 CREATE: Final = Route(
@@ -330,8 +328,6 @@ CREATE: Final = Route(
         e.TooManyRooms,
         e.UserNotFound,
     ),
-    takes=RoomSpec,
-    gives=RoomView,
     handler=create,
 )
 INVITE: Final = Route(
@@ -354,8 +350,6 @@ INVITE: Final = Route(
         e.TooManyOpen,
         e.UserNotFound,
     ),
-    takes=InviteParticipant,
-    gives=Invitation,
     handler=invite,
 )
 
@@ -363,13 +357,9 @@ SETTINGS: Final = (
     Operation(
         name="room/show",
         description="Read a room's settings.",
-        takes=OneRoom,
-        gives=RoomView,
         handler=show,
         scope="rooms",
-        about="room",
         who="guest",
-        effect="reads",
         tool=Absent("`room/join` answers it, and `room/list` lists the rooms."),
         routes=(
             Route(
@@ -387,11 +377,8 @@ SETTINGS: Final = (
         description="For owners. Settings that are left out stay as they are. `capabilities`, "
         "`grants`, `backends` and `owners` are replaced whole; of `policy`, each member that is "
         "given.",
-        takes=RoomPatch,
-        gives=RoomView,
         handler=change,
         scope="rooms.manage",
-        about="room",
         errors=(e.BackendUnknown, e.CapabilityError, e.TooManyRooms, e.UserNotFound),
         tool=Absent("What a room allows is for its owners to decide, not for a model."),
         routes=(
@@ -410,12 +397,8 @@ SETTINGS: Final = (
     Operation(
         name="room/delete",
         description="For owners.",
-        takes=OneRoom,
-        gives=NoContent,
         handler=delete,
         scope="rooms.manage",
-        about="room",
-        effect="destroys",
         reaches_others=True,
         tool=Absent("What a room allows is for its owners to decide, not for a model."),
         routes=(
@@ -433,13 +416,10 @@ SETTINGS: Final = (
     Operation(
         name="room/participants",
         description="List who is in a room now.",
-        takes=Participants,
         gives=ParticipantPageView,
         handler=participants,
         scope="rooms",
-        about="room",
         who="guest",
-        effect="reads",
         tool=Absent("`room/join` answers it."),
         routes=(
             Route(
@@ -456,14 +436,10 @@ SETTINGS: Final = (
         name="room/enter_as_guest",
         description="Exchanges the token of an invitation, once, for a credential that is valid in "
         "this room only. It is used like any other token.",
-        takes=GuestToken,
-        gives=GuestView,
         handler=enter_as_guest,
         secret=("token", "credential"),
         scope="",
-        about="room",
         who="anyone",
-        effect="adds",
         limits=(GUESSED,),
         errors=(e.InvitationInvalid,),
         tool=Absent("Guests have no account, and tools need one."),

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.kindcheck import CONTEXTS
 from folkmoot.core.mcpx import McpxMessage
@@ -57,25 +58,18 @@ class AskedRequest(msgspec.Struct, frozen=True, gc=False):
     context: str = ""
 
 
-class MessageView:
+class MessageView(Entity):
     """One message and the request it answers; costly look-ups are cached."""
 
-    __slots__ = ("_body", "_context", "asked", "canonical", "envelope", "key", "message")
+    envelope: MessageEnvelope[Any]
+    key: MessageKey
+    asked: AskedRequest | None
+    canonical: Canonical
+    _context: str | None = None
+    _body: dict[str, Any] | None = None
 
-    def __init__(
-        self,
-        envelope: MessageEnvelope[Any],
-        key: MessageKey,
-        asked: AskedRequest | None,
-        canonical: Canonical,
-    ) -> None:
-        self.envelope = envelope
-        self.message: Any = envelope.message
-        self.key = key
-        self.asked = asked
-        self.canonical = canonical
-        self._context: str | None = None
-        self._body: dict[str, Any] | None = None
+    def __post_init__(self) -> None:
+        self.message: Any = self.envelope.message
 
     @property
     def body(self) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from folkmoot.core.entity import Entity
+
 if TYPE_CHECKING:
     from folkmoot.core.message import Request
 
@@ -79,14 +81,13 @@ SIGNS: Final = ("encryption_mode", "last_message_body")
 """Members that only mail has, whoever was asked for it."""
 
 
-class AllBut:
+class AllBut(Entity):
     """The names under which mail's words stand: all but some."""
 
-    def __init__(self, shown: frozenset[str]) -> None:
-        self._shown = shown
+    shown: frozenset[str]
 
     def __contains__(self, name: object) -> bool:
-        return name not in self._shown
+        return name not in self.shown
 
 
 ALL: Final = AllBut(frozenset())

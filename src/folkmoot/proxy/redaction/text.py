@@ -16,6 +16,9 @@ from itertools import chain, islice
 from typing import Final, TypeAlias
 from urllib.parse import unquote
 
+from msgspec import field
+
+from folkmoot.core.entity import Entity
 from folkmoot.core.redaction import FORMS, NAMED_FORMS, OTHER_KIND, Form, kind_of, searcher
 from folkmoot.proxy.redaction import search
 from folkmoot.proxy.redaction.placeholders import PLACEHOLDER, Placeholders
@@ -59,16 +62,15 @@ _NO_VALUES: Final = frozenset(
 )
 
 
-class TextRedactor:
+class TextRedactor(Entity):
     """Redacts text. Credentials that were seen once are found again without their name."""
 
-    def __init__(self, placeholders: Placeholders) -> None:
-        self._placeholders = placeholders
-        self._known: OrderedDict[str, str] = OrderedDict()
-        self.known = search.Pieces()
-        """A piece of each remembered credential, as it stands in messages."""
-        self.noticed: list[tuple[str, str]] | None = None
-        """What was to be remembered, for as long as someone wants to know it."""
+    placeholders: Placeholders
+    _known: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    known: search.Pieces = field(default_factory=search.Pieces)
+    """A piece of each remembered credential, as it stands in messages."""
+    noticed: list[tuple[str, str]] | None = None
+    """What was to be remembered, for as long as someone wants to know it."""
 
     def remember(self, secret: str, kind: str | None = None) -> None:
         """Find this secret from now on wherever it stands."""
@@ -130,11 +132,11 @@ class TextRedactor:
         if not text:
             return text
         self.remember(text, SESSION_KIND)
-        return self._placeholders.of(text, SESSION_KIND)
+        return self.placeholders.of(text, SESSION_KIND)
 
     def of_kind(self, text: str, kind: str) -> str:
         """The placeholder of a text that is of a kind, whatever it looks like."""
-        return self._placeholders.of(text, kind) if text else text
+        return self.placeholders.of(text, kind) if text else text
 
     def _suspects(self, text: str) -> bool:
         return may_hold_secret(text.encode("utf-8", "surrogatepass"), self.known)
@@ -150,7 +152,7 @@ class TextRedactor:
     def _without(self, text: str, found: Iterable[Span]) -> str:
         spans = list(islice(found, MOST_FOUND))
         if len(spans) == MOST_FOUND:
-            return self._placeholders.of(text, OTHER_KIND)
+            return self.placeholders.of(text, OTHER_KIND)
         return self._replaced(text, spans) if spans else text
 
     def _replaced(self, text: str, spans: list[Span]) -> str:
@@ -164,7 +166,7 @@ class TextRedactor:
 
     def _placeholder(self, found: str) -> str:
         secret = _spelled_plainly(found)
-        return self._placeholders.of(secret, self._known.get(secret) or kind_of(secret))
+        return self.placeholders.of(secret, self._known.get(secret) or kind_of(secret))
 
 
 def _surely(secret: str) -> str:

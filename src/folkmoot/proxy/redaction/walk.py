@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.redaction import OTHER_KIND, are_secrets, is_secret_name, is_secret_option
 from folkmoot.proxy.jsonpath import JsonPath, Place, Step, spelled
 from folkmoot.proxy.redaction import mail
@@ -89,32 +90,24 @@ _CLOSING: Final = {"{": "}", "[": "]", '"': '"'}
 _NOBODY: Final[mail.Names] = frozenset()
 
 
-class Walk:
+class Walk(Entity):
     """One message, gone through once; `places` tells afterwards what was left out."""
 
-    def __init__(
-        self,
-        text: TextRedactor,
-        paths: RedactedPaths,
-        *,
-        look_for_mail: bool,
-        definitions: bool = False,
-    ) -> None:
-        self.places: list[RedactedPlace] = []
-        self._met: set[str] = set()
-        """Secrets that only their name or place told; elsewhere they stand without it."""
-        self._text = text
-        self._paths = paths
-        self._look_for_mail = look_for_mail
-        self._definitions = definitions
-        """Whether it describes things, so that a name is followed by a description."""
-        self._all_mail = False
-        """Whether what a result says in words that are no JSON is mail, too."""
-        self._unknown = False
-        """Whether JSON in a result, and its structured content, are mail as a whole, too."""
-        self._changes = 0
-        self._doors: list[int] = []
-        """After how many steps each string of JSON was entered."""
+    text: TextRedactor
+    paths: RedactedPaths
+    look_for_mail: bool
+    definitions: bool = False
+    """Whether it describes things, so that a name is followed by a description."""
+    places: list[RedactedPlace] = []
+    _met: set[str] = set()
+    """Secrets that only their name or place told; elsewhere they stand without it."""
+    _all_mail: bool = False
+    """Whether what a result says in words that are no JSON is mail, too."""
+    _unknown: bool = False
+    """Whether JSON in a result, and its structured content, are mail as a whole, too."""
+    _changes: int = 0
+    _doors: list[int] = []
+    """After how many steps each string of JSON was entered."""
 
     def message(self, value: dict[str, Any], names: mail.Names) -> Any:
         """A message without its secrets; in its result mail's words stand under these names."""
@@ -131,17 +124,17 @@ class Walk:
 
     def value(self, value: Any, place: Place = (), names: mail.Names = _NOBODY) -> Any:
         """The value without its secrets; below, mail's words stand under these names."""
-        if self._paths and place and self._paths.lead_to(place):
+        if self.paths and place and self.paths.lead_to(place):
             return self._leaves(value, place, "path")
         if not isinstance(value, str | dict | list):
             return value
         if self._changes > MOST_CHANGES and len(place) > 1:
             text = value if isinstance(value, str) else _encoded(value)
-            return self._put(place, "many", self._text.of_kind(text, OTHER_KIND), text)
+            return self._put(place, "many", self.text.of_kind(text, OTHER_KIND), text)
         if isinstance(value, str):
             return self._string(value, place, names)
         if self._is_too_deep(place):
-            return self._put(place, "deep", self._text.whole(_encoded(value)))
+            return self._put(place, "deep", self.text.whole(_encoded(value)))
         if isinstance(value, dict):
             return self._members(value, place, names)
         items: list[Any] = []
@@ -157,7 +150,7 @@ class Walk:
 
     def _members(self, value: dict[str, Any], place: Place, names: mail.Names) -> Any:
         said: mail.Names | None = None
-        if self._look_for_mail:
+        if self.look_for_mail:
             if mail.is_mail(value) and isinstance(names, frozenset):
                 names |= mail.RESULTS
             if (tool := mail.called(value)) is not None:
@@ -165,7 +158,7 @@ class Walk:
         named = self._named_beside(value)
         members: dict[str, Any] = {}
         for name, member in value.items():
-            key = self._text.mask(name, forms_only=True)
+            key = self.text.mask(name, forms_only=True)
             inner = (*place, key)
             if key is not name:
                 self._tell(inner, "form")
@@ -195,7 +188,7 @@ class Walk:
     def _is_secret(self, name: str, member: Any) -> bool:
         if member is None or isinstance(member, bool):
             return False
-        if isinstance(member, dict) and (self._definitions or _is_schema(member)):
+        if isinstance(member, dict) and (self.definitions or _is_schema(member)):
             return False
         several = isinstance(member, str | list | dict) and are_secrets(name)
         return several or is_secret_name(name)
@@ -212,11 +205,11 @@ class Walk:
         if inside is not None:
             return self._entered(text, inside, place, names)
         if is_said:
-            return self._put(place, MAIL_KIND, self._text.of_kind(text, MAIL_KIND), text)
+            return self._put(place, MAIL_KIND, self.text.of_kind(text, MAIL_KIND), text)
         if place in NAMES:
             # What only the headers of some client called a secret is none here.
-            return self._put(place, "form", self._text.mask(text, known=False), text)
-        masked = self._text.mask(text, forms_only=self._definitions, also=self._met)
+            return self._put(place, "form", self.text.mask(text, known=False), text)
+        masked = self.text.mask(text, forms_only=self.definitions, also=self._met)
         return self._put(place, "form", masked, text)
 
     def _entered(self, text: str, inside: Any, place: Place, names: mail.Names) -> str:
@@ -235,11 +228,11 @@ class Walk:
         if isinstance(value, str):
             return self._put(place, kind, self._secret(value, kind), value)
         if isinstance(value, dict | list) and self._is_too_deep(place):
-            return self._put(place, "deep", self._text.whole(_encoded(value)))
+            return self._put(place, "deep", self.text.whole(_encoded(value)))
         if isinstance(value, dict):
             return {
-                self._text.mask(name, forms_only=True): self._leaves(
-                    member, (*place, self._text.mask(name, forms_only=True)), kind
+                self.text.mask(name, forms_only=True): self._leaves(
+                    member, (*place, self.text.mask(name, forms_only=True)), kind
                 )
                 for name, member in value.items()
             }
@@ -254,12 +247,12 @@ class Walk:
 
     def _secret(self, text: str, kind: str) -> str:
         if kind == MAIL_KIND:
-            return self._text.of_kind(text, kind)
+            return self.text.of_kind(text, kind)
         if self._changes > MOST_CHANGES:
-            return self._text.of_kind(text, OTHER_KIND)
+            return self.text.of_kind(text, OTHER_KIND)
         if len(text) >= SHORTEST_KNOWN and len(self._met) < MOST_MET:
             self._met.add(text)
-        return self._text.whole(text)
+        return self.text.whole(text)
 
     def _put(self, place: Place, kind: str, masked: str, text: str | None = None) -> str:
         if text is not None and masked == text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     MessageId,
@@ -29,12 +30,11 @@ from folkmoot.mcp.wire import (
 from folkmoot.proxy.replay.script import Script
 
 
-class Voice:
+class Voice(Entity):
     """Speaks the beats of one call: ids and tokens of the tape become those that live ones have."""
 
-    def __init__(self, live: Request | None = None) -> None:
-        self._live = live
-        self._fresh: dict[tuple[type, MessageId], MessageId] = {}
+    live: Request | None = None
+    _fresh: dict[tuple[type, MessageId], MessageId] = {}
 
     def say(self, message: ProtocolMessage, fresh_id: MessageId) -> ProtocolMessage | None:
         """The live message; None where nobody asked for it. A request gets the fresh id."""
@@ -50,14 +50,14 @@ class Voice:
         return self._subscribed(message)
 
     def _answer(self, message: Response) -> ProtocolMessage | None:
-        if self._live is None or same_id(message.id, self._live.id):
+        if self.live is None or same_id(message.id, self.live.id):
             return message
-        return self._subscribed(replace(message, id=self._live.id))
+        return self._subscribed(replace(message, id=self.live.id))
 
     def _progress(self, message: Notification) -> ProtocolMessage | None:
-        if self._live is None or not isinstance(message.params, dict):
+        if self.live is None or not isinstance(message.params, dict):
             return None
-        token = meta_of(self._live).get("progressToken")
+        token = meta_of(self.live).get("progressToken")
         if token is None:
             return None
         return replace(message, params={**message.params, "progressToken": token})
@@ -74,9 +74,9 @@ class Voice:
         meta = value.get("_meta") if isinstance(value, dict) else None
         if not isinstance(meta, dict) or SUBSCRIPTION_KEY not in meta:
             return message
-        if self._live is None:
+        if self.live is None:
             return None
-        value = {**value, "_meta": {**meta, SUBSCRIPTION_KEY: self._live.id}}
+        value = {**value, "_meta": {**meta, SUBSCRIPTION_KEY: self.live.id}}
         if isinstance(message, Response):
             return replace(message, result=value)
         return replace(message, params=value)

@@ -13,9 +13,10 @@ from enum import Enum
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Notification, Request
 from folkmoot.core.redaction import is_secret_name
 from folkmoot.mcp.wire import (
@@ -283,35 +284,34 @@ class Index:
         return self._cues.get(method, [])
 
 
-class Prompter:
+class Prompter(Entity):
     """Follows one run through a script.
 
     Equal requests get the recorded answers in turn; when those are used up, the last one again, or
     with `once` none.
     """
 
-    def __init__(self, index: Index, *, once: bool = False, asked: set[int] | None = None) -> None:
-        self._index = index
-        self._once = once
-        self._given: Counter[bytes] = Counter()
-        self._cued: Counter[str] = Counter()
-        self.asked = set[int]() if asked is None else asked
-        """The numbers of the calls that were asked for."""
+    index: Index
+    once: bool = False
+    asked: set[int] = set[int]()
+    """The numbers of the calls that were asked for."""
+    _given: Counter[bytes] = field(default_factory=Counter)
+    _cued: Counter[str] = field(default_factory=Counter)
 
     @property
     def script(self) -> Script:
         """What is followed."""
-        return self._index.script
+        return self.index.script
 
     def call_for(self, request: Request) -> RecordedCall:
         """The recorded call that a request stands for; `TapeExhausted` when there is none."""
-        groups = self._index.groups(request)
+        groups = self.index.groups(request)
         if not groups:
-            raise self._index.missing(request)
+            raise self.index.missing(request)
         fresh = (group for group in groups if self._given[group.subject.key] < len(group.calls))
         group = next(fresh, groups[-1])
         place = self._given[group.subject.key]
-        if place >= len(group.calls) and self._once:
+        if place >= len(group.calls) and self.once:
             raise used_up(request, len(group.calls))
         call = group.calls[min(place, len(group.calls) - 1)]
         self._given[group.subject.key] += 1
@@ -320,7 +320,7 @@ class Prompter:
 
     def cue_for(self, notification: Notification) -> RecordedCall | None:
         """The recorded notification that a live one stands for: the n-th of its method."""
-        cues = self._index.cues(notification.method)
+        cues = self.index.cues(notification.method)
         place = self._cued[notification.method]
         self._cued[notification.method] += 1
         return cues[place] if place < len(cues) else None

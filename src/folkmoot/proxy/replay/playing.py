@@ -11,7 +11,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec import field
 
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.message import (
     M,
@@ -71,17 +73,16 @@ def parts_of(entries: Iterable[TapeEntry]) -> list[RecordedClient]:
     return [talk.part for talk in talks.all if talk.part.steps]
 
 
-class _Talk:
+class _Talk(Entity):
     """One conversation while being read."""
 
-    def __init__(self) -> None:
-        self.part = RecordedClient()
-        self.session: str | None = None
-        self.greeted = False
-        self.open: dict[tuple[type, MessageId], ClientStep] = {}
-        self._asked: dict[tuple[type, MessageId], Request] = {}
-        self._answered: list[int] = []
-        self._last: float | None = None
+    part: RecordedClient = field(default_factory=RecordedClient)
+    session: str | None = None
+    greeted: bool = False
+    open: dict[tuple[type, MessageId], ClientStep] = {}
+    _asked: dict[tuple[type, MessageId], Request] = {}
+    _answered: list[int] = []
+    _last: float | None = None
 
     def hear(self, entry: TapeEntry) -> None:
         message, context = at_server(entry), entry.envelope.context
@@ -116,12 +117,11 @@ class _Talk:
                 self._answered.append(step.seq)
 
 
-class _Talks:
+class _Talks(Entity):
     """Tells conversations apart: by their session, which `initialize` and its answer have not."""
 
-    def __init__(self) -> None:
-        self.all: list[_Talk] = []
-        self._named: dict[str, _Talk] = {}
+    all: list[_Talk] = []
+    _named: dict[str, _Talk] = {}
 
     def of(self, entry: TapeEntry) -> _Talk:
         found = entry.envelope.context.session.session_id
@@ -165,11 +165,10 @@ ECHOED: Final = {
 """Where a result holds it, and the member of the params that says it back."""
 
 
-class Echoes:
+class Echoes(Entity):
     """Puts what the live server made up where the recorded client said back the recorded one."""
 
-    def __init__(self) -> None:
-        self._live: dict[tuple[str, str], str] = {}
+    _live: dict[tuple[str, str], str] = {}
 
     def learn(self, recorded: Response, live: Response) -> None:
         """Note what the live server calls something that the recorded one had a name for."""

@@ -14,6 +14,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Request, Response, same_id
 from folkmoot.core.ports import Interceptor
@@ -59,27 +60,26 @@ class RuleStep:
         return self.acts and (self._condition is None or self._condition.holds(view))
 
 
-class Rule:
+class Rule(Entity):
     """One rule; its state, such as counters, lives as long as its source is unchanged."""
 
-    def __init__(
-        self, name: str, source: dict[str, Any], condition: Condition, action: Action
-    ) -> None:
-        self.name = name
-        self.source = source
-        self._condition = condition
-        self._action = action
-        self.methods = None if action.learns else condition.methods
+    name: str
+    source: dict[str, Any]
+    condition: Condition
+    action: Action
+
+    def __post_init__(self) -> None:
+        self.methods = None if self.action.learns else self.condition.methods
         """The only methods it has to do with; None where there is no telling."""
 
     @property
     def guards(self) -> bool:
         """Whether the rule only checks."""
-        return self._action.guards
+        return self.action.guards
 
     def for_key(self, key: MessageKey) -> RuleStep | None:
         """The rule for messages of a key; None if it has nothing to do with them."""
-        step = RuleStep(self.name, self._action, self._condition.for_key(key), key)
+        step = RuleStep(self.name, self.action, self.condition.for_key(key), key)
         return step if step.learns or step.acts else None
 
 

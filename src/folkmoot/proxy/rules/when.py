@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from folkmoot.core import errors as e
 from folkmoot.core.capability import capability
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageDirection
 from folkmoot.core.glob import glob
 from folkmoot.core.policy import PrincipalType
@@ -54,10 +55,9 @@ def compiled(source: Any, means: Means) -> Condition:
     return _Compiler(means).table(source, 1)
 
 
-class _Compiler:
-    def __init__(self, means: Means) -> None:
-        self._means = means
-        self._count = 0
+class _Compiler(Entity):
+    means: Means
+    _count: int = 0
 
     def table(self, source: Any, depth: int) -> Condition:
         if not isinstance(source, dict):
@@ -74,7 +74,7 @@ class _Compiler:
             elif name in ("all", "any"):
                 parts.append(self._several(name, given, depth))
             elif name in SIMPLE:
-                parts.append(SIMPLE[name](_texts(name, given), self._means))
+                parts.append(SIMPLE[name](_texts(name, given), self.means))
             elif name not in ABOUT_VALUES:
                 raise Wrong(f"condition {name!r} is not known{nearest(name, NAMES)}")
             elif "path" not in source:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.wire import TOOLS_LIST
 from folkmoot.proxy.tape.diff import Difference, differences, kinds_only
 from folkmoot.proxy.tape.lines import Header, Line
@@ -167,10 +168,9 @@ def latencies(a: ComparedTape, b: ComparedTape) -> list[ComparedLatency]:
     return sorted(found, key=lambda each: -abs(each.b - each.a))
 
 
-class _Comparison:
-    def __init__(self, ignore: Sequence[str], *, one_key: bool) -> None:
-        self._ignore = ignore
-        self._one_key = one_key
+class _Comparison(Entity):
+    ignore: Sequence[str]
+    one_key: bool
 
     def tools(self, a: dict[str, Any], b: dict[str, Any]) -> Iterator[AnswerChange]:
         if not a or not b:
@@ -201,8 +201,8 @@ class _Comparison:
             yield AnswerChange("answer", method, name, *seqs, *outcomes, found, **took)
 
     def _differ(self, a: Any, b: Any, ignored: Sequence[str] = ()) -> tuple[Difference, ...]:
-        ignore = (*self._ignore, *ignored)
-        return tuple(differences(a, b, ignore, one_key=self._one_key))
+        ignore = (*self.ignore, *ignored)
+        return tuple(differences(a, b, ignore, one_key=self.one_key))
 
 
 def _only(what: What, call: ComparedCall) -> AnswerChange:

@@ -15,6 +15,7 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.proxy.tape.file import BrokenStream, opened
 from folkmoot.proxy.tape.lines import (
     FORMAT,
@@ -187,14 +188,13 @@ def follow_lines(path: Path) -> Iterator[Line]:
     return iter(TapeLines(path))
 
 
-class TapeLines:
+class TapeLines(Entity):
     """The lines of a tape, to be read once; `cut` and `number` tell how far it came."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.number = 0
-        """The number of the line that was given last."""
-        self.cut = False
+    path: Path
+    number: int = 0
+    """The number of the line that was given last."""
+    cut: bool = False
 
     def __iter__(self) -> Iterator[Line]:
         try:

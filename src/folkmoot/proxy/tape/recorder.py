@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.envelope import MessageContext, MessageDirection
 from folkmoot.core.message import MessageId, Request, Response
 from folkmoot.mcp.wire import PROMPTS_GET, RESOURCES_READ, SUBSCRIBE, TOOLS_CALL, UNSUBSCRIBE
@@ -83,13 +85,12 @@ def _asked(method: str, name: str) -> Request:
     return Request(id=0, method=method, params={member: name} if member else {})
 
 
-class Correlations:
+class Correlations(Entity):
     """The requests that were not answered yet."""
 
-    def __init__(self) -> None:
-        self._open: dict[Key, Open | list[Open]] = {}
-        """Only requests that have all in common, which few do, are in a list."""
-        self._count = 0
+    _open: dict[Key, Open | list[Open]] = {}
+    """Only requests that have all in common, which few do, are in a list."""
+    _count: int = 0
 
     def asked(
         self,
@@ -213,36 +214,29 @@ MOST_GATHERED: Final = 8 * 1024 * 1024
 """So many bytes are gathered at most; then they are written at once."""
 
 
-class TapeRecorder:
+class TapeRecorder(Entity):
     """A tape that is being written. It is a `Recorder`, and to be closed at the end."""
 
-    def __init__(
-        self,
-        file: TapeFile,
-        clock: Clock,
-        redactor: TapeRedactor | None,
-        *,
-        best_effort: bool = False,
-        on_failure: Callable[[e.TapeUnwritable], None] | None = None,
-    ) -> None:
-        self.failed = False
-        """Whether the tape could not be written the last time."""
-        self.dropped = 0
-        """How many messages are missing on the tape; only where that is allowed."""
-        self._file = file
-        self._clock = clock
-        self._redactor = redactor
-        self._best_effort = best_effort
-        self._on_failure = on_failure
-        self._failure: e.TapeUnwritable | None = None
-        self._encoder = LineEncoder(redactor)
-        self._correlations = Correlations()
-        self._seq = 0
-        self._lines: list[bytes] = []
-        self._gathered = 0
-        self._written = 0
-        self._stopped = False
-        self._closed = False
+    file: TapeFile
+    clock: Clock
+    redactor: TapeRedactor | None
+    best_effort: bool = False
+    on_failure: Callable[[e.TapeUnwritable], None] | None = None
+    failed: bool = False
+    """Whether the tape could not be written the last time."""
+    dropped: int = 0
+    """How many messages are missing on the tape; only where that is allowed."""
+    _failure: e.TapeUnwritable | None = None
+    _correlations: Correlations = field(default_factory=Correlations)
+    _seq: int = 0
+    _lines: list[bytes] = []
+    _gathered: int = 0
+    _written: int = 0
+    _stopped: bool = False
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._encoder = LineEncoder(self.redactor)
 
     @classmethod
     def open(
@@ -289,12 +283,12 @@ class TapeRecorder:
     @property
     def path(self) -> Path:
         """Where the tape is."""
-        return self._file.path
+        return self.file.path
 
     @property
     def size(self) -> int:
         """How many bytes are written."""
-        return self._file.size
+        return self.file.size
 
     def note(self, carried: Carried) -> None:
         """Take a message; it is written with the next `commit`."""
@@ -326,11 +320,11 @@ class TapeRecorder:
         if self._stopped:
             self._refuse()
         lines = self._lines
-        if not lines and not self._file.owes:
+        if not lines and not self.file.owes:
             return
         self._lines, self._gathered = [], 0
         try:
-            self._file.write(lines)
+            self.file.write(lines)
         except Unwritten as failure:
             self._written += failure.kept
             self._fail(failure, len(lines) - failure.kept)
@@ -345,13 +339,13 @@ class TapeRecorder:
         try:
             if self._failure is None:
                 self.commit()
-                ended = rfc3339(self._clock.now())
-                self._file.end(encode_line(EndLine(reason, self._written, ended)))
+                ended = rfc3339(self.clock.now())
+                self.file.end(encode_line(EndLine(reason, self._written, ended)))
         except Unwritten as failure:
             self._fail(failure, 0)
         finally:
             self._closed = self._stopped = True
-            self._file.close()
+            self.file.close()
 
     def discard(self) -> None:
         """Close the tape; if no message was taken, leave no file behind."""
@@ -359,7 +353,7 @@ class TapeRecorder:
             self.close()
             return
         self._closed = self._stopped = True
-        self._file.abandon()
+        self.file.abandon()
 
     def _refuse(self) -> NoReturn:
         if self._failure is not None:
@@ -371,16 +365,16 @@ class TapeRecorder:
         # Whoever's message is stopped may be a stranger, and is not told where the file is.
         error = e.TapeUnwritable(f"The tape cannot be written: {failure}.")
         told, self.failed = self.failed, True
-        if not self._best_effort:
+        if not self.best_effort:
             self._failure = error
             self._stopped = True
         else:
             self.dropped += lost
-        if self._on_failure is not None and not told:
-            self._on_failure(
+        if self.on_failure is not None and not told:
+            self.on_failure(
                 e.TapeUnwritable(f"{self.path}: the tape cannot be written: {failure}.")
             )
-        if not self._best_effort:
+        if not self.best_effort:
             raise error
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from msgspec import field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request, Response
 from folkmoot.proxy.tape.encode import masked_session, masked_transport, within
 from folkmoot.proxy.tape.file import TapeFile, Unwritten
@@ -71,15 +73,14 @@ def redact_tape(tape_path: Path, out_path: Path, redactor: TapeRedactor) -> Reda
     return masked.counts
 
 
-class _Masked:
+class _Masked(Entity):
     """The lines of one tape with secrets masked."""
 
-    def __init__(self, redactor: TapeRedactor) -> None:
-        self.counts = RedactionCounts()
-        self._redactor = redactor
-        self._correlations = Correlations()
-        self._told: dict[int, Told] = {}
-        """What the correlations of requests are to say that something was left out of."""
+    redactor: TapeRedactor
+    counts: RedactionCounts = field(default_factory=RedactionCounts)
+    _correlations: Correlations = field(default_factory=Correlations)
+    _told: dict[int, Told] = {}
+    """What the correlations of requests are to say that something was left out of."""
 
     def line(self, line: Line) -> Line:
         """A line without its secrets."""
@@ -92,13 +93,13 @@ class _Masked:
         return self._header(line)
 
     def _correlation(self, line: CorrelationLine) -> CorrelationLine:
-        text = self._redactor.text
+        text = self.redactor.text
         told = self._told.pop(line.request, None)
         method, name = told or (text(line.method), text(line.name))
         return msgspec.structs.replace(line, method=method, name=name)
 
     def _header(self, header: Header) -> Header:
-        redactor = self._redactor
+        redactor = self.redactor
         client, server = (
             TapeSide(side.transport, redactor.text(side.target))
             for side in (header.client, header.server)
@@ -111,8 +112,8 @@ class _Masked:
     def _message_line(self, line: MessageLine) -> MessageLine:
         entry = entry_of(line)
         asked = self._answered(entry)
-        session, places = masked_session(line.session, self._redactor)
-        transport, more = masked_transport(line.transport, self._redactor)
+        session, places = masked_session(line.session, self.redactor)
+        transport, more = masked_transport(line.transport, self.redactor)
         places += more
         changes: dict[str, object] = {"session": session, "transport": transport}
         for part, text, message in (
@@ -120,7 +121,7 @@ class _Masked:
             ("at_server", "at_server_text", entry.at_server),
         ):
             if message is not None:
-                raw, more = self._redactor.message(message, answering=asked)
+                raw, more = self.redactor.message(message, answering=asked)
                 if part == "message" and isinstance(message, Request):
                     self._ask(entry.seq, message, entry.context, raw)
                 if raw is not None:
@@ -129,7 +130,7 @@ class _Masked:
         for part in ("extensions", "error"):
             value = getattr(line, part)
             if value:
-                changes[part], more = self._redactor.value(value)
+                changes[part], more = self.redactor.value(value)
                 places += within(part, more)
         known = set(line.redacted)
         fresh = tuple(place for place in places if place not in known)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from folkmoot.cluster.lease import boot_time
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.session import Era
 from folkmoot.core.strict import Limits
 from folkmoot.relay.upstream.isolation import isolated
@@ -35,48 +36,43 @@ MOST_LISTENS: Final = 256
 LONGEST_SHOWN: Final = 200
 
 
-class Connecting:
+class Connecting(Entity):
     """Makes links to one server; what kind of server it is needs to be found out only once."""
 
-    def __init__(
-        self,
-        spec: BackendSpec,
-        clock: Clock,
-        environ: Mapping[str, str],
-        hidden: Callable[[], Iterable[str]] = tuple,
-    ) -> None:
-        self._spec = spec
-        self._clock = clock
-        self._environ = environ
-        self._hidden = hidden
-        """The hub's own files, which no sandbox shows."""
-        self._log = ChildLog(spec.namespace, clock.monotonic)
-        hide_address(spec.url)
-        self._kind: Kind | None = None if spec.transport == "auto" else spec.transport
-        self._found: Kind | None = None
-        self.until: Callable[[], float] | None = None
-        """Until when a process of it may run at the moment, by `boot_time`; None for ever."""
-        self._guarded: set[StdioLink] = set()
+    spec: BackendSpec
+    clock: Clock
+    environ: Mapping[str, str]
+    hidden: Callable[[], Iterable[str]] = tuple
+    """The hub's own files, which no sandbox shows."""
+    _found: Kind | None = None
+    until: Callable[[], float] | None = None
+    """Until when a process of it may run at the moment, by `boot_time`; None for ever."""
+    _guarded: set[StdioLink] = set()
+
+    def __post_init__(self) -> None:
+        self._log = ChildLog(self.spec.namespace, self.clock.monotonic)
+        hide_address(self.spec.url)
+        self._kind: Kind | None = None if self.spec.transport == "auto" else self.spec.transport
 
     @property
     def era(self) -> Era | None:
         """The only era that the server is to be spoken to in; None for any."""
-        return None if self._spec.era == "auto" else Era(self._spec.era)
+        return None if self.spec.era == "auto" else Era(self.spec.era)
 
     @property
     def transport(self) -> str:
         """`stdio`, `http` or `sse`."""
-        return (self._kind or self._found or "http") if self._spec.url else "stdio"
+        return (self._kind or self._found or "http") if self.spec.url else "stdio"
 
     @property
     def target(self) -> str:
         """The server's address or command, without what may be secret in it."""
-        if not self._spec.url:
-            return clean(shlex.join(masked_arguments(self._spec.command)), LONGEST_SHOWN)
+        if not self.spec.url:
+            return clean(shlex.join(masked_arguments(self.spec.command)), LONGEST_SHOWN)
         from folkmoot.mcp.client.target import HttpTarget
 
         try:
-            return clean(HttpTarget(self._spec.url).shown, LONGEST_SHOWN)
+            return clean(HttpTarget(self.spec.url).shown, LONGEST_SHOWN)
         except e.ServerUnreachable:
             return "an address that is no URL"
 
@@ -93,21 +89,21 @@ class Connecting:
     @asynccontextmanager
     async def link(self) -> AsyncIterator[ServerLink]:
         """One link, open while entered. Nothing goes with it but what the settings name."""
-        BACKEND.set(self._spec.namespace)
-        if self._spec.url:
+        BACKEND.set(self.spec.namespace)
+        if self.spec.url:
             async with self._web_link() as link:
                 yield link
             return
         from folkmoot.mcp.client.stdio import StdioLink
 
-        spec = self._spec
+        spec = self.spec
         until = None if self.until is None else self.until()
         if until is not None and until <= boot_time():
             raise e.ServerUnreachable("It is not to be started here any more.")
-        start = isolated(spec, child_environment(spec.env, self._environ), self._hidden())
+        start = isolated(spec, child_environment(spec.env, self.environ), self.hidden())
         starting = StdioLink(
             start.command,
-            self._clock,
+            self.clock,
             env=start.env,
             cwd=start.cwd,
             limits=LIMITS,
@@ -136,20 +132,20 @@ class Connecting:
         from folkmoot.mcp.client.oldsse import OldSseLink
         from folkmoot.mcp.client.target import HttpTarget
 
-        spec = self._spec
+        spec = self.spec
         async with HttpTarget(
             spec.url,
-            headers=headers_of(spec.headers, self._environ),
+            headers=headers_of(spec.headers, self.environ),
             connect_seconds=spec.connect_seconds,
             described=False,
         ) as target:
             kind = self._found = self._kind or await detect(target)
             making: ServerLink
             if kind == "sse":
-                making = OldSseLink(target, self._clock, pass_on=False, limits=LIMITS)
+                making = OldSseLink(target, self.clock, pass_on=False, limits=LIMITS)
             else:
                 most = spec.most_calls + MOST_LISTENS
-                making = BackendLink(target, self._clock, most_open=most, limits=LIMITS)
+                making = BackendLink(target, self.clock, most_open=most, limits=LIMITS)
             async with making as link:
                 yield link
 

@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from msgspec import field
 from msgspec.structs import replace
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.session import Era
 from folkmoot.gateway.trial import TestReport
 from folkmoot.relay.upstream.backend import LiveBackend
@@ -66,51 +68,40 @@ class Hears(Protocol):
 
     def attach(self, backend: Backend) -> None:
         """A backend was added, replacing one of the same namespace."""
-        ...
 
     def detach(self, namespace: str) -> None:
         """There is none any more."""
-        ...
 
     async def arrived(self, namespace: str, inventory: Inventory) -> None:
         """The lists of a backend were read."""
-        ...
 
     def lost(self, namespace: str, why: str) -> None:
         """It is away."""
-        ...
 
     def task_changed(self, namespace: str, own: str) -> None:
         """A backend notified of a changed task."""
-        ...
 
     def state_changed(self, namespace: str, state: str) -> None:
         """It is in another state."""
-        ...
 
 
-class Fleet:
+class Fleet(Entity):
     """All backends, each in its own task, so that none affects another."""
 
-    def __init__(
-        self,
-        gateway: Hears,
-        clock: Clock,
-        *,
-        environ: Mapping[str, str] | None = None,
-        hidden: Callable[[], Iterable[str]] = tuple,
-    ) -> None:
-        self.backends: dict[str, LiveBackend] = {}
-        self._gateway = gateway
-        self._clock = clock
-        self._environ = os.environ if environ is None else environ
-        self._hidden = hidden
-        """The hub's own files, which no sandbox shows."""
-        self._tasks: asyncio.TaskGroup | None = None
-        self._running: dict[str, asyncio.Task[None]] = {}
-        self._applying = asyncio.Lock()
-        self._nodes: BackendNodes | None = None
-        """The other nodes of the hub, if there can be any."""
+    gateway: Hears
+    clock: Clock
+    environ: Mapping[str, str] | None = None
+    hidden: Callable[[], Iterable[str]] = tuple
+    """The hub's own files, which no sandbox shows."""
+    backends: dict[str, LiveBackend] = {}
+    _tasks: asyncio.TaskGroup | None = None
+    _running: dict[str, asyncio.Task[None]] = {}
+    _applying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _nodes: BackendNodes | None = None
+    """The other nodes of the hub, if there can be any."""
+
+    def __post_init__(self) -> None:
+        self._environ = os.environ if self.environ is None else self.environ
 
     def share(self, nodes: BackendNodes) -> None:
         """Have some servers linked by one node for all, as their settings say."""
@@ -160,7 +151,7 @@ class Fleet:
             ]
             linking = [name for name in changed if _links_differ(self.backends[name], specs[name])]
             for name in removed:
-                self._gateway.detach(name)
+                self.gateway.detach(name)
             await self._stop([*removed, *linking])
             for name in [*added, *linking]:
                 self._start(specs[name])
@@ -212,8 +203,8 @@ class Fleet:
 
         `progress` is told how far it is: `connecting`, then `reading` what it offers.
         """
-        connecting = Connecting(spec, self._clock, self._environ, self._hidden)
-        began = self._clock.monotonic()
+        connecting = Connecting(spec, self.clock, self._environ, self.hidden)
+        began = self.clock.monotonic()
         why, inventory, advice = "", None, ""
         progress("connecting")
         try:
@@ -234,7 +225,7 @@ class Fleet:
             transport=connecting.transport,
             target=connecting.target,
             why=connecting.told(why),
-            seconds=self._clock.monotonic() - began,
+            seconds=self.clock.monotonic() - began,
             advice=advice,
         )
         return report if inventory is None else replace(report, inventory=inventory)
@@ -245,16 +236,16 @@ class Fleet:
             make = partial(SingleBackend, nodes=self._nodes)
         backend = make(
             spec,
-            self._clock,
-            on_inventory=self._gateway.arrived,
-            on_lost=self._gateway.lost,
-            on_task=self._gateway.task_changed,
-            on_state=self._gateway.state_changed,
+            self.clock,
+            on_inventory=self.gateway.arrived,
+            on_lost=self.gateway.lost,
+            on_task=self.gateway.task_changed,
+            on_state=self.gateway.state_changed,
             environ=self._environ,
-            hidden=self._hidden,
+            hidden=self.hidden,
         )
         self.backends[spec.namespace] = backend
-        self._gateway.attach(backend)
+        self.gateway.attach(backend)
         if self._tasks is not None:
             self._running[spec.namespace] = self._tasks.create_task(_keep(backend))
         return backend
@@ -274,7 +265,7 @@ class Fleet:
         """Take over settings that matter to whoever shows the server, and not to its links."""
         backend.spec = spec
         if backend.inventory is not None:
-            await self._gateway.arrived(spec.namespace, backend.inventory)
+            await self.gateway.arrived(spec.namespace, backend.inventory)
 
 
 async def _keep(backend: LiveBackend) -> None:

@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.gateway.model import BackendState, Inventory
 from folkmoot.relay.upstream.model import BackendView
 from folkmoot.relay.upstream.requests import Late, Unanswered
@@ -30,46 +33,40 @@ of these where an attempt to reach it failed meanwhile, else the second, as long
 AWAY: Final = frozenset({BackendState.DOWN, BackendState.BROKEN})
 
 
-class BackendHealth:
+class BackendHealth(Entity):
     """The state of one server. `on_lost` is told once for every time that it stays away, and
     `on_state` of every change.
 
     `told` adds to the reasons what is for the log alone.
     """
 
-    def __init__(
-        self,
-        namespace: str,
-        clock: Clock,
-        on_lost: Callable[[str, str], None],
-        told: Callable[[str], str] = str,
-        on_state: Callable[[str, str], None] = lambda _namespace, _state: None,
-    ) -> None:
-        self.state = BackendState.STARTING
-        self.why = "It has not been reached yet."
-        self.since = clock.now()
-        self._namespace = namespace
-        self._clock = clock
-        self._on_lost = on_lost
-        self._told = told
-        self._on_state = on_state
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._left_at: float | None = None
-        self._away = False
-        self._news = asyncio.Event()
+    namespace: str
+    clock: Clock
+    on_lost: Callable[[str, str], None]
+    told: Callable[[str], str] = str
+    on_state: Callable[[str, str], None] = lambda _namespace, _state: None
+    state: BackendState = BackendState.STARTING
+    why: str = "It has not been reached yet."
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _timer: asyncio.TimerHandle | None = None
+    _left_at: float | None = None
+    _away: bool = False
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.since = self.clock.now()
 
     def become(self, state: BackendState, why: str = "", *, planned: bool = False) -> None:
         """Be in a state from now on; one that is `planned` is not warned of."""
         before = self.state
         if (before, self.why) != (state, why):
             level = logging.WARNING if state in AWAY and not planned else logging.INFO
-            told = self._told(why) if state in AWAY else why
-            extra = {"backend": self._namespace, "state": state.value}
+            told = self.told(why) if state in AWAY else why
+            extra = {"backend": self.namespace, "state": state.value}
             logger.log(level, "a backend changed", extra=extra | ({"why": told} if told else {}))
         self.why = why
         if state is not before:
-            self.state, self.since = state, self._clock.now()
+            self.state, self.since = state, self.clock.now()
             self.announce()
         if state in AWAY:
             self._went(at_once=before is BackendState.STARTING)
@@ -79,7 +76,7 @@ class BackendHealth:
 
     def announce(self) -> None:
         """Tell those who follow the server that it is to be looked at again."""
-        self._on_state(self._namespace, self.state.value)
+        self.on_state(self.namespace, self.state.value)
 
     def tell(self) -> None:
         """Wake whoever waits for a change."""
@@ -116,7 +113,7 @@ class BackendHealth:
             return
         self._away = True
         try:
-            self._on_lost(self._namespace, for_callers(self.why))
+            self.on_lost(self.namespace, for_callers(self.why))
         except Exception:
             logger.exception("the loss of a backend could not be announced")
 

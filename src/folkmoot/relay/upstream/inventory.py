@@ -14,11 +14,12 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import ErrorObject
 from folkmoot.core.strict import encode
 from folkmoot.gateway.limits import MAX_ENTRIES_IN_LOOP
@@ -143,18 +144,17 @@ async def drain(
     )
 
 
-class _Draining:
+class _Draining(Entity):
     """The lists read so far."""
 
-    def __init__(self, conversation: BackendConversation, seconds: float) -> None:
-        self._conversation = conversation
-        self._seconds = seconds
-        self._entries = 0
-        self._pages = 0
-        self.size = 0
-        self.lists: dict[What, list[Definition]] = {}
-        self.faults: list[str] = []
-        self.missing: set[What] = set()
+    conversation: BackendConversation
+    seconds: float
+    _entries: int = 0
+    _pages: int = 0
+    size: int = 0
+    lists: dict[What, list[Definition]] = {}
+    faults: list[str] = []
+    missing: set[What] = set()
 
     async def take(self, kind: ListKind) -> None:
         """Read one list to its end."""
@@ -183,11 +183,11 @@ class _Draining:
         params = {} if cursor is None else {"cursor": cursor}
         self._pages += 1
         try:
-            answer = await self._conversation.request(
-                UpstreamRequest(method=kind.method, params=params), self._seconds
+            answer = await self.conversation.request(
+                UpstreamRequest(method=kind.method, params=params), self.seconds
             )
         except Late:
-            self._give_up(kind, f"no answer within {self._seconds:g} seconds", cursor)
+            self._give_up(kind, f"no answer within {self.seconds:g} seconds", cursor)
             return None
         except Unanswered as error:
             if error.gone:
@@ -233,13 +233,12 @@ class _Draining:
         return None
 
 
-class _Unusable:
+class _Unusable(Entity):
     """Entries that are left out, told of in a bounded number of sentences."""
 
-    def __init__(self, kind: ListKind) -> None:
-        self._kind = kind
-        self._count = 0
-        self._shown: list[str] = []
+    kind: ListKind
+    _count: int = 0
+    _shown: list[str] = []
 
     def note(self, entry: Any) -> None:
         self._count += 1
@@ -250,7 +249,7 @@ class _Unusable:
     def faults(self) -> list[str]:
         if not self._count:
             return []
-        kind = self._kind
+        kind = self.kind
         more = "" if self._count <= MOST_NAMED else f" and {self._count - MOST_NAMED} more"
         left_out = f"{', '.join(self._shown)}{more}"
         return [f"Entries of {kind.method} have no usable {kind.key} and were skipped: {left_out}."]
@@ -298,11 +297,10 @@ def in_instructions(said: str) -> tuple[str, ...]:
     return poisons_of({"instructions": said})
 
 
-class Looking:
+class Looking(Entity):
     """Looks at what one server lists, and remembers what was found in which definition."""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[bytes, tuple[str, ...]] = OrderedDict()
+    _known: OrderedDict[bytes, tuple[str, ...]] = field(default_factory=OrderedDict)
 
     async def found_in(
         self, lists: Mapping[What, Sequence[Definition]], size: int

@@ -16,7 +16,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import ReferenceType, ref
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.wire import AS_TASK, TOOLS_CALL, members_of
 from folkmoot.relay.upstream.requests import Offer
 from folkmoot.taskgroups import waited
@@ -43,7 +46,6 @@ class OpensConversation(Protocol):
 
     def __call__(self, *, shake: bool = False) -> AbstractAsyncContextManager[BackendConversation]:
         """One, while entered; `shake` offers a handshake first."""
-        ...
 
 
 def wait_after(failures: int) -> float:
@@ -55,7 +57,7 @@ def wait_after(failures: int) -> float:
     return random.uniform(0.0, longest)  # noqa: S311 - spreads load, keeps no secret
 
 
-class KeptConversation:
+class KeptConversation(Entity):
     """Keeps one conversation open. `changed` is called when there is one, or none any more.
 
     Attempts that fail and conversations that break soon, with no call answered, are failures in a
@@ -63,27 +65,19 @@ class KeptConversation:
     was made, it is asked whether it is there, and if it does not answer that, it is not.
     """
 
-    def __init__(
-        self,
-        opened: OpensConversation,
-        changed: Callable[[], None],
-        alive_seconds: float,
-        *,
-        alone: bool = False,
-    ) -> None:
-        self._alone = alone
-        """Whether one must have ended before the next is opened."""
-        self._opened = opened
-        self._changed = changed
-        self._alive_seconds = alive_seconds
-        self._shake = False
-        self.conversation: BackendConversation | None = None
-        self.failures = 0
-        self.losses = 0
-        """How often an open conversation broke."""
-        self.why = ""
-        self.next_attempt: float | None = None
-        """By the clock of the loop; None while an attempt is made or none is needed."""
+    opened: OpensConversation
+    changed: Callable[[], None]
+    alive_seconds: float
+    alone: bool = False
+    """Whether one must have ended before the next is opened."""
+    _shake: bool = False
+    conversation: BackendConversation | None = None
+    failures: int = 0
+    losses: int = 0
+    """How often an open conversation broke."""
+    why: str = ""
+    next_attempt: float | None = None
+    """By the clock of the loop; None while an attempt is made or none is needed."""
 
     @property
     def ready(self) -> BackendConversation | None:
@@ -106,7 +100,7 @@ class KeptConversation:
                 self.next_attempt = None
 
     async def _attempt(self, next_: asyncio.Event) -> None:
-        ended = asyncio.Event() if self._alone else next_
+        ended = asyncio.Event() if self.alone else next_
         try:
             await self._once(ended)
         except e.FolkmootError as error:
@@ -121,11 +115,11 @@ class KeptConversation:
 
     async def _once(self, ended: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        async with self._opened(shake=self._shake) as conversation:
+        async with self.opened(shake=self._shake) as conversation:
             began = loop.time()
             self.conversation = conversation
             try:
-                self._changed()
+                self.changed()
                 why = await self._live(conversation)
                 if why is None:
                     await self._drain(conversation, ended)
@@ -144,10 +138,10 @@ class KeptConversation:
             await conversation.stirred.wait()
             conversation.stirred.clear()
             if conversation.over is None and conversation.doubtful:
-                self._changed()
-                if not await conversation.alive(self._alive_seconds):
+                self.changed()
+                if not await conversation.alive(self.alive_seconds):
                     conversation.end(e.ServerTimeout("The server stopped answering."))
-                self._changed()
+                self.changed()
             if conversation.over is not None:
                 return conversation.over
             if conversation.replaced:
@@ -161,15 +155,15 @@ class KeptConversation:
         self.losses += 1
         ended.set()
         conversation.leave()
-        self._changed()
-        await conversation.drained(ALONE_DRAIN_SECONDS if self._alone else DRAIN_SECONDS)
+        self.changed()
+        await conversation.drained(ALONE_DRAIN_SECONDS if self.alone else DRAIN_SECONDS)
 
     def _failed(self, why: str, ended: asyncio.Event) -> None:
         if not ended.is_set():
             ended.set()
             self.failures += 1
             self.why = why
-            self._changed()
+            self.changed()
 
 
 IDLE_SECONDS: Final = 600.0
@@ -191,34 +185,24 @@ class PoolKey(NamedTuple):
 OpensFor: TypeAlias = Callable[[PoolKey], AbstractAsyncContextManager["BackendConversation"]]
 
 
-class Pool:
+class Pool(Entity):
     """Opens up to `most` conversations on demand, and closes idle ones.
 
     For one more, the one that was unused for longest is closed. `retry_after` says how long one
     that failed so often is not tried again; `needed` which are not to be closed though idle.
     """
 
-    def __init__(
-        self,
-        tasks: asyncio.TaskGroup,
-        opened: OpensFor,
-        *,
-        most: int,
-        alive_seconds: float,
-        retry_after: Callable[[PoolKey, int], float],
-        needed: Callable[[PoolKey], bool] = lambda _: False,
-    ) -> None:
-        self._tasks = tasks
-        self._opened = opened
-        self._needed = needed
-        self._most = most
-        self._alive_seconds = alive_seconds
-        self._retry_after = retry_after
-        self._loop = asyncio.get_running_loop()
-        self._own: dict[PoolKey, _Own] = {}
-        """Those used last come last."""
-        self._failures: dict[PoolKey, tuple[int, float]] = {}
-        """How often it failed in a row, and until when it is not tried again."""
+    tasks: asyncio.TaskGroup
+    opened: OpensFor
+    most: int
+    alive_seconds: float
+    retry_after: Callable[[PoolKey, int], float]
+    needed: Callable[[PoolKey], bool] = lambda _: False
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _own: dict[PoolKey, _Own] = {}
+    """Those used last come last."""
+    _failures: dict[PoolKey, tuple[int, float]] = {}
+    """How often it failed in a row, and until when it is not tried again."""
 
     @property
     def conversations(self) -> list[BackendConversation]:
@@ -237,7 +221,7 @@ class Pool:
             if not conversation.doubtful and conversation.over is None:
                 return conversation
             if not own.closing:
-                await own.settled(self._alive_seconds)
+                await own.settled(self.alive_seconds)
 
     def _begin(self, key: PoolKey) -> _Own:
         failures, until = self._failures.get(key, (0, 0.0))
@@ -246,15 +230,15 @@ class Pool:
             raise e.BackendUnavailable(
                 "It could not be reached just now.", retry_after=round(wait, 1)
             )
-        if len(self._own) >= self._most:
+        if len(self._own) >= self.most:
             self._close_one()
         own = _Own(self._loop)
-        own.task = self._tasks.create_task(self._serve(key, own))
+        own.task = self.tasks.create_task(self._serve(key, own))
         return own
 
     def _close_one(self) -> None:
         for key, own in self._own.items():
-            if own.closing or (own.idle and not self._needed(key)):
+            if own.closing or (own.idle and not self.needed(key)):
                 own.close()
                 del self._own[key]
                 return
@@ -262,7 +246,7 @@ class Pool:
 
     async def _serve(self, key: PoolKey, own: _Own) -> None:
         try:
-            async with self._opened(key) as conversation:
+            async with self.opened(key) as conversation:
                 self._failures.pop(key, None)
                 own.come(conversation)
                 await self._live(key, own, conversation)
@@ -287,13 +271,13 @@ class Pool:
         while conversation.over is None and not conversation.replaced:
             idle_at = own.used_at + IDLE_SECONDS
             if self._loop.time() >= idle_at:
-                if own.idle and not self._needed(key):
+                if own.idle and not self.needed(key):
                     return
                 own.used_at = self._loop.time()
                 continue
             await waited(conversation.stirred, idle_at - self._loop.time())
             conversation.stirred.clear()
-            if conversation.doubtful and not await conversation.alive(self._alive_seconds):
+            if conversation.doubtful and not await conversation.alive(self.alive_seconds):
                 return
             own.settle()
 
@@ -301,7 +285,7 @@ class Pool:
         failures = self._failures.pop(key, (0, 0.0))[0] + 1
         if len(self._failures) >= MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
-        self._failures[key] = (failures, self._loop.time() + self._retry_after(key, failures))
+        self._failures[key] = (failures, self._loop.time() + self.retry_after(key, failures))
         own.fail(error)
 
 
@@ -364,12 +348,15 @@ STATE: Final = "requestState"
 TASK_ID: Final = "taskId"
 
 
-class Affinity:
+class Affinity(Entity):
     """By the state that the server gave, which comes back with the input; or by the task's id."""
 
-    def __init__(self) -> None:
-        self._states: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
-        self._tasks: OrderedDict[str, ReferenceType[BackendConversation]] = OrderedDict()
+    _states: OrderedDict[str, ReferenceType[BackendConversation]] = field(
+        default_factory=OrderedDict
+    )
+    _tasks: OrderedDict[str, ReferenceType[BackendConversation]] = field(
+        default_factory=OrderedDict
+    )
 
     def note(
         self, wanted: UpstreamRequest, response: Response, conversation: BackendConversation

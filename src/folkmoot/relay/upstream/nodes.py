@@ -9,9 +9,11 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
+from msgspec import field
 from starlette.requests import ClientDisconnect
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Notification, Response, decode_message, encode_message
 from folkmoot.gateway.model import BackendState
 from folkmoot.gateway.pins import offload
@@ -68,18 +70,17 @@ FindBackend: TypeAlias = Callable[[str], "SingleBackend | None"]
 Restart: TypeAlias = Callable[[str], Coroutine[Any, Any, None]]
 
 
-class BackendNodes:
+class BackendNodes(Entity):
     """The other nodes of a hub, as far as servers go that one of them links."""
 
-    def __init__(self, homes: BackendHomes, forwarding: Forwarding) -> None:
-        self.homes = homes
-        self.leaving = asyncio.Event()
-        """Set once this node is to link nothing for others any more."""
-        self._forwarding = forwarding
+    homes: BackendHomes
+    forwarding: Forwarding
+    leaving: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once this node is to link nothing for others any more."""
 
     def serve(self, find: FindBackend, restart: Restart) -> None:
         """Answer other nodes from now on."""
-        self._forwarding.services[PATH] = LinkService(find, restart)
+        self.forwarding.services[PATH] = LinkService(find, restart)
 
     @asynccontextmanager
     async def asking(self, home: NodeHome, call: NodeCall) -> AsyncIterator[Frames]:
@@ -88,7 +89,7 @@ class BackendNodes:
         Raises `NotLinkedThere` and `GatewayError` as it says, and `HttpFailure` if it is gone.
         """
         body = encode_json(call)
-        async with self._forwarding.asking(home, PATH, body) as answer:
+        async with self.forwarding.asking(home, PATH, body) as answer:
             _check(answer)
             async with aclosing(frames_of(answer)) as frames:
                 yield frames
@@ -121,27 +122,23 @@ def _check(answer: HttpAnswer) -> None:
         raise NotLinkedThere("It is not linked there.")
 
 
-class NodeListener:
+class NodeListener(Entity):
     """Listens for changes of one resource or task at the node that links its server."""
 
-    def __init__(
-        self,
-        nodes: BackendNodes,
-        home: NodeHome,
-        namespace: str,
-        spot: Spot,
-        tasks: asyncio.TaskGroup,
-    ) -> None:
-        self._nodes = nodes
-        self._home = home
+    nodes: BackendNodes
+    home: NodeHome
+    namespace: str
+    spot: Spot
+    tasks: asyncio.TaskGroup
+
+    def __post_init__(self) -> None:
         self._call = NodeCall(
             what="watch",
-            namespace=namespace,
-            person=spot.person,
-            named=spot.named,
-            member=spot.member,
+            namespace=self.namespace,
+            person=self.spot.person,
+            named=self.spot.named,
+            member=self.spot.member,
         )
-        self._tasks = tasks
 
     async def listen(self, notifications: dict[str, Any], heard: Heard, seconds: float) -> Listen:
         """Hear of changes from when the server has agreed; see `BackendConversation.listen`."""
@@ -150,7 +147,7 @@ class NodeListener:
             listening.cancel()
 
         listen = Listen(0, heard, close)
-        listening = self._tasks.create_task(self._follow(listen, notifications))
+        listening = self.tasks.create_task(self._follow(listen, notifications))
         try:
             async with asyncio.timeout(seconds):
                 await listen.agreed
@@ -164,7 +161,7 @@ class NodeListener:
     async def _follow(self, listen: Listen, notifications: dict[str, Any]) -> None:
         lost: Exception = Unanswered(e.TransportClosed("It ended."), begun=False, gone=True)
         try:
-            async with self._nodes.asking(self._home, self._call) as frames:
+            async with self.nodes.asking(self.home, self._call) as frames:
                 async for frame in frames:
                     if frame.kind == AGREED and not listen.agreed.done():
                         listen.agreed.set_result(notifications)
@@ -178,12 +175,11 @@ class NodeListener:
             listen.end(lost)
 
 
-class LinkService:
+class LinkService(Entity):
     """Answers other nodes for the servers that this one links."""
 
-    def __init__(self, find: FindBackend, restart: Restart) -> None:
-        self._find = find
-        self._restart = restart
+    find: FindBackend
+    restart: Restart
 
     async def __call__(self, body: bytes, receive: Receive, send: Send) -> None:
         """Answer one call, until it is done or the other node has left."""
@@ -209,7 +205,7 @@ class LinkService:
         await send({"type": "http.response.body"})
 
     async def _answer(self, call: NodeCall, put: Put) -> None:
-        backend = self._find(call.namespace)
+        backend = self.find(call.namespace)
         if backend is None or not (backend.is_here or (backend.is_home and call.what == "follow")):
             await put(_failure(NodeFailure(NOT_LINKED, "It is not linked here.")))
             return
@@ -219,7 +215,7 @@ class LinkService:
             elif call.what == "watch":
                 await _tell_changes(backend, call, put)
             elif call.what == "restart":
-                await self._restart(call.namespace)
+                await self.restart(call.namespace)
                 await put(framed(DONE))
             elif call.request is not None:
                 await _pass_on(backend, call.request, put)

@@ -14,8 +14,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import field
+
 from folkmoot import __version__
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import (
     ErrorObject,
     Notification,
@@ -133,24 +136,23 @@ class Late(Exception):
         self.seconds = seconds
 
 
-class PendingCall:
+class PendingCall(Entity):
     """Someone who wants something of the server, and waits for the answer."""
 
-    __slots__ = ("answer", "began", "call", "failure", "id", "seconds", "sending", "wanted")
+    id: int
+    wanted: UpstreamRequest
+    seconds: float
+    call: PeerCall | None = None
+    """What the server was asked for it; None if it was not asked anything yet."""
+    failure: e.FolkmootError | None = None
+    """Why the answer that is on its way is none of the server's."""
+    sending: asyncio.Task[Any] | None = None
+    """Who waits for the link to take the request, and is to be woken should that take long."""
 
-    def __init__(self, message_id: int, wanted: UpstreamRequest, seconds: float) -> None:
+    def __post_init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.id = message_id
-        self.wanted = wanted
-        self.seconds = seconds
         self.began = loop.time()
         self.answer: asyncio.Future[Response] = loop.create_future()
-        self.call: PeerCall | None = None
-        """What the server was asked for it; None if it was not asked anything yet."""
-        self.failure: e.FolkmootError | None = None
-        """Why the answer that is on its way is none of the server's."""
-        self.sending: asyncio.Task[Any] | None = None
-        """Who waits for the link to take the request, and is to be woken should that take long."""
 
     def expire(self, now: float) -> None:
         """End the call with a timeout."""
@@ -175,25 +177,26 @@ class PendingCall:
             passed_on(self.wanted.tell, notice)
 
 
-class Listen:
+class Listen(Entity):
     """A subscriber to changes; the server confirms first which ones it will send."""
 
-    def __init__(self, message_id: int, heard: Heard, close: Callable[[Listen], None]) -> None:
-        self.id = message_id
-        self._close = close
-        self._heard = heard
-        self.agreed: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self.ended = asyncio.Event()
-        """Set once the server will say nothing more."""
+    id: int
+    heard: Heard
+    on_close: Callable[[Listen], None]
+    agreed: asyncio.Future[dict[str, Any]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once the server will say nothing more."""
 
     def close(self) -> None:
         """Hear nothing more, and have the server know."""
-        self._close(self)
+        self.on_close(self)
 
     def hear(self, notice: Notification) -> None:
         """The server agrees to it, or tells of a change."""
         if notice.method != wire.ACKNOWLEDGED:
-            passed_on(self._heard, notice)
+            passed_on(self.heard, notice)
         elif not self.agreed.done():
             self.agreed.set_result(members_of(params_of(notice).get("notifications")))
 
@@ -224,14 +227,13 @@ MOST_WAITING: Final = 256
 """What a server that takes nothing may leave unsent; more is dropped."""
 
 
-class LinkOutbox:
+class LinkOutbox(Entity):
     """Sends messages one by one, so that a slow server holds up nobody else."""
 
-    def __init__(self, link: Carrier) -> None:
-        self._link = link
-        self._waiting: deque[ProtocolMessage] = deque()
-        self._more = asyncio.Event()
-        self.dropped = 0
+    link: Carrier
+    _waiting: deque[ProtocolMessage] = field(default_factory=deque)
+    _more: asyncio.Event = field(default_factory=asyncio.Event)
+    dropped: int = 0
 
     def put(self, message: ProtocolMessage) -> None:
         """Have something sent, unless too much waits already."""
@@ -246,7 +248,7 @@ class LinkOutbox:
         while True:
             while self._waiting:
                 try:
-                    await self._link.send(self._waiting.popleft())
+                    await self.link.send(self._waiting.popleft())
                 except e.TransportClosed:
                     return
                 except e.CarryError as error:

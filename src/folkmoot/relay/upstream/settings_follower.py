@@ -9,7 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.relay.upstream.model import ReloadReport
 from folkmoot.settings import FIELDS, GatewaySpec, Loaded, Settings
 from folkmoot.settings.editing import edit, text_of
@@ -28,23 +31,20 @@ Stamp: TypeAlias = tuple[int, int, int, int, int] | None
 """What tells that a file is another one: its time, size and number, its owner and permissions."""
 
 
-class SettingsFollower:
+class SettingsFollower(Entity):
     """Reads the settings again when a file of theirs changes. Wrong ones change nothing."""
 
-    def __init__(self, loaded: Loaded, apply: Apply) -> None:
-        self._loaded = loaded
-        self._running = loaded.settings
-        self._apply = apply
-        self._lock = asyncio.Lock()
-        self._editing = asyncio.Lock()
-        self._files = loaded.files
-        self._seen = self._stamps()
-        self._told: tuple[str, ...] = ()
+    loaded: Loaded
+    """The settings as last read."""
+    apply: Apply
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _editing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _told: tuple[str, ...] = ()
 
-    @property
-    def loaded(self) -> Loaded:
-        """The settings as last read."""
-        return self._loaded
+    def __post_init__(self) -> None:
+        self._running = self.loaded.settings
+        self._files = self.loaded.files
+        self._seen = self._stamps()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class SettingsFollower:
         When one only pretends, what is wrong with the change is raised and nothing is written.
         """
         async with self._editing:
-            loaded = await asyncio.to_thread(self._loaded.again)
+            loaded = await asyncio.to_thread(self.loaded.again)
             before = await asyncio.to_thread(text_of, loaded)
             await asyncio.to_thread(edit, loaded, change, pretend=pretend)
             if pretend:
@@ -87,18 +87,18 @@ class SettingsFollower:
     async def _read(self) -> ReloadReport:
         self._seen = self._stamps()
         try:
-            loaded = await asyncio.to_thread(self._loaded.again)
+            loaded = await asyncio.to_thread(self.loaded.again)
         except e.SettingsError as error:
-            self._look_at((*self._loaded.files, *error.data.get("files", ())))
+            self._look_at((*self.loaded.files, *error.data.get("files", ())))
             raise
-        if loaded.file is None and self._loaded.file is not None:
-            gone = f"{self._loaded.file}: is gone"
+        if loaded.file is None and self.loaded.file is not None:
+            gone = f"{self.loaded.file}: is gone"
             raise e.SettingsError(gone, problems=[gone])
         self._look_at(loaded.files)
-        report = compared(self._loaded, loaded, self._running)
+        report = compared(self.loaded, loaded, self._running)
         if report.different:
-            await self._apply(loaded.gateway)
-        self._loaded = loaded
+            await self.apply(loaded.gateway)
+        self.loaded = loaded
         self._tell(report)
         return report
 

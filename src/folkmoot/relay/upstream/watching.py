@@ -7,7 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.wire import CHANGES, URIS, members_of
 from folkmoot.relay.upstream.inventory import Looking, drain, kept
 from folkmoot.relay.upstream.links import wait_after
@@ -38,7 +41,6 @@ class Announcer(Protocol):
 
     async def listen(self, notifications: dict[str, Any], heard: Heard, seconds: float) -> Listen:
         """Hear of changes from when the server has agreed to tell of them."""
-        ...
 
 
 class Spot(NamedTuple):
@@ -51,17 +53,18 @@ class Spot(NamedTuple):
     """Where a filter names such a thing."""
 
 
-class Watch:
+class Watch(Entity):
     """The watchers of one spot, and the task that listens."""
 
-    def __init__(self) -> None:
-        self.tellers: list[Changed] = []
-        self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the server agreed to tell of it, or did not."""
-        self.task: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._told_at = float("-inf")
-        self._soon: asyncio.TimerHandle | None = None
+    tellers: list[Changed] = []
+    begun: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Done when the server agreed to tell of it, or did not."""
+    task: asyncio.Task[None] | None = None
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _told_at: float = float("-inf")
+    _soon: asyncio.TimerHandle | None = None
 
     def tell(self, _: Notification | None = None) -> None:
         """Tell everyone, at once or soon: what changes all the time is told now and then."""
@@ -91,12 +94,11 @@ class Watch:
             self.begun.exception()
 
 
-class BackendWatches:
+class BackendWatches(Entity):
     """The watches of one server, by conversation."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
-        self._tasks = tasks
-        self._watches: dict[Spot, Watch] = {}
+    tasks: asyncio.TaskGroup
+    _watches: dict[Spot, Watch] = {}
 
     def watched_by(self, person: str) -> bool:
         """Whether someone watches something over a link of their own."""
@@ -109,7 +111,7 @@ class BackendWatches:
             if len(self._watches) >= MOST_WATCHED:
                 raise e.BackendBusy("Too many resources of the server are watched already.")
             watch = self._watches[key] = Watch()
-            watch.task = self._tasks.create_task(self._keep(key, watch, reach))
+            watch.task = self.tasks.create_task(self._keep(key, watch, reach))
         watch.tellers.append(changed)
         stop = self._leaving(key, watch, changed)
         try:
@@ -194,30 +196,25 @@ AGREE_SECONDS: Final = 3.0
 """How long a server may take to agree to tell of changes; then its lists are read all the same."""
 
 
-class InventoryReader:
+class InventoryReader(Entity):
     """Reads the lists of one server, which `reach` has a conversation with when there is one.
 
     `deliver` gets them when the server was reached anew, and afterwards when they are not the same.
     """
 
-    def __init__(
-        self,
-        reach: Callable[[], Awaitable[BackendConversation]],
-        deliver: Callable[[Inventory], Awaitable[None]],
-        page_seconds: float,
-    ) -> None:
-        self._reach = reach
-        self._deliver = deliver
-        self._page_seconds = page_seconds
-        self._loop = asyncio.get_running_loop()
-        self._stale = asyncio.Event()
-        self._first_change = self._last_change = 0.0
-        self._taken_at = float("-inf")
-        self._rest = AT_MOST_EVERY
-        self._anew = False
-        self._again = AGAIN_SECONDS
-        self._looking = Looking()
-        self.last: Inventory | None = None
+    reach: Callable[[], Awaitable[BackendConversation]]
+    deliver: Callable[[Inventory], Awaitable[None]]
+    page_seconds: float
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _stale: asyncio.Event = field(default_factory=asyncio.Event)
+    _first_change: float = 0.0
+    _last_change: float = 0.0
+    _taken_at: float = float("-inf")
+    _rest: float = field(default_factory=lambda: AT_MOST_EVERY)
+    _anew: bool = False
+    _again: float = AGAIN_SECONDS
+    _looking: Looking = field(default_factory=Looking)
+    last: Inventory | None = None
 
     def reached(self) -> None:
         """Read the lists at once."""
@@ -235,7 +232,7 @@ class InventoryReader:
     async def listen(self) -> None:
         """Listen for changed lists, over every conversation to come."""
         while True:
-            conversation = await self._reach()
+            conversation = await self.reach()
             wants, failures, anew = list_changes(conversation.capabilities), 0, True
             while not conversation.ended.is_set():
                 # Before the lists are read, so that no change falls in between.
@@ -267,7 +264,7 @@ class InventoryReader:
             self._stale.clear()
             anew, self._anew = self._anew, False
             try:
-                await self._take(await self._reach(), anew=anew)
+                await self._take(await self.reach(), anew=anew)
             except Unanswered as error:
                 # The next conversation begins with reading them.
                 logger.debug("lists were not read", extra={"error": error.why.message})
@@ -276,7 +273,7 @@ class InventoryReader:
 
     async def _take(self, conversation: BackendConversation, *, anew: bool) -> None:
         began = self._loop.time()
-        drained = await drain(conversation, seconds=self._page_seconds, looking=self._looking)
+        drained = await drain(conversation, seconds=self.page_seconds, looking=self._looking)
         before, self.last = self.last, kept(drained, self.last)
         if drained.partial:
             self._loop.call_later(self._again, self._stale.set)
@@ -285,7 +282,7 @@ class InventoryReader:
             self._again = AGAIN_SECONDS
         try:
             if anew or self.last != before:
-                await self._deliver(self.last)
+                await self.deliver(self.last)
         finally:
             self._taken_at = self._loop.time()
             self._rest = max(AT_MOST_EVERY, REST * (self._taken_at - began))

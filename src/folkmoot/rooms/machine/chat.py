@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from folkmoot.core import chat, strict
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import Identifier
 from folkmoot.core.message import JSONRPC
@@ -133,7 +134,7 @@ def said(id_: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "structuredContent": answer}
 
 
-class ChatRates:
+class ChatRates(Entity):
     """How much each account said lately, however it was spelled and on whichever connection.
 
     A bucket holds as many messages as a limit names and fills up again in the limit's time, so a
@@ -141,10 +142,7 @@ class ChatRates:
     nothing.
     """
 
-    __slots__ = ("_buckets",)
-
-    def __init__(self) -> None:
-        self._buckets = TokenBuckets[str]()
+    _buckets: TokenBuckets[str] = field(default_factory=TokenBuckets)
 
     def take(self, account: str, limit: Limit | None, now: float) -> None:
         """Count one more, or raise `RateLimited` with the time to wait."""
@@ -178,14 +176,11 @@ class Rates(Struct, frozen=True):
     """Of answers and progress, which others asked for."""
 
 
-class SendRates:
+class SendRates(Entity):
     """How much each account sent lately, on whichever connection and by whichever transport."""
 
-    __slots__ = ("_answers", "_sent")
-
-    def __init__(self) -> None:
-        self._sent = AccountRates()
-        self._answers = AccountRates()
+    _sent: AccountRates = field(default_factory=AccountRates)
+    _answers: AccountRates = field(default_factory=AccountRates)
 
     def take(self, account: str, rates: Rates, base: str, size: int, now: float) -> None:
         """Count a message of a kind, or raise `RateLimited` with the time to wait."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights, Source
+from folkmoot.core.entity import Entity
 from folkmoot.core.limits import MAX_CAPABILITIES_TOLD
 from folkmoot.core.policy import Principal, PrincipalType
 from folkmoot.core.scopes import ALL
@@ -53,41 +54,28 @@ def check_name(name: str) -> None:
 _HUB: Final = frozenset(skeleton(name) for name in HUB)
 
 
-class Member:
+class Member(Entity):
     """A participant: identity, rights and connections."""
 
-    __slots__ = (
-        "account",
-        "chat_limit",
-        "connections",
-        "name",
-        "offers",
-        "own",
-        "principal",
-        "rights",
-        "role",
-        "scopes",
-        "sender",
-    )
+    principal: Principal
+    role: Role
+    own: Rights
+    """What it holds without a grant."""
+    rights: Rights
+    chat_limit: Limit | None = None
+    connections: dict[ConnectionId, str | None] = {}
+    """Each with its id: the client's own, or one of the room's for a connection that offers
+    tools without one."""
+    offers: dict[ConnectionId, None] = {}
+    """The connections that offer tools, the newest last."""
+    scopes: dict[ConnectionId, str] = {}
+    """Those of the credentials that connections were opened with, where they are narrow."""
 
-    def __init__(self, principal: Principal, role: Role, own: Rights, rights: Rights) -> None:
-        self.account = principal.account_id
-        self.name = principal.name
+    def __post_init__(self) -> None:
+        self.account = self.principal.account_id
+        self.name = self.principal.name
         """What it is called in the room."""
-        self.principal = principal
-        self.role = role
-        self.own = own
-        """What it holds without a grant."""
-        self.rights = rights
-        self.chat_limit: Limit | None = None
-        self.connections: dict[ConnectionId, str | None] = {}
-        """Each with its id: the client's own, or one of the room's for a connection that offers
-        tools without one."""
-        self.offers: dict[ConnectionId, None] = {}
-        """The connections that offer tools, the newest last."""
-        self.scopes: dict[ConnectionId, str] = {}
-        """Those of the credentials that connections were opened with, where they are narrow."""
-        self.sender = sender_member(principal.name)
+        self.sender = sender_member(self.principal.name)
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -285,19 +273,16 @@ class Pauses:
         return self.by_account.pop(account, None)
 
 
-class LoopGuard:
+class LoopGuard(Entity):
     """Counts how often agents answered each other since a person last said something.
 
     It is memory alone: after a restart it counts from the beginning.
     """
 
-    __slots__ = ("_last", "agents", "answers")
-
-    def __init__(self) -> None:
-        self.answers = 0
-        self.agents: dict[str, str] = {}
-        """The accounts of those who take part, each with its name."""
-        self._last: str | None = None
+    answers: int = 0
+    agents: dict[str, str] = {}
+    """The accounts of those who take part, each with its name."""
+    _last: str | None = None
 
     def agent_said(self, account: str, name: str) -> None:
         """An agent chatted; after another agent, that is an answer."""

@@ -22,6 +22,7 @@ import msgspec
 
 from folkmoot.core import errors as e
 from folkmoot.core.capability import Rights
+from folkmoot.core.entity import Entity
 from folkmoot.core.kinds import parse
 from folkmoot.rooms.limits import RoomBounds
 from folkmoot.rooms.machine.members import Member
@@ -85,15 +86,14 @@ class Proposal(msgspec.Struct):
     """Whether the history no longer has its message, so that nobody can see what it asks for."""
 
 
-class Proposals:
+class Proposals(Entity):
     """The open proposals of a room, and the latest that are closed."""
 
-    def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
-        self._bounds = bounds
-        self._deadlines = deadlines
-        self._open: dict[str, Proposal] = {}
-        self._closed: dict[str, Proposal] = {}
-        self._proposing: dict[str, int] = {}
+    bounds: RoomBounds
+    deadlines: Deadlines
+    _open: dict[str, Proposal] = {}
+    _closed: dict[str, Proposal] = {}
+    _proposing: dict[str, int] = {}
 
     def __iter__(self) -> Iterator[Proposal]:
         """All remembered proposals, open ones first."""
@@ -118,8 +118,8 @@ class Proposals:
         if id_ is not None and self.get(id_) is not None:
             raise e.IdUsed("Another proposal of the room has this id.")
         if (
-            len(self._open) >= self._bounds.open_proposals
-            or self._proposing.get(proposer, 0) >= self._bounds.open_proposals_each
+            len(self._open) >= self.bounds.open_proposals
+            or self._proposing.get(proposer, 0) >= self.bounds.open_proposals_each
         ):
             raise e.TooManyOpen("Too many proposals are open.")
 
@@ -130,7 +130,7 @@ class Proposals:
             return
         self._open[proposal.id] = proposal
         self._proposing[proposal.proposer] = self._proposing.get(proposal.proposer, 0) + 1
-        self._deadlines.set("proposal", proposal.id, proposal.deadline)
+        self.deadlines.set("proposal", proposal.id, proposal.deadline)
 
     def check(self, step: Step, id_: str, account: str, now: float) -> Proposal:
         """The open proposal a step is about, if this account may take it."""
@@ -176,7 +176,7 @@ class Proposals:
         proposal.state = TRANSITIONS[step].leads_to
         proposal.closed_by, proposal.closed_at = account, at
         del self._open[proposal.id]
-        self._deadlines.drop("proposal", proposal.id)
+        self.deadlines.drop("proposal", proposal.id)
         self._proposing[proposal.proposer] -= 1
         if not self._proposing[proposal.proposer]:
             del self._proposing[proposal.proposer]
@@ -185,7 +185,7 @@ class Proposals:
 
     def _remember(self, proposal: Proposal) -> None:
         self._closed[proposal.id] = proposal
-        if len(self._closed) > self._bounds.closed_proposals:
+        if len(self._closed) > self.bounds.closed_proposals:
             del self._closed[next(iter(self._closed))]
 
 

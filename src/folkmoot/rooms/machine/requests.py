@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.kinds import Kind, parse
 from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import MessageId, is_message_id
@@ -63,17 +64,16 @@ class OpenRequest(Struct, frozen=True):
         return (asked,) if proposed is None or proposed == asked else (asked, proposed)
 
 
-class Requests:
+class Requests(Entity):
     """The open requests of a room, found by id, by who was asked and by who asked."""
 
-    def __init__(self, bounds: RoomBounds, deadlines: Deadlines) -> None:
-        self._bounds = bounds
-        self._deadlines = deadlines
-        self._open: dict[str, OpenRequest] = {}
-        self._keys: set[Key] = set()
-        self._asked: dict[str, dict[str, None]] = {}
-        self._asking: dict[str, int] = {}
-        self._interrupted: set[str] = set()
+    bounds: RoomBounds
+    deadlines: Deadlines
+    _open: dict[str, OpenRequest] = {}
+    _keys: set[Key] = set()
+    _asked: dict[str, dict[str, None]] = {}
+    _asking: dict[str, int] = {}
+    _interrupted: set[str] = set()
 
     def __iter__(self) -> Iterator[OpenRequest]:
         return iter(self._open.values())
@@ -104,8 +104,8 @@ class Requests:
         if (requester, target, type(payload_id), payload_id) in self._keys:
             raise e.RequestIdOpen("You have an open request to this participant with the same id.")
         if (
-            len(self._open) >= self._bounds.open_requests
-            or self._asking.get(requester, 0) >= self._bounds.open_requests_each
+            len(self._open) >= self.bounds.open_requests
+            or self._asking.get(requester, 0) >= self.bounds.open_requests_each
         ):
             raise e.TooManyOpen("Too many requests are open.")
 
@@ -115,7 +115,7 @@ class Requests:
         self._keys.add(request.key)
         self._asked.setdefault(request.target, {})[request.id] = None
         self._asking[request.requester] = self._asking.get(request.requester, 0) + 1
-        self._deadlines.set("request", request.id, request.deadline)
+        self.deadlines.set("request", request.id, request.deadline)
 
     def extend(self, id_: str, until: float) -> None:
         """Wait longer for an answer: its progress was told. There is a bound to that."""
@@ -123,7 +123,7 @@ class Requests:
         if request is not None and min(until, request.latest) > request.deadline:
             extended = replace(request, deadline=min(until, request.latest))
             self._open[id_] = extended
-            self._deadlines.set("request", id_, extended.deadline)
+            self.deadlines.set("request", id_, extended.deadline)
 
     def close(self, id_: str) -> OpenRequest | None:
         """Wait no more; the request, if it was open."""
@@ -135,8 +135,8 @@ class Requests:
         self._asking[request.requester] -= 1
         if not self._asking[request.requester]:
             del self._asking[request.requester]
-        self._deadlines.drop("request", id_)
-        self._deadlines.drop("begun", id_)
+        self.deadlines.drop("request", id_)
+        self.deadlines.drop("begun", id_)
         self._interrupted.discard(id_)
         return request
 
@@ -160,19 +160,19 @@ class Requests:
         if request is not None:
             self._open[id_] = replace(request, begun_by=by)
             self._interrupted.discard(id_)
-            self._deadlines.drop("begun", id_)
+            self.deadlines.drop("begun", id_)
 
     def await_return(self, target: str, at: float, by: str | None = None) -> None:
         """A connection is gone, or all are: what it had begun is interrupted at a moment."""
         for request in self.asked(target):
             if request.begun_by is not None and by in (None, request.begun_by):
-                self._deadlines.set("begun", request.id, at)
+                self.deadlines.set("begun", request.id, at)
 
     def returned(self, target: str, by: str | None) -> None:
         """A connection is back, and goes on with its open requests."""
         for request in self.asked(target):
             if by is not None and request.begun_by == by:
-                self._deadlines.drop("begun", request.id)
+                self.deadlines.drop("begun", request.id)
                 self._interrupted.discard(request.id)
 
     def interrupt(self, id_: str) -> OpenRequest | None:

@@ -48,7 +48,6 @@ LOOK_SECONDS: Final = 1.0
 TRUST_SECONDS: Final = 2.0
 """How long a node believes what it knows without reading the log."""
 KEPT_SECONDS: Final = 3_600.0
-"""How long a change is kept."""
 AWAY_SECONDS: Final = 1_800.0
 """A node that could not read the log for so long may have missed what is kept no more."""
 TRIM_SECONDS: Final = 60.0

@@ -18,7 +18,6 @@ import asyncpg
 from folkmoot.core import errors as e
 
 STATEMENTS_KEPT = 256
-"""How many statements stay prepared on a connection."""
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 5.0
 """For how long a transaction may ask nothing of the server before that ends it, without a lease."""
@@ -42,7 +41,6 @@ LOST: tuple[type[BaseException], ...] = (
 )
 """The connection is of no more use: it broke, or its server no longer accepts writes."""
 POSTGRES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-"""All that can go wrong on a connection."""
 
 FAILURES: tuple[tuple[type[BaseException], type[e.StoreError], str], ...] = (
     (asyncpg.IntegrityConstraintViolationError, e.ConstraintViolated, "A rule was broken"),

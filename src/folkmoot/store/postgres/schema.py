@@ -22,7 +22,6 @@ OLDEST_VERSION = 150_000
 SEQUENCES = frozenset({"message_seq", "room_id"})
 """Counters that are sequences here, since every sender would wait for one row."""
 LOCK = 0x666F6C6B
-"""The number of the lock that whoever migrates holds."""
 
 
 async def check_server(connection: Any, where: str) -> None:

@@ -72,7 +72,6 @@ STATEMENT_SECONDS = 60.0
 VACUUM_SECONDS = 30.0
 """How often what was deleted is removed from the tables, where something was."""
 CLEAN_SECONDS = 60.0
-"""How often rate limits that are over are removed."""
 BACKUP = "A PostgreSQL database is backed up with pg_dump, or by its server's own archive."
 
 

@@ -44,7 +44,6 @@ class Transactions:
         self.where = without_password(url)
         self._pool: Any = None
         self._opened: WeakSet[Any] = WeakSet()
-        """The connections of the pool."""
         self._lost_seconds = ATTEMPT_SECONDS
         """How long a lost connection is replaced before whoever needs it is told."""
         self._timeline = ServerTimeline(self.where, synchronous=synchronous_replica)

@@ -33,7 +33,6 @@ from folkmoot.store.postgres.schema import (
 from folkmoot.store.sqlite import run
 
 AT_ONCE = 1_000
-"""Rows that are sent at once."""
 KEPT_APART = frozenset({"schema_migrations", "health"})
 """Tables that each database has for itself."""
 
@@ -41,7 +40,6 @@ FAMILY = "credentials"
 """The table whose rows refer to one another."""
 
 Progress = Callable[[int, int], None]
-"""Called with how many rows are copied, and how many there are."""
 
 
 class Transferred(Struct, frozen=True):

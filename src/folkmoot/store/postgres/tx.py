@@ -34,11 +34,9 @@ class SpelledStatement(NamedTuple):
 
     text: str
     verb: str
-    """Its first word."""
     stored: int
     """So many of its first values are stored; those behind them are looked up."""
     parameters: int
-    """How many there are."""
 
 
 @lru_cache(maxsize=1024)
@@ -156,7 +154,6 @@ class PostgresTx:
         self.failure: e.StoreError | None = None
         """What failed: after it the server refuses every statement of the transaction."""
         self.changes = False
-        """Whether anything may have been changed or removed."""
         self._publishes = publishes
         self._connection = connection
         self._types = {} if types is None else types

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from folkmoot.accounts.model import read_change
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import (
     ACCOUNTS,
     CREDENTIALS,
@@ -63,24 +64,23 @@ class Following(Struct, frozen=True, kw_only=True):
     """Whether they may do an operation now."""
 
 
-class Follower:
+class Follower(Entity):
     """Listens on the bus for one stream."""
 
-    def __init__(
-        self, who: Following, bus: Bus, stream: Stream, told: Callable[[EventRow], None]
-    ) -> None:
-        self.who = who
-        self.principal = who.principal
-        self.stream = stream
-        self.ended = False
-        self._bus = bus
-        self._told = told
-        self._listening: dict[str, Callable[[], None]] = {}
-        self._rooms: dict[int, str] | None = None
-        """The rooms it hears of; None until they are known."""
-        self._since: dict[int, tuple[str, str | None]] = {}
-        """Changes of membership that came before the rooms were known."""
-        self._timer: asyncio.TimerHandle | None = None
+    who: Following
+    bus: Bus
+    stream: Stream
+    told: Callable[[EventRow], None]
+    ended: bool = False
+    _listening: dict[str, Callable[[], None]] = {}
+    _rooms: dict[int, str] | None = None
+    """The rooms it hears of; None until they are known."""
+    _since: dict[int, tuple[str, str | None]] = {}
+    """Changes of membership that came before the rooms were known."""
+    _timer: asyncio.TimerHandle | None = None
+
+    def __post_init__(self) -> None:
+        self.principal = self.who.principal
 
     def begin(self) -> None:
         """Listen from now on."""
@@ -140,7 +140,7 @@ class Follower:
             row = rows.RELOAD
             raw = _encode(rows.Reload("overflow"))
         stream.put(raw, NAMES[row.name])
-        self._told(row)
+        self.told(row)
 
     def end(self) -> None:
         """Listen no more, and close the stream: also for one who would come back to it."""
@@ -163,7 +163,7 @@ class Follower:
         return self.stream.attach(after)
 
     def _listen(self, where: str, listener: Callable[[Event], None], key: str = "") -> None:
-        self._listening[key or where] = self._bus.listen(where, listener)
+        self._listening[key or where] = self.bus.listen(where, listener)
 
     def _pass_on(self, where: str, source: Source, key: str = "") -> None:
         self._listen(where, lambda event: self._send_all(source(event)), key)

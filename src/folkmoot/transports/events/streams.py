@@ -7,7 +7,10 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.scopes import OPERATE, scope
 from folkmoot.mcp.server.resumable import ResumableStreams, StreamBudget
 from folkmoot.mcp.server.streams import Stream
@@ -31,22 +34,17 @@ LONG: Final = 3600.0
 """Seconds; whoever writes the events says meanwhile that the stream is still there."""
 
 
-class HubEvents:
+class HubEvents(Entity):
     """Lets callers follow events, as `operations.call.EventFeed`."""
 
-    def __init__(
-        self,
-        streams: EventStreams,
-        accounts: Accounts,
-        rooms: Rooms,
-        policy: HubPolicy,
-        clock: Clock,
-    ) -> None:
-        self.streams = streams
-        self._authentication = accounts.authentication
-        self._rooms = rooms
-        self._policy = policy
-        self._clock = clock
+    streams: EventStreams
+    accounts: Accounts
+    rooms: Rooms
+    policy: HubPolicy
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self._authentication = self.accounts.authentication
 
     async def follow(self, caller: Caller, last_event_id: str) -> EventStream:
         """What changes from now on, or since an event, as far as the caller may know it."""
@@ -72,8 +70,8 @@ class HubEvents:
             credential_id=credential.id,
             is_account=visitor.account is not None,
             operator=caller.operator or scope(visitor.principal.scope).has(OPERATE),
-            expires_in=None if ends is None else ends - self._clock.now(),
-            permits=self._policy.permits,
+            expires_in=None if ends is None else ends - self.clock.now(),
+            permits=self.policy.permits,
         )
 
     async def _identity(self, caller: Caller) -> Identity:
@@ -91,35 +89,34 @@ class HubEvents:
             return
         await self._identity(caller)
         if not follower.has_rooms:
-            await follower.follow_rooms(partial(self._rooms.rooms_of, visitor))
+            await follower.follow_rooms(partial(self.rooms.rooms_of, visitor))
         if not follower.who.is_account and not follower.rooms:
             raise e.TokenInvalid
 
 
-class Followed:
+class Followed(Entity):
     """What a follower is told, as bytes of the stream; closing it lets the client come back."""
 
-    def __init__(self, follower: Follower, reader: StreamReader, first: bytes) -> None:
-        self._follower = follower
-        self._reader = reader
-        self._first = first
+    follower: Follower
+    reader: StreamReader
+    first: bytes
 
     def __aiter__(self) -> Followed:
         return self
 
     async def __anext__(self) -> bytes:
         """All that was told since the last time."""
-        if self._first:
-            first, self._first = self._first, b""
+        if self.first:
+            first, self.first = self.first, b""
             return first
-        while (told := await self._reader.more(LONG)) is not None:
+        while (told := await self.reader.more(LONG)) is not None:
             if told:
                 return told
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """The client is gone; its stream is kept for a while."""
-        self._reader.leave()
+        self.reader.leave()
 
 
 class Own:
@@ -132,32 +129,27 @@ class Own:
         self.followers: dict[Stream, Follower] = {}
 
 
-class EventStreams:
+class EventStreams(Entity):
     """Opens streams and resumes them; `most` at once, `most_each` of one account."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        *,
-        most: int,
-        most_each: int,
-        resume_seconds: float,
-        most_bytes: int,
-    ) -> None:
-        self._bus = bus
-        self._most = most
-        self._most_each = most_each
-        self._budget = StreamBudget(seconds=resume_seconds, most_bytes=most_bytes)
-        self._own: dict[str, Own] = {}
-        self._count = 0
-        self._stopping = False
-        self.told: Counter[str] = Counter()
-        """How many events were told, by name."""
-        self.resumed = 0
-        """How many streams were resumed."""
-        self._reloading: asyncio.TimerHandle | None = None
-        self._missed = False
-        bus.listen_missed(self._events_missed)
+    bus: Bus
+    most: int
+    most_each: int
+    resume_seconds: float
+    most_bytes: int
+    _own: dict[str, Own] = {}
+    _count: int = 0
+    _stopping: bool = False
+    told: Counter[str] = field(default_factory=Counter)
+    """How many events were told, by name."""
+    resumed: int = 0
+    """How many streams were resumed."""
+    _reloading: asyncio.TimerHandle | None = None
+    _missed: bool = False
+
+    def __post_init__(self) -> None:
+        self._budget = StreamBudget(seconds=self.resume_seconds, most_bytes=self.most_bytes)
+        self.bus.listen_missed(self._events_missed)
 
     def _events_missed(self) -> None:
         """Have everyone read again what they show: at once, then no more often than is useful."""
@@ -204,7 +196,7 @@ class EventStreams:
         if own is None:
             own = self._own[who.id] = Own(self._budget, who.id)
         stream = Stream(listening=True, keeper=own.kept)
-        follower = own.followers[stream] = Follower(who, self._bus, stream, self._note)
+        follower = own.followers[stream] = Follower(who, self.bus, stream, self._note)
         self._count += 1
         stream.abandoned = lambda: self._forget(who.id, stream)
         reader = follower.attach()
@@ -242,13 +234,13 @@ class EventStreams:
     def _make_room(self, own: Own | None) -> None:
         """Make room for one more stream, or refuse it."""
         each = 0 if own is None else len(own.followers)
-        if own is not None and each >= self._most_each and not self._drop_unread(own):
+        if own is not None and each >= self.most_each and not self._drop_unread(own):
             raise e.ConnectionsExceeded(
                 f"You follow events on {each} connections; close some.",
                 setting="events.max_streams_per_account",
                 retry_after=EVENTS_RETRY_SECONDS,
             )
-        if self._count >= self._most and not any(map(self._drop_unread, [*self._own.values()])):
+        if self._count >= self.most and not any(map(self._drop_unread, [*self._own.values()])):
             raise e.HubFull(
                 "Events are followed on as many connections as the hub may have.",
                 setting="events.max_streams",

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.policy import NOBODY
 from folkmoot.mcp.server.heads import SESSION, VERSION_BYTES, head_of
 from folkmoot.mcp.wire import HANDSHAKE_VERSIONS
@@ -178,31 +179,23 @@ def hash_shown(token: str) -> str:
     return sha256(token.encode("utf-8", "surrogateescape")).hexdigest() if token else ""
 
 
-class Arrivals:
+class Arrivals(Entity, kw_only=True):
     """Makes the exchange of each request; every one is authenticated by itself."""
 
-    def __init__(
-        self,
-        *,
-        accounts: Accounts,
-        sessions: Sessions,
-        hosts: Hosts,
-        addresses: Addresses,
-        names: NameStyle,
-        public_url: str,
-        stored: StoredSessions,
-    ) -> None:
-        self._accounts = accounts
-        self._authentication = accounts.authentication
-        self._sessions = sessions
-        self._hosts = hosts
-        self._addresses = addresses
-        self._names: NameStyle = names
-        self._public_url = public_url.rstrip("/")
-        self._may_be_direct = not public_url and not addresses.believes_proxies
-        self._stored = stored
-        self.counts: SessionCounts | None = None
-        """The sessions of other nodes, where there can be any."""
+    accounts: Accounts
+    sessions: Sessions
+    hosts: Hosts
+    addresses: Addresses
+    names: NameStyle
+    public_url: str
+    stored: StoredSessions
+    counts: SessionCounts | None = None
+    """The sessions of other nodes, where there can be any."""
+
+    def __post_init__(self) -> None:
+        self._authentication = self.accounts.authentication
+        self._public_url = self.public_url.rstrip("/")
+        self._may_be_direct = not self.public_url and not self.addresses.believes_proxies
 
     async def exchange(self, scope: Scope, gone: str = "") -> Exchange:
         """The exchange of a request whose body was read.
@@ -211,7 +204,7 @@ class Arrivals:
         `SessionElsewhere` if another node has its session that is not `gone`.
         """
         # The guard lets pages of other origins look; here a look is somebody's mail.
-        foreign = foreign_origin(self._hosts, scope) if scope["method"] in SAFE_METHODS else None
+        foreign = foreign_origin(self.hosts, scope) if scope["method"] in SAFE_METHODS else None
         if foreign is not None:
             raise foreign
         head = head_of(scope)
@@ -225,15 +218,15 @@ class Arrivals:
         handshake = version is None or version in HANDSHAKE
         session: McpSession | None = None
         subscribed: tuple[str, ...] = ()
-        address = (peer.address if peer is not None else "") or self._addresses.of(scope)
+        address = (peer.address if peer is not None else "") or self.addresses.of(scope)
         if session_id is not None and handshake:
             named = session_id.decode("latin-1")
             try:
-                session = self._sessions.enter(named, shown_hash, shown_id)
+                session = self.sessions.enter(named, shown_hash, shown_id)
             except e.SessionNotFound:
                 room = partial(self._make_room, address)
                 try:
-                    session, subscribed = await self._stored.adopt(
+                    session, subscribed = await self.stored.adopt(
                         named, shown_hash, shown_id, room, gone
                     )
                 except SessionElsewhere:
@@ -256,7 +249,7 @@ class Arrivals:
                 await self._make_room(address, "" if account is None else account.id)
         except BaseException:
             if session is not None:
-                self._sessions.leave(session)
+                self.sessions.leave(session)
             raise
         credential = identity.credential if identity is not None and account is not None else None
         url = self._public_url
@@ -289,23 +282,23 @@ class Arrivals:
             own_token=shown.is_own,
             session=session,
             subscribed=subscribed,
-            names=query.names or self._names,
+            names=query.names or self.names,
             all_tools=query.all_tools,
             search=query.search,
         )
 
     async def _confirm(self, credential_id: str) -> bool:
-        return await self._accounts.still_valid(credential_id) is not None
+        return await self.accounts.still_valid(credential_id) is not None
 
     async def in_session(self, scope: Scope, token: str) -> str:
         """The id of the account that the session of a request is bound to; empty for none."""
         for name, value in scope["headers"]:
             if name == SESSION:
                 session_id = value.decode("latin-1")
-                found = self._sessions.credential_of(session_id, hash_shown(token))
-                if not found and session_id not in self._sessions:
-                    found = await self._stored.credential_of(session_id, hash_shown(token))
-                account = await self._accounts.still_valid(found)
+                found = self.sessions.credential_of(session_id, hash_shown(token))
+                if not found and session_id not in self.sessions:
+                    found = await self.stored.credential_of(session_id, hash_shown(token))
+                account = await self.accounts.still_valid(found)
                 return "" if account is None else account.id
         return ""
 
@@ -313,14 +306,14 @@ class Arrivals:
         """Whether the credential of an exchange is still valid; always for strangers."""
         session = exchange.session
         if session is not None and session.token_id:
-            return await self._accounts.still_valid(session.credential_id) is not None
+            return await self.accounts.still_valid(session.credential_id) is not None
         if not exchange.shown_hash:
             return True
-        return await self._accounts.still_valid(exchange.credential_id) is not None
+        return await self.accounts.still_valid(exchange.credential_id) is not None
 
     async def _make_room(self, address: str, account_id: str) -> str:
         """Let whoever has an account, or has none at this address, open one more session."""
-        sessions, of_key, of_all = self._sessions, 0, 0
+        sessions, of_key, of_all = self.sessions, 0, 0
         if self.counts is not None:
             of_key, of_all = await self.counts.elsewhere(account_id, address)
         if not account_id:
@@ -329,17 +322,17 @@ class Arrivals:
             if self.counts is not None and sessions.is_over(account_id, of_key):
                 await self._end_one(self.counts, account_id)
             while (session := sessions.in_excess(account_id)) is not None:
-                await self._stored.close(session, by_client=False)
+                await self.stored.close(session, by_client=False)
         while True:
             session = sessions.to_make_room(stranger=not account_id, elsewhere=of_all)
             if session is None:
                 return address
-            await self._stored.close(session, by_client=False)
+            await self.stored.close(session, by_client=False)
 
     async def _end_one(self, counts: SessionCounts, account_id: str) -> None:
         """End a session of an account that has enough on all nodes, here if there is one unused."""
-        session = self._sessions.longest_unused(account_id)
+        session = self.sessions.longest_unused(account_id)
         if session is not None:
-            await self._stored.close(session, by_client=False)
+            await self.stored.close(session, by_client=False)
         else:
             await counts.end_elsewhere(account_id)

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, BACKENDS, GRANTS, SETTINGS, about
 from folkmoot.taskgroups import aside
 from folkmoot.transports.limits import (
@@ -53,16 +54,15 @@ class WatchedResource(Struct, eq=False):
             stop()
 
 
-class Watches:
+class Watches(Entity):
     """Who watches which resource; several watchers share one subscription at the backend."""
 
-    def __init__(self, gateway: Gateway, subscribers: Subscribers) -> None:
-        self._gateway = gateway
-        self._subscribers = subscribers
-        self._of: dict[Subscriber, dict[str, WatchedResource]] = {}
-        self._counts: Counter[str] = Counter()
-        """By account."""
-        self._renewing: Aside | None = None
+    gateway: Gateway
+    subscribers: Subscribers
+    _of: dict[Subscriber, dict[str, WatchedResource]] = {}
+    _counts: Counter[str] = field(default_factory=Counter)
+    """By account."""
+    _renewing: Aside | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._of.values()))
@@ -123,7 +123,7 @@ class Watches:
     def renew(self) -> None:
         """See which backends have become others: those are asked anew."""
         for watched in [each for ours in self._of.values() for each in ours.values()]:
-            backend = self._gateway.backends.get(watched.uri.partition("://")[0])
+            backend = self.gateway.backends.get(watched.uri.partition("://")[0])
             if watched.backend is not None and backend is not watched.backend:
                 watched.end()
             idle = watched.backend is None and not watched.asking
@@ -136,16 +136,16 @@ class Watches:
         except e.FolkmootError:
             return
         # Whatever happened before the backend was there again went unheard.
-        self._subscribers.notify(watched.subscriber, watched.shown)
+        self.subscribers.notify(watched.subscriber, watched.shown)
 
     async def _begin(self, watched: WatchedResource) -> None:
         """Ask a backend to tell; raises why it does not."""
-        found = self._gateway.catalogue.resource(watched.uri)
-        backend = self._gateway.backends.get(found[0]) if found is not None else None
+        found = self.gateway.catalogue.resource(watched.uri)
+        backend = self.gateway.backends.get(found[0]) if found is not None else None
         if found is None or backend is None:
             raise e.BackendUnavailable("The backend of this resource is not available.")
         person = watched.owner if backend.spec.per_user else ""
-        tell = partial(self._subscribers.notify, watched.subscriber, watched.shown)
+        tell = partial(self.subscribers.notify, watched.subscriber, watched.shown)
         watched.asking = True
         try:
             stop = await backend.watch(found[1], tell, person)
@@ -162,28 +162,25 @@ class Watches:
             stop()
 
 
-class ListChanges:
+class ListChanges(Entity):
     """Collects changed lists, and notifies everyone they may concern."""
 
-    def __init__(
-        self,
-        bus: Bus,
-        subscribers: Subscribers,
-        also: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._subscribers = subscribers
-        self._also = also
-        """Called with every change of what backends offer."""
-        self._running = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._lists: dict[str, None] = {}
-        self._accounts: set[str] = set()
-        self._granted: set[str] = set()
-        self._everyone = False
-        bus.listen(BACKENDS, self._lists_changed)
-        bus.listen(SETTINGS, self._everyones_changed)
-        bus.listen(ACCOUNTS, self._rights_changed)
-        bus.listen(GRANTS, self._grants_changed)
+    bus: Bus
+    subscribers: Subscribers
+    also: Callable[[], None] = lambda: None
+    """Called with every change of what backends offer."""
+    _running: bool = False
+    _timer: asyncio.TimerHandle | None = None
+    _lists: dict[str, None] = {}
+    _accounts: set[str] = set()
+    _granted: set[str] = set()
+    _everyone: bool = False
+
+    def __post_init__(self) -> None:
+        self.bus.listen(BACKENDS, self._lists_changed)
+        self.bus.listen(SETTINGS, self._everyones_changed)
+        self.bus.listen(ACCOUNTS, self._rights_changed)
+        self.bus.listen(GRANTS, self._grants_changed)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -224,10 +221,10 @@ class ListChanges:
         accounts, self._accounts = frozenset(self._accounts - granted), set()
         everyone, self._everyone = self._everyone, False
         if lists:
-            self._also()
+            self.also()
         for each in lists:
-            self._subscribers.notify_all(each)
+            self.subscribers.notify_all(each)
         if granted:
-            self._subscribers.notify_all(GRANTED, granted)
+            self.subscribers.notify_all(GRANTED, granted)
         if everyone or accounts:
-            self._subscribers.notify_all(RIGHTS, None if everyone else accounts)
+            self.subscribers.notify_all(RIGHTS, None if everyone else accounts)

@@ -16,6 +16,7 @@ from msgspec import Struct, to_builtins
 
 from folkmoot.accounts.model import read_change
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import about
 from folkmoot.core.message import Notification, Request, Response
 from folkmoot.core.session import ProtocolVersion, SessionContext
@@ -92,21 +93,18 @@ def tell_progress(asked: McpRequest, so_far: Struct) -> None:
         asked.tell(Notification(method=PROGRESS, params=params))
 
 
-class RunningCalls:
+class RunningCalls(Entity):
     """Takes requests through the pipeline, and knows those that backends have not answered.
 
     A call costs the same however many others there are.
     """
 
-    def __init__(
-        self, tools: Pipeline, backends: Pipeline, clock: Clock, rights: HubRights
-    ) -> None:
-        self._tools = tools
-        self._backends = backends
-        self._clock = clock
-        self._rights = rights
-        self._open: dict[str, set[OpenCall]] = {}
-        """By account."""
+    tools: Pipeline
+    backends: Pipeline
+    clock: Clock
+    rights: HubRights
+    _open: dict[str, set[OpenCall]] = {}
+    """By account."""
 
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
@@ -122,11 +120,11 @@ class RunningCalls:
             caller.progress = partial(tell_progress, asked)
         try:
             answer: OperationResult = await self._run(
-                self._tools, request, exchange, {CALLER: caller}
+                self.tools, request, exchange, {CALLER: caller}
             )
             if tool.waits and tool.is_waiting(arguments):
                 # It may have been denied meanwhile.
-                self._judge(self._tools, request, exchange)
+                self._judge(self.tools, request, exchange)
         except e.CapabilityDenied as error:
             return failure(error if caller.account is not None else e.AuthenticationRequired())
         except e.FolkmootError as error:
@@ -142,7 +140,7 @@ class RunningCalls:
             extensions[AUDIT_TRAIL] = trail
         with self.opened(asked):
             try:
-                answer: Response = await self._run(self._backends, request, exchange, extensions)
+                answer: Response = await self._run(self.backends, request, exchange, extensions)
             except e.CapabilityDenied:
                 if exchange.caller.account is None:
                     raise e.AuthenticationRequired from None
@@ -153,13 +151,13 @@ class RunningCalls:
         """The effective kind of a request to a backend that policy allows; a refusal is noted and
         raised.
         """
-        return self._judge(self._backends, request, exchange)
+        return self._judge(self.backends, request, exchange)
 
     def _judge(self, pipeline: Pipeline, request: Request, exchange: Exchange) -> Kind | None:
         account = exchange.caller.account
         principal = exchange.caller.principal
-        rights = self._rights.of_principal(principal)
-        envelope = enveloped(self._clock, request, principal)
+        rights = self.rights.of_principal(principal)
+        envelope = enveloped(self.clock, request, principal)
         try:
             return pipeline.judge(envelope, principal, rights)
         except e.CapabilityDenied:
@@ -216,11 +214,9 @@ class RunningCalls:
     ) -> Awaitable[Any]:
         """Put a request into its envelope; awaited, it is taken through."""
         principal = exchange.caller.principal
-        rights = self._rights.of_principal(principal)
+        rights = self.rights.of_principal(principal)
         session = STATELESS if exchange.session is None else exchange.session.context
-        envelope = enveloped(
-            self._clock, request, principal, session=session, extensions=extensions
-        )
+        envelope = enveloped(self.clock, request, principal, session=session, extensions=extensions)
         return pipeline.run(envelope, principal, rights)
 
 

@@ -15,10 +15,12 @@ from enum import Enum
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from msgspec import field
 from starlette.requests import ClientDisconnect
 
 from folkmoot.cluster.forwarding import ForwardedRequest, Marks, decode, digest_of, encode
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp.client.connection import HttpFailure, head_of
 from folkmoot.mcp.client.pool import HttpConnections
 from folkmoot.mcp.client.target import usual_tls
@@ -109,53 +111,46 @@ class ForwardOutcome(Enum):
     """The node has not done it, or it may be done twice."""
 
 
-class Passage:
+class Passage(Entity):
     """One request on its way to another node."""
 
-    __slots__ = ("begun", "carrying", "ends_well", "home", "listens")
-
-    def __init__(self, home: NodeHome, *, listens: bool) -> None:
-        self.home = home
-        self.listens = listens
-        """Whether it is the stream of a session."""
-        self.carrying = Interruptible()
-        self.begun = False
-        """Whether its client has a part of the answer."""
-        self.ends_well = False
-        """Whether the answer may end anywhere, as a stream of events may."""
+    home: NodeHome
+    listens: bool
+    """Whether it is the stream of a session."""
+    carrying: Interruptible = field(default_factory=Interruptible)
+    begun: bool = False
+    """Whether its client has a part of the answer."""
+    ends_well: bool = False
+    """Whether the answer may end anywhere, as a stream of events may."""
 
 
-class Forwarding:
+class Forwarding(Entity):
     """Forwards requests to other nodes, and takes theirs, while `running` is entered."""
 
-    def __init__(
-        self,
-        marks: Marks,
-        clock: Clock,
-        addresses: Addresses,
-        *,
-        tls: ssl.SSLContext | None = None,
-        body_bytes: int,
-        total_bytes: int,
-    ) -> None:
-        self._marks = marks
-        self._clock = clock
-        self._addresses = addresses
-        self._tls = tls
-        self._most_bytes = body_bytes + MAX_FORWARDED_HEAD_BYTES
-        self._total_bytes = max(total_bytes, self._most_bytes)
-        self._nodes: dict[str, HttpConnections] = {}
-        self._passages: set[Passage] = set()
-        self._accepted = self._held = 0
-        self._stopping = self._closed = False
-        self.services: dict[str, NodeService] = {}
-        """What other nodes may ask of this one beside `/mcp`, by path."""
-        self.forwarded = 0
-        """How many requests other nodes were asked."""
-        self.refused = 0
-        """How many were refused whose mark, or body, was not a node's."""
-        self.answers_at_own: bool | None = None
-        """Whether this node was found where the others look for it; None before it was looked."""
+    marks: Marks
+    clock: Clock
+    addresses: Addresses
+    body_bytes: int
+    total_bytes: int
+    tls: ssl.SSLContext | None = None
+    _nodes: dict[str, HttpConnections] = {}
+    _passages: set[Passage] = set()
+    _accepted: int = 0
+    _held: int = 0
+    _stopping: bool = False
+    _closed: bool = False
+    services: dict[str, NodeService] = {}
+    """What other nodes may ask of this one beside `/mcp`, by path."""
+    forwarded: int = 0
+    """How many requests other nodes were asked."""
+    refused: int = 0
+    """How many were refused whose mark, or body, was not a node's."""
+    answers_at_own: bool | None = None
+    """Whether this node was found where the others look for it; None before it was looked."""
+
+    def __post_init__(self) -> None:
+        self._most_bytes = self.body_bytes + MAX_FORWARDED_HEAD_BYTES
+        self._total_bytes = max(self.total_bytes, self._most_bytes)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -192,7 +187,7 @@ class Forwarding:
                 None if client is None else (client[0], client[1]),
                 None if server is None else (server[0], server[1]),
                 body or b"",
-                self._addresses.of(scope),
+                self.addresses.of(scope),
                 scope.get(CALLER, ""),
             )
         )
@@ -297,16 +292,16 @@ class Forwarding:
                 self._nodes.pop(oldest).close()
             connections = self._nodes[home.address] = HttpConnections(
                 url,
-                tls=(self._tls or usual_tls()) if url.scheme == "https" else None,
+                tls=(self.tls or usual_tls()) if url.scheme == "https" else None,
                 seconds=FORWARD_CONNECT_SECONDS,
                 describe=None,
             )
-        mark = self._marks.make(home.process, written, self._clock.now())
+        mark = self.marks.make(home.process, written, self.clock.now())
         headers = ((MARK_HEADER, mark), ("content-type", "application/msgpack"))
         head = head_of("POST", url, headers, written)
         answer = await connections.ask("POST", head, written, None)
         status, told = answer.status, answer.headers
-        if not self._marks.is_proven(mark, told.get(PROOF_HEADER) or "") and not (
+        if not self.marks.is_proven(mark, told.get(PROOF_HEADER) or "") and not (
             status == MISDIRECTED and told.get(ELSEWHERE)
         ):
             answer.close()
@@ -383,7 +378,7 @@ class Forwarding:
 
     def _proving(self, scope: Scope, send: Send) -> Send:
         """Sends an answer that proves that its request was accepted."""
-        proof = self._marks.prove(dict(scope["headers"])[MARK_NAME]).encode()
+        proof = self.marks.prove(dict(scope["headers"])[MARK_NAME]).encode()
 
         async def prove(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -395,7 +390,7 @@ class Forwarding:
     async def _accept(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         mark, length = headers.get(MARK_NAME, b""), headers.get(b"content-length", b"")
-        claim = self._marks.check(mark, self._clock.now()) if mark else None
+        claim = self.marks.check(mark, self.clock.now()) if mark else None
         if claim is None or scope["method"] != "POST" or not length.isdigit():
             # To whoever is no node there is nothing here.
             self.refused += bool(mark)

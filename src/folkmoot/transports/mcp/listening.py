@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.mcp import wire
 from folkmoot.mcp.server.service import McpAnswer
 from folkmoot.mcp.server.streams import Weight
@@ -27,22 +28,14 @@ if TYPE_CHECKING:
     from folkmoot.transports.mcp.tasks import TaskRequests
 
 
-class SubscriptionListener:
+class SubscriptionListener(Entity):
     """Serves the streams; each ends when its client leaves, its token is void or the hub stops."""
 
-    def __init__(
-        self,
-        policy: HubPolicy,
-        subscribers: Subscribers,
-        notices: Notices,
-        resources: Resources,
-        tasks: TaskRequests,
-    ) -> None:
-        self._policy = policy
-        self._subscribers = subscribers
-        self._notices = notices
-        self._resources = resources
-        self._tasks = tasks
+    policy: HubPolicy
+    subscribers: Subscribers
+    notices: Notices
+    resources: Resources
+    tasks: TaskRequests
 
     async def listen(self, asked: McpRequest) -> McpAnswer:
         """One stream."""
@@ -53,15 +46,15 @@ class SubscriptionListener:
         meta: dict[str, Any] = {wire.SUBSCRIPTION_KEY: asked.request.id}
         account = exchange.caller.account if INBOX not in uris else account_of(exchange)
         if INBOX in uris:
-            self._policy.check_request(exchange.caller.principal, wire.SUBSCRIBE, {"uri": INBOX})
+            self.policy.check_request(exchange.caller.principal, wire.SUBSCRIBE, {"uri": INBOX})
         subscriber = StreamSubscriber(
             account.id if account is not None else "", exchange.credential_id, lists
         )
-        self._subscribers.join(subscriber, exchange.caller.principal)
+        self.subscribers.join(subscriber, exchange.caller.principal)
         try:
             async with (
                 self._inbox(exchange, subscriber, uris),
-                self._tasks.watching(
+                self.tasks.watching(
                     exchange.caller.principal, task_ids, lambda each: subscriber.mark(TASK + each)
                 ) as told_of,
             ):
@@ -74,21 +67,21 @@ class SubscriptionListener:
                     for what in await subscriber.wait(leaving):
                         await self._send(asked, subscriber, what, meta)
         finally:
-            self._subscribers.leave(subscriber)
-            self._resources.unwatch(subscriber)
+            self.subscribers.leave(subscriber)
+            self.resources.unwatch(subscriber)
         return McpAnswer({"_meta": meta})
 
     async def _send(
         self, asked: McpRequest, subscriber: StreamSubscriber, what: str, meta: dict[str, Any]
     ) -> None:
-        due = await self._subscribers.due(subscriber, what)
+        due = await self.subscribers.due(subscriber, what)
         if due is None:
             subscriber.end()
         for each in due or ():
             if not subscriber.ended:
                 if each == INBOX and subscriber.urgent:
                     subscriber.urgent, meta = False, {**meta, **URGENT}
-                message = await self._subscribers.message(subscriber, each, meta)
+                message = await self.subscribers.message(subscriber, each, meta)
                 if message is not None:
                     asked.reply.say(message, Weight.QUESTION)
                     await asked.reply.flushed()
@@ -102,7 +95,7 @@ class SubscriptionListener:
             yield
             return
         account = account_of(exchange)
-        async with self._notices.listening(account.id, exchange.credential_id) as listening:
+        async with self.notices.listening(account.id, exchange.credential_id) as listening:
 
             async def follow() -> None:
                 while (notice := await listening.next(exchange.leaving)) is not None:
@@ -131,7 +124,7 @@ class SubscriptionListener:
         """Whether the stream is told of a resource from now on."""
         if exchange.caller.account is None:
             return False
-        return await self._resources.watch(exchange, subscriber, uri)
+        return await self.resources.watch(exchange, subscriber, uri)
 
 
 def read_filter(wanted: Any) -> tuple[frozenset[str], list[str]]:

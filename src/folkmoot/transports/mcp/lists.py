@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.gateway.listing import tool_shown
 from folkmoot.gateway.model import Definition, ToolEntry, What
 from folkmoot.gateway.operations import HubPolicy
@@ -97,29 +98,25 @@ TOLD: Final = ("name", "description", "inputSchema", "annotations")
 _encode = msgspec.json.Encoder().encode
 
 
-class Lists:
+class Lists(Entity):
     """Ready-made results, in the form of either era."""
 
-    def __init__(
-        self,
-        catalogue: ToolCatalogue,
-        rights: HubRights,
-        gateway: Gateway,
-        server_info: dict[str, Any],
-    ) -> None:
-        self._own = catalogue
-        self._rights = rights
-        self._policy = HubPolicy(rights)
-        self._gateway = gateway
-        self._listings = gateway.listings
-        self._search = gateway.search
-        meta = {wire.SERVER_KEY: server_info}
+    catalogue: ToolCatalogue
+    rights: HubRights
+    gateway: Gateway
+    server_info: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self._policy = HubPolicy(self.rights)
+        self._listings = self.gateway.listings
+        self._search = self.gateway.search
+        meta = {wire.SERVER_KEY: self.server_info}
         stateless = {**wire.UNCACHED, "_meta": meta}
         self._finders = {
             (style, is_stateless): Raw(
                 _encode(
                     {
-                        "tools": catalogue.listing(style, app_only=False, finders=True),
+                        "tools": self.catalogue.listing(style, app_only=False, finders=True),
                         **(stateless if is_stateless else {}),
                     }
                 )
@@ -141,7 +138,7 @@ class Lists:
             return self._finders[exchange.names, stateless]
         return self._listings.page(
             what,
-            self._rights.of_principal(exchange.caller.principal),
+            self.rights.of_principal(exchange.caller.principal),
             exchange.names if what in STYLED else "canonical",
             apps=bool(app or exchange.all_tools)
             if what == "tools"
@@ -156,18 +153,18 @@ class Lists:
         Servers that are away are told of too: what is not found may be theirs.
         """
         await self._search.ready()
-        rights = self._rights.of_principal(exchange.caller.principal)
+        rights = self.rights.of_principal(exchange.caller.principal)
         found = self._search.find(query, lambda entry: may_call(rights, entry), limit)
         answer: dict[str, Any] = {"tools": [self._told(each.entry, exchange) for each in found]}
         absent = self._listings.absent("tools", rights)
         return {**answer, "absent": absent} if absent else answer
 
     def _told(self, entry: ToolEntry, exchange: Exchange) -> Definition:
-        tool = self._own.find(entry.canonical)
+        tool = self.catalogue.find(entry.canonical)
         if tool is not None:
-            shown = self._own.listed(tool, exchange.names)
+            shown = self.catalogue.listed(tool, exchange.names)
         else:
-            name = self._gateway.catalogue.names.spell(entry.canonical, exchange.names)
+            name = self.gateway.catalogue.names.spell(entry.canonical, exchange.names)
             shown = tool_shown(entry, name, exchange.names, stateless=exchange.session is None)
         return {member: shown[member] for member in TOLD if member in shown}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import ErrorObject
 from folkmoot.mcp.server.service import McpAnswer, method_unknown
 from folkmoot.mcp.wire import INVALID_PARAMS, RESOURCES_READ, SUBSCRIBE
@@ -34,41 +35,31 @@ if TYPE_CHECKING:
 OWN: Final = (INBOX, INBOX_APP)
 
 
-class Resources:
+class Resources(Entity, kw_only=True):
     """Reads the hub's own, and has sessions told of changes."""
 
-    def __init__(
-        self,
-        *,
-        policy: HubPolicy,
-        mail: Mail,
-        deliveries: Deliveries,
-        notices: Notices,
-        subscribers: Subscribers,
-        backends: BackendCalls,
-        watches: Watches,
-        session_changed: Callable[[McpSession], Awaitable[None]],
-    ) -> None:
-        self._policy = policy
-        self._mail = mail
-        self._deliveries = deliveries
-        self._notices = notices
-        self._subscribers = subscribers
-        self._backends = backends
-        self._watches = watches
-        self._session_changed = session_changed
+    policy: HubPolicy
+    mail: Mail
+    deliveries: Deliveries
+    notices: Notices
+    subscribers: Subscribers
+    backends: BackendCalls
+    watches: Watches
+    session_changed: Callable[[McpSession], Awaitable[None]]
+
+    def __post_init__(self) -> None:
         self.resubscriptions = Resubscriptions(self._subscribe)
 
     async def read(self, asked: McpRequest, uri: str) -> McpAnswer | None:
         """The digest of the caller's mailbox, or the app's page; None for what is not ours."""
         if uri not in OWN:
             return None
-        self._policy.check_request(asked.caller.caller.principal, RESOURCES_READ, {"uri": uri})
+        self.policy.check_request(asked.caller.caller.principal, RESOURCES_READ, {"uri": uri})
         content: dict[str, Any] = {"uri": uri}
         if uri == INBOX:
             account = account_of(asked.caller)
-            await self._deliveries.settled(account.id)
-            digest = await self._mail.digest(account)
+            await self.deliveries.settled(account.id)
+            digest = await self.mail.digest(account)
             content |= {
                 "mimeType": "application/json",
                 "text": msgspec.json.encode(digest).decode(),
@@ -88,12 +79,12 @@ class Resources:
         before = self.subscribed(session)
         answer = await self._subscribe(exchange, uri)
         if self.subscribed(session) != before:
-            await self._session_changed(session)
+            await self.session_changed(session)
         return answer
 
     async def _subscribe(self, exchange: Exchange, uri: str) -> McpAnswer:
         session = exchange.session
-        subscriber = None if session is None else self._subscribers.of(session)
+        subscriber = None if session is None else self.subscribers.of(session)
         if session is None or subscriber is None:
             return self.unknown(uri)
         if uri != INBOX:
@@ -102,16 +93,16 @@ class Resources:
             if session.ended:
                 self.unwatch(subscriber)
             return McpAnswer({})
-        self._policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
+        self.policy.check_request(exchange.caller.principal, SUBSCRIBE, {"uri": uri})
         account = account_of(exchange)
 
         async def notify(notice: Notice) -> None:
-            subscriber = self._subscribers.of(session)
+            subscriber = self.subscribers.of(session)
             if subscriber is not None and subscriber.wants(INBOX):
                 subscriber.urgent = subscriber.urgent or notice.urgent
-                self._subscribers.notify(subscriber, INBOX)
+                self.subscribers.notify(subscriber, INBOX)
 
-        await self._notices.subscribe(session, account.id, exchange.credential_id, notify)
+        await self.notices.subscribe(session, account.id, exchange.credential_id, notify)
         return McpAnswer({})
 
     async def unsubscribe(self, asked: McpRequest) -> McpAnswer:
@@ -125,27 +116,27 @@ class Resources:
         self.resubscriptions.discard(session, uri)
         answer = self._unsubscribe(session, uri)
         if self.subscribed(session) != before:
-            await self._session_changed(session)
+            await self.session_changed(session)
         return answer
 
     def subscribed(self, session: McpSession) -> tuple[str, ...]:
         """The URIs that a session has subscribed to, or will be again."""
-        uris = [INBOX] if self._notices.follows(session) else []
-        subscriber = self._subscribers.of(session)
+        uris = [INBOX] if self.notices.follows(session) else []
+        subscriber = self.subscribers.of(session)
         if subscriber is not None:
-            uris += self._watches.shown(subscriber)
+            uris += self.watches.shown(subscriber)
         return tuple(dict.fromkeys((*uris, *self.resubscriptions.of(session))))
 
     def _unsubscribe(self, session: McpSession, uri: str) -> McpAnswer:
         if uri == INBOX:
-            self._notices.unsubscribe(session)
+            self.notices.unsubscribe(session)
             return McpAnswer({})
         canonical = self._canonical(uri)
         if canonical is None:
             return self.unknown(uri)
-        subscriber = self._subscribers.of(session)
+        subscriber = self.subscribers.of(session)
         if subscriber is not None:
-            self._watches.remove(subscriber, canonical)
+            self.watches.remove(subscriber, canonical)
         return McpAnswer({})
 
     def unknown(self, uri: str) -> McpAnswer:
@@ -157,16 +148,16 @@ class Resources:
         canonical = self._canonical(uri)
         if canonical is None:
             return False
-        self._backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
-        await self._watches.add(subscriber, canonical, uri)
+        self.backends.check(SUBSCRIBE, {"uri": canonical}, exchange)
+        await self.watches.add(subscriber, canonical, uri)
         return True
 
     def unwatch(self, subscriber: Subscriber) -> None:
         """Tell someone of no backend's resource any more."""
-        self._watches.remove_all(subscriber)
+        self.watches.remove_all(subscriber)
 
     def _canonical(self, uri: str) -> str | None:
-        return self._backends.gateway.catalogue.canonical_uri(uri)
+        return self.backends.gateway.catalogue.canonical_uri(uri)
 
 
 def account_of(exchange: Exchange) -> Account:

@@ -17,6 +17,7 @@ from msgspec import Raw, to_builtins
 from msgspec.structs import replace
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.gateway.definitions import joined
 from folkmoot.gateway.service import tool_error
 from folkmoot.mcp import wire
@@ -59,17 +60,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.mcp")
 
 
-class Deliveries:
+class Deliveries(Entity):
     """Runs what follows a delivery; the user's next request waits for it, and so sees its effect.
 
     A client may close its connection with the answer in hand, which cancels the request: what
     follows must not be cancelled with it.
     """
 
-    def __init__(self) -> None:
-        self._tasks: asyncio.TaskGroup | None = None
-        self.under_way: dict[str, set[asyncio.Task[None]]] = {}
-        """What follows answers, by user."""
+    _tasks: asyncio.TaskGroup | None = None
+    under_way: dict[str, set[asyncio.Task[None]]] = {}
+    """What follows answers, by user."""
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -198,46 +198,35 @@ AS_POLICY_SAYS: Final = (e.CapabilityDenied, e.AuthenticationRequired, e.TokenRe
 """What is refused in the same words, whoever's tool it is."""
 
 
-class HubService:
+class HubService(Entity, kw_only=True):
     """Answers requests to `/mcp`."""
 
-    def __init__(
-        self,
-        *,
-        server_info: dict[str, Any],
-        catalogue: ToolCatalogue,
-        calls: RunningCalls,
-        deliveries: Deliveries,
-        policy: HubPolicy,
-        lists: Lists,
-        resources: Resources,
-        listener: SubscriptionListener,
-        backends: BackendCalls,
-        tasks: TaskRequests,
-        sign_in: SignIn,
-    ) -> None:
-        self.server_info = server_info
-        self._meta = {wire.SERVER_KEY: server_info}
+    server_info: dict[str, Any]
+    catalogue: ToolCatalogue
+    calls: RunningCalls
+    deliveries: Deliveries
+    policy: HubPolicy
+    lists: Lists
+    resources: Resources
+    listener: SubscriptionListener
+    backends: BackendCalls
+    tasks: TaskRequests
+    sign_in: SignIn
+
+    def __post_init__(self) -> None:
+        self._meta = {wire.SERVER_KEY: self.server_info}
         """Of every result of our own."""
-        self._catalogue = catalogue
-        self._calls = calls
-        self._deliveries = deliveries
-        self._policy = policy
-        self._lists = lists
-        self._resources = resources
-        self._backends = backends
-        self._sign_in = sign_in
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(WHAT, self._list),
             TOOLS_CALL: self._call_tool,
             PROMPTS_GET: self._get_prompt,
             COMPLETION: self._complete,
             RESOURCES_READ: self._read,
-            wire.SUBSCRIBE: resources.subscribe,
-            wire.UNSUBSCRIBE: resources.unsubscribe,
+            wire.SUBSCRIBE: self.resources.subscribe,
+            wire.UNSUBSCRIBE: self.resources.unsubscribe,
             wire.DISCOVER: self._discover,
-            wire.LISTEN: listener.listen,
-            **dict.fromkeys(TASK_METHODS, tasks.perform),
+            wire.LISTEN: self.listener.listen,
+            **dict.fromkeys(TASK_METHODS, self.tasks.perform),
         }
 
     async def perform(self, asked: McpRequest) -> McpAnswer:
@@ -267,7 +256,7 @@ class HubService:
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
             raise e.ParamsInvalid("cursor must be a string.")
-        page: Raw = self._lists.result(
+        page: Raw = self.lists.result(
             asked.request.method,
             asked.caller,
             app=app_type(asked.capabilities),
@@ -281,13 +270,13 @@ class HubService:
         name, arguments = params.get("name"), params.get("arguments")
         if type(name) is not str or not (arguments is None or type(arguments) is dict):
             raise e.ParamsInvalid("name must be a string, and arguments an object.")
-        tool = self._catalogue.find(name)
+        tool = self.catalogue.find(name)
         if tool is not None and tool.name == CALL_TOOL:
             inner = inner_call(arguments)
-            if inner is not None and self._catalogue.find(inner[0]) is not tool:
+            if inner is not None and self.catalogue.find(inner[0]) is not tool:
                 name, arguments = inner
                 params = {**params, "name": name, "arguments": arguments or {}}
-                tool = self._catalogue.find(name)
+                tool = self.catalogue.find(name)
         if tool is not None:
             if wire.AS_TASK in params and asked.version == wire.HANDSHAKE_VERSION:
                 raise e.TaskUnsupported(f"{tool.name} cannot be run as a task.")
@@ -296,24 +285,24 @@ class HubService:
             object_in(params, "inputResponses")
         if arguments is None:
             params.pop("arguments", None)
-        return self._backends.call(asked, params)
+        return self.backends.call(asked, params)
 
     async def _call_own(self, asked: McpRequest, tool: Operation, arguments: Any) -> McpAnswer:
         exchange: Exchange = asked.caller
         account = exchange.caller.account
         if account is not None:
-            if account.id in self._deliveries.under_way:
-                await self._deliveries.settled(account.id)
+            if account.id in self.deliveries.under_way:
+                await self.deliveries.settled(account.id)
             if tool.asks:
                 wish = question(asked, tool, arguments)
                 if wish is not None:
                     return McpAnswer(wish)
                 arguments = answered(asked, tool, arguments)
         if tool.name == FIND_TOOL:
-            exchange.caller.find = partial(self._lists.find, exchange)
-        result = await self._calls.call(asked, tool, arguments)
+            exchange.caller.find = partial(self.lists.find, exchange)
+        result = await self.calls.call(asked, tool, arguments)
         bind, session = result.bind, exchange.session
-        if bind is not None and (session is None or not await self._sign_in(session, bind)):
+        if bind is not None and (session is None or not await self.sign_in(session, bind)):
             if bind.otherwise is None:
                 raise e.TokenInvalid
             result = replace(result, payload=bind.otherwise)
@@ -333,7 +322,7 @@ class HubService:
         name = text_in(asked.params, "name")
         texts_in(asked.params, "arguments")
         self._check(asked)
-        answer = await self._backends.carry(asked, asked.params)
+        answer = await self.backends.carry(asked, asked.params)
         if answer is not None:
             return answer
         raise e.PromptUnknown(f"Unknown prompt: {shown(name)}.")
@@ -342,24 +331,24 @@ class HubService:
         """Completions of an argument, as far as a backend knows any."""
         check_completion(asked.params)
         self._check(asked)
-        answer = await self._backends.carry(asked, asked.params)
+        answer = await self.backends.carry(asked, asked.params)
         return answer or McpAnswer({"completion": {"values": []}})
 
     async def _read(self, asked: McpRequest) -> McpAnswer:
         """A resource of the hub's own, or of a backend's."""
         uri = text_in(asked.params, "uri")
-        answer = await self._resources.read(asked, uri)
+        answer = await self.resources.read(asked, uri)
         if answer is None:
-            answer = await self._backends.carry(asked, asked.params)
-        return answer or self._resources.unknown(uri)
+            answer = await self.backends.carry(asked, asked.params)
+        return answer or self.resources.unknown(uri)
 
     async def _discover(self, asked: McpRequest) -> McpAnswer:
         """What the hub is and has, and how it is used."""
         exchange: Exchange = asked.caller
         said, capabilities = INSTRUCTIONS, CAPABILITIES
         capabilities = offered(capabilities, asked.version)
-        gateway = self._backends.gateway
-        rights = self._backends.rights_of(exchange)
+        gateway = self.backends.gateway
+        rights = self.backends.rights_of(exchange)
         of_others = joined(gateway.catalogue, rights)
         said += OF_BACKENDS if gateway.backends else ""
         said += f"\n\n{of_others}" if of_others else ""
@@ -378,4 +367,4 @@ class HubService:
     def _check(self, asked: McpRequest) -> None:
         """Refuse a request that is denied, also where nothing has what it names."""
         principal = asked.caller.caller.principal
-        self._policy.check_request(principal, asked.request.method, asked.params)
+        self.policy.check_request(principal, asked.request.method, asked.params)

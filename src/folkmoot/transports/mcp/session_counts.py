@@ -10,7 +10,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import EXCESS, subject
 from folkmoot.taskgroups import waited
 from folkmoot.transports.limits import (
@@ -34,28 +37,23 @@ ALL: Final = ""
 """The key of all sessions."""
 
 
-class SessionCounts:
+class SessionCounts(Entity):
     """The sessions of other nodes, as far as limits need them."""
 
-    def __init__(
-        self,
-        shared: SessionHomes,
-        bus: Bus,
-        clock: Clock,
-        sessions: Sessions,
-        close: Callable[[McpSession], Awaitable[None]],
-    ) -> None:
-        self._shared = shared
-        self._clock = clock
-        self._sessions = sessions
-        self._close = close
-        self._changed: dict[str, None] = {}
-        """The keys whose counts are to be told."""
-        self._in_excess: dict[str, float] = {}
-        """The accounts one session of which is to end here for one elsewhere, since when."""
-        self._news = asyncio.Event()
-        sessions.changed = self._note
-        bus.listen(subject(EXCESS, shared.process), self._asked)
+    shared: SessionHomes
+    bus: Bus
+    clock: Clock
+    sessions: Sessions
+    close: Callable[[McpSession], Awaitable[None]]
+    _changed: dict[str, None] = {}
+    """The keys whose counts are to be told."""
+    _in_excess: dict[str, float] = {}
+    """The accounts one session of which is to end here for one elsewhere, since when."""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.sessions.changed = self._note
+        self.bus.listen(subject(EXCESS, self.shared.process), self._asked)
 
     def _note(self, key: str, change: int) -> None:
         self._changed[key] = self._changed[ALL] = None
@@ -67,11 +65,11 @@ class SessionCounts:
 
         One of this node is counted that is about to be opened.
         """
-        key = self._sessions.key_of(account_id, address)
+        key = self.sessions.key_of(account_id, address)
         try:
             of_key, of_all = await asyncio.gather(
-                self._shared.report(key, self._sessions.count(key) + 1),
-                self._shared.report(ALL, len(self._sessions) + 1),
+                self.shared.report(key, self.sessions.count(key) + 1),
+                self.shared.report(ALL, len(self.sessions) + 1),
             )
         except e.StoreError as error:
             logger.warning("sessions elsewhere were not counted", extra={"error": error.code})
@@ -86,18 +84,18 @@ class SessionCounts:
 
         Raises `TooManySessions` if all of them are in use.
         """
-        key, waited_for = self._sessions.key_of(account_id, ""), 0.0
+        key, waited_for = self.sessions.key_of(account_id, ""), 0.0
         try:
-            if await self._shared.end_one(key, account_id):
+            if await self.shared.end_one(key, account_id):
                 while waited_for < EXCESS_SECONDS:
                     await asyncio.sleep(EXCESS_CHECK_SECONDS)
                     waited_for += EXCESS_CHECK_SECONDS
-                    others = await self._shared.report(key, self._sessions.count(key) + 1)
-                    if not self._sessions.is_over(account_id, others):
+                    others = await self.shared.report(key, self.sessions.count(key) + 1)
+                    if not self.sessions.is_over(account_id, others):
                         return
         finally:
             self._note(key, 1)
-        raise self._sessions.too_many()
+        raise self.sessions.too_many()
 
     def _asked(self, event: Event) -> None:
         """Another node needs one session less of an account here."""
@@ -108,18 +106,18 @@ class SessionCounts:
 
     async def run(self) -> None:
         """Tell what changes, and end what others need ended, as long as the hub runs."""
-        recounted = self._clock.monotonic()
+        recounted = self.clock.monotonic()
         while True:
             await waited(self._news, COUNT_SECONDS)
             self._news.clear()
             try:
                 await self._end_excess()
-                now = self._clock.monotonic()
+                now = self.clock.monotonic()
                 if now - recounted >= RECOUNT_SECONDS:
                     # A crash of the database's server may have emptied the table.
                     recounted = now
-                    self._changed.update(dict.fromkeys((ALL, *self._sessions.keys())))
-                    await self._shared.forget()
+                    self._changed.update(dict.fromkeys((ALL, *self.sessions.keys())))
+                    await self.shared.forget()
                 await self._tell()
             except e.StoreError as error:
                 logger.warning("sessions were not counted", extra={"error": error.code})
@@ -127,20 +125,20 @@ class SessionCounts:
     async def _end_excess(self) -> None:
         accounts, self._in_excess = self._in_excess, {}
         for account_id, asked_at in accounts.items():
-            if self._clock.now() - asked_at > EXCESS_SECONDS:
+            if self.clock.now() - asked_at > EXCESS_SECONDS:
                 # Nobody waits for it any more.
                 continue
-            session = self._sessions.longest_unused(account_id)
+            session = self.sessions.longest_unused(account_id)
             if session is not None:
-                await self._close(session)
+                await self.close(session)
             else:
                 # The other node may believe that there are more than there are.
-                self._note(self._sessions.key_of(account_id, ""), 1)
+                self._note(self.sessions.key_of(account_id, ""), 1)
 
     async def _tell(self) -> None:
         keys, self._changed = self._changed, {}
-        counts = [(key, self._sessions.count(key) if key else len(self._sessions)) for key in keys]
-        reports = (self._shared.report(*each) for each in counts)
+        counts = [(key, self.sessions.count(key) if key else len(self.sessions)) for key in keys]
+        reports = (self.shared.report(*each) for each in counts)
         told = await asyncio.gather(*reports, return_exceptions=True)
         error: BaseException | None = None
         for key, answer in zip(keys, told, strict=True):

@@ -12,7 +12,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.session import ProtocolVersion, SessionContext, SessionId, SessionState
 from folkmoot.mcp.server.sessions import HandshakeSession
 from folkmoot.transports.limits import (
@@ -76,37 +79,30 @@ class McpSession(HandshakeSession, eq=False):
         return shown_hash == self.shown_hash or (bool(shown_id) and shown_id == self.token_id)
 
 
-class Sessions:
+class Sessions(Entity):
     """The sessions that are open, the one that was used last at the end."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        idle_seconds: float,
-        most: int = 10_000,
-        most_nobodys: int = 1_000,
-        most_bytes: int = 10_000 * SESSION_BYTES,
-        most_of_one: int = 0,
-        on_end: Callable[[McpSession], None] = lambda _: None,
-    ) -> None:
-        self._clock = clock
-        self._on_end = on_end
-        self._idle = idle_seconds
-        self._sessions: OrderedDict[str, McpSession] = OrderedDict()
-        self._most = most
-        self._most_nobodys = most_nobodys
-        self._nobodys: Counter[str] = Counter()
-        self._most_strangers = max(1, most_bytes // SESSION_BYTES // SESSION_STRANGERS_SHARE)
-        self._most_in_memory = max(2, most_bytes // SESSION_BYTES)
-        self._strangers: OrderedDict[str, McpSession] = OrderedDict()
+    clock: Clock
+    idle_seconds: float
+    most: int = 10_000
+    most_nobodys: int = 1_000
+    most_bytes: int = 10_000 * SESSION_BYTES
+    most_of_one: int = 0
+    on_end: Callable[[McpSession], None] = lambda _: None
+    _sessions: OrderedDict[str, McpSession] = field(default_factory=OrderedDict)
+    _nobodys: Counter[str] = field(default_factory=Counter)
+    _strangers: OrderedDict[str, McpSession] = field(default_factory=OrderedDict)
+    _of_user: Counter[str] = field(default_factory=Counter)
+    changed: Callable[[str, int], None] | None = None
+    """Told the key of every count that changes, where other nodes count too, and by how much.
+    """
+
+    def __post_init__(self) -> None:
+        self._most_strangers = max(1, self.most_bytes // SESSION_BYTES // SESSION_STRANGERS_SHARE)
+        self._most_in_memory = max(2, self.most_bytes // SESSION_BYTES)
         # A tenth of all: nobody's sessions keep the others from having any.
-        tenth = max(MIN_SESSIONS, most // 10)
-        self._most_of_one = min(most_of_one or tenth, tenth)
-        self._of_user: Counter[str] = Counter()
-        self.changed: Callable[[str, int], None] | None = None
-        """Told the key of every count that changes, where other nodes count too, and by how much.
-        """
+        tenth = max(MIN_SESSIONS, self.most // 10)
+        self._most_of_one = min(self.most_of_one or tenth, tenth)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -130,9 +126,9 @@ class Sessions:
 
     def check_room(self, address: str, elsewhere: int = 0) -> None:
         """Refuse one more session without an account from an address that has many."""
-        if self._nobodys[address] + elsewhere >= self._most_nobodys:
+        if self._nobodys[address] + elsewhere >= self.most_nobodys:
             raise e.TooManySessions(
-                f"{self._most_nobodys} sessions without an account are open from your address; "
+                f"{self.most_nobodys} sessions without an account are open from your address; "
                 "close some, or connect with a token.",
                 setting="mcp.max_anonymous_sessions",
             )
@@ -142,7 +138,7 @@ class Sessions:
 
         It is one of the address that has most of them, and of these the one unused for longest.
         """
-        if len(self._sessions) + elsewhere >= self._most:
+        if len(self._sessions) + elsewhere >= self.most:
             raise e.HubFull(
                 "The hub has as many sessions open as it may; try again in a moment.",
                 setting="mcp.max_sessions",
@@ -194,7 +190,7 @@ class Sessions:
 
         It counts for the user whose token it is, or for an address where it is nobody's.
         """
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         made = McpSession(session_id, shown_hash, now, address=address, user_id=user_id)
         self._sessions[session_id] = made
         if not user_id:
@@ -228,7 +224,7 @@ class Sessions:
     def leave(self, session: McpSession) -> None:
         """A request of the session has ended."""
         session.in_flight -= 1
-        session.used_at = self._clock.monotonic()
+        session.used_at = self.clock.monotonic()
         if session.id in self._sessions:
             self._sessions.move_to_end(session.id)
         if session.id in self._strangers:
@@ -244,7 +240,7 @@ class Sessions:
         self._strangers.pop(session.id, None)
         if self._sessions.pop(session.id, None) is not None:
             self._count(session, -1)
-        self._on_end(session)
+        self.on_end(session)
 
     def _count(self, session: McpSession, change: int) -> None:
         for counts, key in ((self._nobodys, session.address), (self._of_user, session.user_id)):
@@ -260,10 +256,10 @@ class Sessions:
 
         The longest unused comes first, so the cost is that of what is found.
         """
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         while self._sessions:
             session = next(iter(self._sessions.values()))
-            if session.used_at > now - self._idle:
+            if session.used_at > now - self.idle_seconds:
                 return None
             if not session.in_flight:
                 return session

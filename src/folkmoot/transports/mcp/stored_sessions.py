@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import SESSIONS, subject
 from folkmoot.core.policy import NOBODY
 from folkmoot.transports.limits import (
@@ -56,12 +57,11 @@ class SessionRecord(Struct, omit_defaults=True):
     """What it was signed in by, and the token that was made in it by registering or recovering."""
 
 
-class SessionRows:
+class SessionRows(Entity):
     """The rows of all sessions."""
 
-    def __init__(self, store: Store, sealer: Sealer) -> None:
-        self._store = store
-        self._sealer = sealer
+    store: Store
+    sealer: Sealer
 
     async def read(self, session_id: str) -> tuple[SessionRecord | None, bool]:
         """What is kept of a session, and whether it was closed."""
@@ -71,11 +71,11 @@ class SessionRows:
             row = await tx.fetch_one("SELECT state FROM mcp_sessions WHERE id_hash = ?", (key,))
             return None if row is None else str(row[0])
 
-        sealed = await self._store.read(query)
+        sealed = await self.store.read(query)
         if sealed is None or sealed == CLOSED:
             return None, sealed is not None
         try:
-            opened = self._sealer.open(STATE_PURPOSE, key, sealed)
+            opened = self.sealer.open(STATE_PURPOSE, key, sealed)
             return msgspec.json.decode(opened, type=SessionRecord), False
         except (e.SealBroken, msgspec.DecodeError):
             # Whoever changed it must not decide whose the session is.
@@ -89,7 +89,7 @@ class SessionRows:
         if len(encoded) > MAX_SESSION_STATE_BYTES:
             encoded = msgspec.json.encode(msgspec.structs.replace(state, uris=()))
         key = full_hash(session_id)
-        await self._write(key, user_id, self._sealer.seal(STATE_PURPOSE, key, encoded), now, until)
+        await self._write(key, user_id, self.sealer.seal(STATE_PURPOSE, key, encoded), now, until)
 
     async def close(self, session_id: str, user_id: str, now: int, until: int) -> None:
         """Have a session stay closed, at every node."""
@@ -118,39 +118,33 @@ class SessionRows:
                 (user_id, MAX_SESSION_ROWS_REMOVED, MAX_SESSION_ROWS),
             )
 
-        await self._store.write(unit)
+        await self.store.write(unit)
 
 
-class StoredSessions:
+class StoredSessions(Entity, kw_only=True):
     """Opens sessions, keeps what their ids do not say, and adopts those of earlier processes."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        sealer: Sealer,
-        epoch: str,
-        clock: Clock,
-        accounts: Accounts,
-        sessions: Sessions,
-        begun: Callable[[McpSession, Principal], None],
-        subscribed: Callable[[McpSession], tuple[str, ...]],
-        homes: Homes | None = None,
-    ) -> None:
-        self._ids = SessionIds(sealer, epoch, b"" if homes is None else homes.process)
-        self._homes = homes
-        self._rows = SessionRows(store, sealer)
-        self._clock = clock
-        self._accounts = accounts
-        self._authentication = accounts.authentication
-        self._sessions = sessions
-        self._begun = begun
-        self._subscribed = subscribed
-        self._adopting: dict[str, asyncio.Event] = {}
-        self._keeping: dict[str, asyncio.Task[None]] = {}
-        """What is being stored last of a session."""
-        self._closing: set[str] = set()
-        """The ids of sessions that are gone, while that is written down."""
+    store: Store
+    sealer: Sealer
+    epoch: str
+    clock: Clock
+    accounts: Accounts
+    sessions: Sessions
+    begun: Callable[[McpSession, Principal], None]
+    subscribed: Callable[[McpSession], tuple[str, ...]]
+    homes: Homes | None = None
+    _adopting: dict[str, asyncio.Event] = {}
+    _keeping: dict[str, asyncio.Task[None]] = {}
+    """What is being stored last of a session."""
+    _closing: set[str] = set()
+    """The ids of sessions that are gone, while that is written down."""
+
+    def __post_init__(self) -> None:
+        self._ids = SessionIds(
+            self.sealer, self.epoch, b"" if self.homes is None else self.homes.process
+        )
+        self._rows = SessionRows(self.store, self.sealer)
+        self._authentication = self.accounts.authentication
 
     @property
     def boot_id(self) -> str:
@@ -167,7 +161,7 @@ class StoredSessions:
         capabilities: dict[str, Any],
     ) -> McpSession:
         """Open a session, whose id holds its sealed state."""
-        now = self._clock.now()
+        now = self.clock.now()
         session_id, complete = self._ids.make(now, shown_hash, version, capabilities)
         state = SessionRecord(version, capabilities)
         session = self._begin(session_id, shown_hash, credential_id, principal, address, state)
@@ -204,12 +198,12 @@ class StoredSessions:
             version=session.version,
             capabilities=session.capabilities,
             log_level=session.log_level,
-            uris=self._subscribed(session),
+            uris=self.subscribed(session),
             credential_id=session.credential_id if session.token_id else "",
             token_id=session.token_id,
         )
         try:
-            await self._rows.put(session.id, session.owner, state, int(self._clock.now()), until)
+            await self._rows.put(session.id, session.owner, state, int(self.clock.now()), until)
         except e.StoreError as error:
             # The session itself works; only a restart would end what was not stored.
             logger.warning("a session was not stored", extra={"error": error.code})
@@ -219,7 +213,7 @@ class StoredSessions:
         made = await self._bind(session.id, token_id)
         if made is None:
             return False
-        self._sessions.bind(session, made.id, token_id, owner)
+        self.sessions.bind(session, made.id, token_id, owner)
         await self.keep(session)
         return True
 
@@ -243,19 +237,19 @@ class StoredSessions:
         """
         self._closing.add(session.id)
         try:
-            self._sessions.drop(session)
-            if self._homes is not None:
-                self._homes.ended(session)
+            self.sessions.drop(session)
+            if self.homes is not None:
+                self.homes.ended(session)
             if session.token_id:
                 await self._authentication.end(session.owner, session.credential_id)
             needs_row = session.stored or (by_client and is_somebodys(session))
             said = self._ids.open(session.id) if needs_row else None
             if said is not None:
-                now, until = int(self._clock.now()), said.born + MAX_SESSION_SECONDS
+                now, until = int(self.clock.now()), said.born + MAX_SESSION_SECONDS
                 await self._rows.close(session.id, session.owner, now, until)
-            if self._homes is not None and session.adopted:
+            if self.homes is not None and session.adopted:
                 # Last: whoever finds it nowhere adopts it, unless it is known to be closed.
-                await self._homes.leave(session)
+                await self.homes.leave(session)
         except e.StoreError as error:
             if by_client:
                 raise
@@ -278,22 +272,22 @@ class StoredSessions:
         """
         while (other := self._adopting.get(session_id)) is not None:
             await other.wait()
-        if session_id in self._sessions:
-            return self._sessions.enter(session_id, shown_hash, shown_id), ()
-        if self._homes is not None and not gone:
-            self._homes.check_known(session_id)
+        if session_id in self.sessions:
+            return self.sessions.enter(session_id, shown_hash, shown_id), ()
+        if self.homes is not None and not gone:
+            self.homes.check_known(session_id)
         said = self._ids.open(session_id)
         if (
             said is None
-            or (said.boot_id == self._ids.boot_id and self._homes is None)
-            or said.born + MAX_SESSION_SECONDS <= self._clock.now()
+            or (said.boot_id == self._ids.boot_id and self.homes is None)
+            or said.born + MAX_SESSION_SECONDS <= self.clock.now()
             or session_id in self._closing
         ):
             raise e.SessionNotFound(SESSION_ENDED)
         self._adopting[session_id] = done = asyncio.Event()
         try:
-            if self._homes is not None:
-                await self._homes.check(session_id, said.boot_id, gone)
+            if self.homes is not None:
+                await self.homes.check(session_id, said.boot_id, gone)
             return await self._adopt(session_id, said, shown_hash, shown_id, make_room, gone)
         finally:
             del self._adopting[session_id]
@@ -316,15 +310,15 @@ class StoredSessions:
         if shown_hash != said.shown_hash and not (shown_id and shown_id == state.token_id):
             raise e.SessionNotFound(SESSION_ENDED)
         credential_id = state.credential_id or shown_id
-        principal = await self._accounts.principal(credential_id) or NOBODY
+        principal = await self.accounts.principal(credential_id) or NOBODY
         if (state.token_id or said.shown_hash) and not principal.account_id:
             raise e.SessionNotFound(SESSION_ENDED)
         address = await make_room(principal.account_id)
-        if self._homes is not None:
-            await self._homes.take(session_id, said.boot_id, gone)
+        if self.homes is not None:
+            await self.homes.take(session_id, said.boot_id, gone)
         session = self._begin(session_id, said.shown_hash, credential_id, principal, address, state)
         session.stored, session.adopted = is_somebodys(session), True
-        return self._sessions.enter(session_id, shown_hash, shown_id), state.uris
+        return self.sessions.enter(session_id, shown_hash, shown_id), state.uris
 
     async def credential_of(self, session_id: str, shown_hash: str) -> str:
         """The credential of a session that was signed in and is at another node, or not adopted."""
@@ -345,14 +339,14 @@ class StoredSessions:
     ) -> McpSession:
         user_id = principal.account_id
         owner = {"user_id": user_id} if user_id else {"address": address}
-        session = self._sessions.open(session_id, shown_hash, **owner)
+        session = self.sessions.open(session_id, shown_hash, **owner)
         session.version, session.capabilities = state.version, state.capabilities
         session.log_level, session.token_id = state.log_level, state.token_id
         session.credential_id = credential_id
         session.owner = user_id
-        self._begun(session, principal)
-        if self._homes is not None:
-            self._homes.opened(session)
+        self.begun(session, principal)
+        if self.homes is not None:
+            self.homes.opened(session)
         return session
 
 

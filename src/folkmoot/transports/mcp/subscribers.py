@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from folkmoot.core.entity import Entity
 from folkmoot.mcp import wire
 from folkmoot.operations.call import unless
 from folkmoot.taskgroups import Aside, aside
@@ -155,24 +156,17 @@ class SessionSubscriber(Subscriber):
         return bool(what) and self.session.may_listen_again
 
 
-class Subscribers:
+class Subscribers(Entity):
     """All of them; whoever is told is first asked for by their token."""
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        rights: HubRights,
-        permitted: Callable[[Principal, str], bool],
-        task_notice: TaskNotice,
-    ) -> None:
-        self._accounts = accounts
-        self._rights = rights
-        self._permitted = permitted
-        """Whether someone may still hear of a resource, or of a task."""
-        self._task_notice = task_notice
-        self._sessions: dict[str, SessionSubscriber] = {}
-        self._streams: set[StreamSubscriber] = set()
-        self._tasks: Aside | None = None
+    accounts: Accounts
+    rights: HubRights
+    permitted: Callable[[Principal, str], bool]
+    """Whether someone may still hear of a resource, or of a task."""
+    task_notice: TaskNotice
+    _sessions: dict[str, SessionSubscriber] = {}
+    _streams: set[StreamSubscriber] = set()
+    _tasks: Aside | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -183,7 +177,7 @@ class Subscribers:
     def meet(self, session: McpSession, principal: Principal) -> None:
         """Tell a session from now on, while it has a stream to hear it on."""
         known = self._sessions[session.id] = SessionSubscriber(session)
-        known.held = self._rights.of_principal(principal)
+        known.held = self.rights.of_principal(principal)
 
     def of(self, session: McpSession) -> SessionSubscriber | None:
         """The subscriber of a session."""
@@ -195,7 +189,7 @@ class Subscribers:
 
     def join(self, stream: StreamSubscriber, principal: Principal) -> None:
         """Tell a stream from now on."""
-        stream.held = self._rights.of_principal(principal)
+        stream.held = self.rights.of_principal(principal)
         self._streams.add(stream)
 
     def leave(self, stream: StreamSubscriber) -> None:
@@ -227,16 +221,16 @@ class Subscribers:
 
     async def due(self, subscriber: Subscriber, what: str) -> list[str] | None:
         """What to say of something that was marked; None when their token is good no more."""
-        principal = await self._accounts.principal(subscriber.credential_id)
+        principal = await self.accounts.principal(subscriber.credential_id)
         if principal is None or principal.account_id != subscriber.account_id:
             return None
         if what in {RIGHTS, GRANTED}:
-            before, subscriber.held = subscriber.held, self._rights.of_principal(principal)
+            before, subscriber.held = subscriber.held, self.rights.of_principal(principal)
             same = before is subscriber.held or (before and [*before] == [*subscriber.held])
             if same and what == RIGHTS:
                 return []
             return [each for each in LISTS if subscriber.wants(each)]
-        return [what] if what in LISTS or self._permitted(principal, what) else []
+        return [what] if what in LISTS or self.permitted(principal, what) else []
 
     async def message(
         self, subscriber: Subscriber, what: str, meta: dict[str, Any] | None = None
@@ -245,7 +239,7 @@ class Subscribers:
         if not what.startswith(TASK):
             return notice_of(what, meta)
         stateless = isinstance(subscriber, StreamSubscriber)
-        params = await self._task_notice(subscriber.account_id, what.removeprefix(TASK))
+        params = await self.task_notice(subscriber.account_id, what.removeprefix(TASK))
         if params is None:
             return None
         if meta:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.message import Request
 from folkmoot.gateway.requests import CallExtras, TaskAction
 from folkmoot.gateway.task_calls import DECLARED, TASK_ID, declares_tasks
@@ -46,22 +47,17 @@ OFFERED: Final[dict[str, Any]] = {
 """What the handshake era is told of tasks here."""
 
 
-class TaskRequests:
+class TaskRequests(Entity):
     """Answers them; the rights that the call of a task needed are asked for again each time."""
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        task_calls: TaskCalls,
-        policy: HubPolicy,
-        calls: RunningCalls,
-    ) -> None:
-        self._gateway = gateway
-        self._tasks = gateway.tasks
-        self._audit = gateway.audit
-        self._task_calls = task_calls
-        self._policy = policy
-        self._calls = calls
+    gateway: Gateway
+    task_calls: TaskCalls
+    policy: HubPolicy
+    calls: RunningCalls
+
+    def __post_init__(self) -> None:
+        self._tasks = self.gateway.tasks
+        self._audit = self.gateway.audit
 
     async def perform(self, asked: McpRequest) -> McpAnswer:
         """Answer one request."""
@@ -89,16 +85,16 @@ class TaskRequests:
             task=TaskAction(method, task, params),
         )
         request = Request(id=asked.request.id, method=TOOLS_CALL, params=task.call)
-        response = await self._calls.ask(asked, request, extras)
+        response = await self.calls.ask(asked, request, extras)
         if method == wire.TASKS_RESULT:
             # It may have waited for long, and been denied meanwhile.
-            self._calls.judge(request, exchange)
+            self.calls.judge(request, exchange)
         return McpAnswer(response.result, response.error)
 
     def permitted(self, principal: Principal, task: Task) -> bool:
         """Whether someone may still do what made a task of theirs."""
         request = Request(id=0, method=TOOLS_CALL, params=task.call)
-        return self._policy.permits_request(principal, request)
+        return self.policy.permits_request(principal, request)
 
     def may_hear(self, principal: Principal, task_id: str) -> bool:
         """Whether someone may still be told of a task."""
@@ -111,7 +107,7 @@ class TaskRequests:
         """What is said of a task of someone's that has changed; None if nothing can be said."""
         try:
             task = self._tasks.find(account_id, task_id)
-            told = await self._task_calls.current(task)
+            told = await self.task_calls.current(task)
         except e.FolkmootError:
             return None
         return {name: value for name, value in told.items() if name not in NOT_TOLD}
@@ -141,7 +137,7 @@ class TaskRequests:
             return None
         try:
             task = self._tasks.find(who, task_id)
-            backend = self._gateway.backends.get(task.ticket.namespace)
+            backend = self.gateway.backends.get(task.ticket.namespace)
             if backend is None or not task.ticket.stateless or not self.permitted(principal, task):
                 return None
             return await backend.watch_task(task.ticket.own, changed, who)
@@ -153,11 +149,11 @@ class TaskRequests:
         cursor = asked.params.get("cursor")
         if cursor is not None and type(cursor) is not str:
             raise e.ParamsInvalid("cursor must be a string.")
-        self._policy.check_request(principal, wire.TASKS_LIST, {})
+        self.policy.check_request(principal, wire.TASKS_LIST, {})
         page, following = self._tasks.page(principal.account_id, cursor, stateless=asked.stateless)
         mine = [task for task in page if self.permitted(principal, task)]
-        with self._calls.opened(asked):
-            there = await asyncio.gather(*map(self._task_calls.refreshed, mine))
+        with self.calls.opened(asked):
+            there = await asyncio.gather(*map(self.task_calls.refreshed, mine))
         listed = [
             {TASK_ID: task.id, **task.told} for task, kept in zip(mine, there, strict=True) if kept
         ]

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.core.policy import NOBODY
 from folkmoot.rooms.connections import CONNECTED
 from folkmoot.rooms.invitations import GUEST_LIMIT
@@ -100,23 +101,14 @@ ENTER_AS_GUEST: Final = "room/enter_as_guest"
 TOO_LONG = Refusal(CloseCode.INTERNAL, "The hub took too long; try again in a moment.")
 
 
-class RoomDoor:
+class RoomDoor(Entity):
     """Lets WebSockets into rooms."""
 
-    def __init__(
-        self,
-        rooms: Rooms,
-        operations: Operations,
-        *,
-        limits: RateLimits,
-        addresses: Addresses,
-        browsers: BrowserCookies | None = None,
-    ) -> None:
-        self._rooms = rooms
-        self._operations = operations
-        self._limits = limits
-        self._addresses = addresses
-        self._browsers = browsers
+    rooms: Rooms
+    operations: Operations
+    limits: RateLimits
+    addresses: Addresses
+    browsers: BrowserCookies | None = None
 
     async def accept(self, request: UpgradeRequest) -> Entrance | Refusal:
         """Let a request in, or tell it why not; an own failure is told without its particulars."""
@@ -124,8 +116,8 @@ class RoomDoor:
             wish = read_wish(request.query)
             token = read_token(request.scope, request.query.get("token", ()))
             secret = ""
-            if self._browsers is not None:
-                secret = self._browsers.secret(request.scope, token, upgrade=True)
+            if self.browsers is not None:
+                secret = self.browsers.secret(request.scope, token, upgrade=True)
             async with asyncio.timeout(ENTER_SECONDS):
                 return await self._admit(wish, token, secret, request.scope)
         except TimeoutError:
@@ -139,12 +131,12 @@ class RoomDoor:
     async def _admit(self, wish: Wish, token: str, secret: str, scope: Scope) -> Entrance:
         if not token and not secret:
             raise e.AuthenticationRequired
-        rooms, credential = self._rooms, None
+        rooms, credential = self.rooms, None
         changes = rooms.changes
         if token.startswith(INVITATION):
-            address = self._addresses.of(scope)
+            address = self.addresses.of(scope)
             await self._ask(NOBODY, ENTER_AS_GUEST, {"room": wish.room, "token": token})
-            async with self._limits.guessing(GUEST_LIMIT, address, e.InvitationInvalid):
+            async with self.limits.guessing(GUEST_LIMIT, address, e.InvitationInvalid):
                 visitor, credential = await rooms.exchange(wish.room, token)
         elif secret:
             visitor = await rooms.authenticate_browser(secret)
@@ -182,4 +174,4 @@ class RoomDoor:
             if arguments_left(admitted, operation) != arguments:
                 raise e.RewriteRefused(f"An interceptor tried to rewrite {operation}.")
 
-        await self._operations.ask(principal, operation, {**arguments}, perform)
+        await self.operations.ask(principal, operation, {**arguments}, perform)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from folkmoot.core.entity import Entity
 from folkmoot.transports.websocket import Audience, text_frame, text_frames
 
 if TYPE_CHECKING:
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
     from folkmoot.transports.websocket import Tally, WebSocketConnection
 
 
-class RoomOutlet:
+def _nothing(*messages: bytes) -> None:
+    """The callback of a closed outlet."""
+
+
+class RoomOutlet(Entity):
     """A connection, as the room uses it, and the handler of its link."""
 
-    __slots__ = ("_holds", "_left", "link", "on_text")
-
-    def __init__(self, link: WebSocketConnection, left: Callable[[Outlet], None]) -> None:
-        self.link = link
-        self._left = left
-        self._holds = 0
-        self.on_text: Callable[..., None] = _nothing
+    link: WebSocketConnection
+    left: Callable[[Outlet], None]
+    _holds: int = 0
+    on_text: Callable[..., None] = _nothing
 
     def listen(self, receive: Callable[..., None]) -> None:
         """From now on, what the client says goes to `receive`."""
@@ -62,11 +64,7 @@ class RoomOutlet:
         """The connection is no longer open."""
         # They hold each other, which would keep all of them for long.
         self.on_text = _nothing
-        self._left(self)
-
-
-def _nothing(*messages: bytes) -> None:
-    """The callback of a closed outlet."""
+        self.left(self)
 
 
 class RoomCrowd:

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
+from msgspec import field
+
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.telemetry.logs import REQUEST
 from folkmoot.transports.guard import foreign_origin
 from folkmoot.transports.limits import MAX_QUERY_PARAMETERS
@@ -63,29 +66,23 @@ class Door(Protocol):
         """Let a request in, or refuse it; an error raised here is answered with its HTTP status."""
 
 
-class WebSocketEndpoint:
+class WebSocketEndpoint(Entity):
     """One path where WebSockets open, and its links."""
 
-    def __init__(
-        self,
-        door: Door,
-        *,
-        hosts: Hosts,
-        answers: Answers,
-        limits: LinkLimits | None = None,
-    ) -> None:
-        self._door = door
-        self._hosts = hosts
-        self._answers = answers
-        self._limits = limits or LinkLimits()
-        self._pulse = Pulse(self._limits.ping_seconds, self._limits.pong_seconds)
-        most = max(self._limits.max_unfinished_bytes, 2 * self._limits.max_message_bytes)
+    door: Door
+    hosts: Hosts
+    answers: Answers
+    limits: LinkLimits = field(default_factory=LinkLimits)
+    _links: set[WebSocketConnection] = set()
+    opened: int = 0
+    """How many links there have been."""
+    closed: Counter[int] = field(default_factory=Counter)
+    """How many of them ended, by close code."""
+
+    def __post_init__(self) -> None:
+        self._pulse = Pulse(self.limits.ping_seconds, self.limits.pong_seconds)
+        most = max(self.limits.max_unfinished_bytes, 2 * self.limits.max_message_bytes)
         self._unfinished = Unfinished(most)
-        self._links: set[WebSocketConnection] = set()
-        self.opened = 0
-        """How many links there have been."""
-        self.closed: Counter[int] = Counter()
-        """How many of them ended, by close code."""
 
     @property
     def open_links(self) -> int:
@@ -100,20 +97,20 @@ class WebSocketEndpoint:
             if protocol is None:
                 raise e.UpgradeRequired("This address is for WebSockets.")
             key = read_key(scope)
-            if (foreign := foreign_origin(self._hosts, scope)) is not None:
+            if (foreign := foreign_origin(self.hosts, scope)) is not None:
                 raise foreign
         except e.FolkmootError as error:
             offer = OFFER if isinstance(error, e.UpgradeRequired) else None
-            await self._answers.error(scope, error, offer)(scope, receive, send)
+            await self.answers.error(scope, error, offer)(scope, receive, send)
             return
-        outcome = await self._door.accept(UpgradeRequest(scope, _query_of(scope)))
+        outcome = await self.door.accept(UpgradeRequest(scope, _query_of(scope)))
         request = REQUEST.get()
         answer = answer_to(key, "" if request is None else request.id)
 
         def opened(link: WebSocketConnection) -> None:
             self._enter(link, outcome)
 
-        protocol.switch(answer, self._limits, self._unfinished, opened, self._left)
+        protocol.switch(answer, self.limits, self._unfinished, opened, self._left)
 
     def _enter(self, link: WebSocketConnection, outcome: Entrance | Refusal) -> None:
         self._links.add(link)

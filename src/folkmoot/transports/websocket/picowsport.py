@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from picows import WSAutoPingStrategy, WSListener
 from picows import picows as implementation
 
+from folkmoot.core.entity import Entity
 from folkmoot.transports.limits import READ_BUFFER_BYTES
 
 if TYPE_CHECKING:
@@ -46,13 +47,10 @@ class _Socket:
         return -1
 
 
-class _Nowhere:
+class _Nowhere(Entity):
     """A transport that keeps nothing but the close with which picows ends a broken stream."""
 
-    __slots__ = ("_on_write",)
-
-    def __init__(self, on_write: Callable[[bytes], None]) -> None:
-        self._on_write = on_write
+    on_write: Callable[[bytes], None]
 
     def get_extra_info(self, name: str) -> object:
         """Claims to be encrypted, which keeps picows from writing past it to the socket."""
@@ -60,7 +58,7 @@ class _Nowhere:
 
     def write(self, data: bytes) -> None:
         """Pass on what picows would send."""
-        self._on_write(bytes(data))
+        self.on_write(bytes(data))
 
     def get_write_buffer_size(self) -> int:
         """Nothing waits."""
