@@ -94,6 +94,7 @@ class Closed(Exception):
     def __init__(self, error: ConnectionClosed) -> None:
         super().__init__(str(error))
         self.code = error.rcvd.code if error.rcvd else ABNORMAL
+        self.reason = error.rcvd.reason if error.rcvd else ""
 
 
 class Seat:

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from tests.harness import Answer, ask
-from tests.interaction.test_mail_sessions import WHOAMI, call, open_session, told
+from tests.interaction.room_client import Closed, joined
+from tests.interaction.test_mail_sessions import WHOAMI, call, open_session, register, told
 from tests.mcp_harness import (
     INITIALIZE,
     Meeting,
@@ -183,8 +184,7 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub: Me
 async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub: Meeting) -> None:
     mine = f"?token={(await dead_token(hub))[0]}"
     session_id = await open_session(hub, mine)
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "carol"}})
-    made = told(await call(hub, session_id, mine, register))
+    made = await register(hub, session_id, "carol", mine)
     assert made["next"].startswith("You are signed in as @carol")
     assert told(await call(hub, session_id, mine))["handle"] == "carol"
 
@@ -193,18 +193,14 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub: M
 async def test_registering_again_in_a_bound_session_is_refused(hub: Meeting) -> None:
     session_id = await open_session(hub)
 
-    async def register(handle: str) -> Any:
-        wish = {"name": "msg_register", "arguments": {"handle": handle}}
-        return told(await call(hub, session_id, message=rpc("tools/call", wish)))
-
-    first = await register("alice")
-    again = await register("mallory")
+    first = await register(hub, session_id, "alice")
+    again = await register(hub, session_id, "mallory")
     assert again["error"].startswith("This session is already signed in as @alice.")
     assert told(await call(hub, session_id))["handle"] == "alice"
     assert await hub.hub.accounts.count() == 1
     # Its token is replaced elsewhere: then the session is nobody's, and may be again.
     await hub.hub.accounts.recover("alice", first["recovery_code"])
-    assert (await register("alicia"))["handle"] == "alicia"
+    assert (await register(hub, session_id, "alicia"))["handle"] == "alicia"
     assert told(await call(hub, session_id))["handle"] == "alicia"
 
 
@@ -218,26 +214,11 @@ async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub: Meeting) -
         assert answer.json()["error"]["code"] == "token_invalid"
         assert answer.json()["error"]["message"].startswith(SAID)
         assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
-        code, reason = await closed_socket(hub.port, token)
-        assert code == 4401
-        assert reason.startswith("Authentication required. The token is not valid")
-
-
-async def closed_socket(port: int, token: str) -> tuple[int, str]:
-    """The code and the reason with which a WebSocket that asks for a room is closed."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        writer.write(
-            f"GET /ws?room=tea&token={token} HTTP/1.1\r\nhost: localhost\r\n"
-            "upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
-            "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
-        )
-        assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
-        _, length = await reader.readexactly(2)
-        frame = await reader.readexactly(length)
-        return int.from_bytes(frame[:2], "big"), frame[2:].decode()
-    finally:
-        writer.close()
+        with pytest.raises(Closed) as end:
+            async with joined(hub.port, token, "tea"):
+                pass
+        assert end.value.code == 4401
+        assert end.value.reason.startswith(SAID)
 
 
 @asynccontextmanager

@@ -60,6 +60,7 @@ async def test_without_a_token_every_tool_but_two_wants_one(hub: Meeting) -> Non
     assert await stranger.refused("msg/recover") == "Missing argument: handle."
 
 
+TOO_LONG = "body has 1,000,000 characters; at most 100,000 are allowed."
 WRONG_CODE = {"recovery_code": "AAAA-BBBB-CCCC"}
 KEY = "B" * 42 + "A="
 ZEROS = "A" * 43 + "="
@@ -81,7 +82,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("msg/send", {"to": "alice", "body": "x"}, "Cannot send a message to yourself."),
     ("msg/send", {"to": "carol", "body": "x"}, "Cannot send message to this user."),
     ("msg/send", {"to": "bob", "body": ""}, "body must not be empty."),
-    ("msg/send", {"to": "bob", "body": "x" * 1_000_000}, "body has 1,000,000 characters; at most "),
+    ("msg/send", {"to": "bob", "body": "x" * 1_000_000}, TOO_LONG),
     ("msg/send", {"to": "bob", "text": "x"}, "Unknown argument: text."),
     ("msg/lookup", {"handle": "nobody"}, "User not found."),
     ("msg/lookup", {"handle": "carol"}, "User not found."),

@@ -1,4 +1,4 @@
-"""Requests nobody should send: they harm nobody else, and tell nothing."""
+"""Which hosts `/mcp` answers for, and whose pages may use it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp_harness import (
-    INITIALIZE,
-    Meeting,
-    meeting,
-)
+from tests.mcp_harness import INITIALIZE, Meeting, meeting
 
 
 @pytest.mark.requirement("mcp.host-origin")

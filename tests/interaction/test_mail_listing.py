@@ -131,6 +131,20 @@ async def app_types(person: Person) -> tuple[str | None, str | None]:
     return app.mime_type, content.mime_type
 
 
+async def test_a_query_that_means_nothing_is_refused(hub: Meeting) -> None:
+    message, headers = modern("tools/list")
+    for query, sentence in (
+        ("?names=kebab", "The query parameter names takes safe or canonical."),
+        ("?tools=some", "The query parameter tools takes all or search."),
+        ("?" + "&".join("abcdefghij" * 6), "The URL has too many query parameters."),
+    ):
+        answer = await hub.post(message, query=query, headers=headers)
+        assert answer.status == 400
+        assert answer.json()["error"]["message"] == sentence
+    answer = await hub.post(message, query="?utm_source=mail", headers=headers)
+    assert answer.status == 200
+
+
 @pytest.mark.requirement("mcp.apps-offered")
 async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting) -> None:
     message, headers = modern("server/discover")

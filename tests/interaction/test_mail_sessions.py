@@ -38,6 +38,12 @@ async def call(there: Meeting, session_id: str, query: str = "", message: Any = 
     return await there.post(message, query=query, headers={"mcp-session-id": session_id})
 
 
+async def register(there: Meeting, session_id: str, handle: str = "alice", query: str = "") -> Any:
+    """What someone is told who makes an account in a session."""
+    wish = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": handle}})
+    return told(await call(there, session_id, query, wish))
+
+
 def told(answer: Answer) -> Any:
     """The payload of a tool result."""
     assert answer.status == 200, answer
@@ -76,8 +82,7 @@ async def test_a_session_opened_with_a_token_wants_it_every_time(hub: Meeting) -
 async def test_a_session_in_which_someone_registers_is_theirs(hub: Meeting) -> None:
     session_id, other_id = await open_session(hub), await open_session(hub)
     assert told(await call(hub, session_id)) == {"error": "Authentication required."}
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-    made = told(await call(hub, session_id, message=register))
+    made = await register(hub, session_id)
     assert told(await call(hub, session_id))["handle"] == "alice"
     assert told(await call(hub, session_id, f"?token={made['token']}"))["handle"] == "alice"
     assert told(await call(hub, other_id)) == {"error": "Authentication required."}

@@ -15,7 +15,7 @@ import pytest
 from folkmoot.core.ports import Missed
 from folkmoot.mail import subject_of_mailbox
 from tests.harness import read_answer
-from tests.interaction.test_mail_sessions import call, open_session, told
+from tests.interaction.test_mail_sessions import call, open_session, register, told
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, modern, rpc, until
 from tests.nodes import heard_everywhere
 from tests.store.support import Gate, held
@@ -85,8 +85,7 @@ LETTER = {"to": "bob", "body": "Not from alice any more"}
 async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting) -> None:
     bob = await hub.person("bob")
     session_id = await open_session(hub)
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-    made = told(await call(hub, session_id, message=register))
+    made = await register(hub, session_id)
     body = json.dumps(rpc("tools/call", {"name": "msg_send", "arguments": LETTER})).encode()
     async with begun(hub, body, {"mcp-session-id": session_id}) as request:
         await recover(hub, "alice", made["recovery_code"])

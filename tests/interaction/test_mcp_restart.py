@@ -16,7 +16,14 @@ from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import short_hash
 from tests.harness import Answer, reached
-from tests.interaction.test_mail_sessions import WHOAMI, call, not_found, open_session, told
+from tests.interaction.test_mail_sessions import (
+    WHOAMI,
+    call,
+    not_found,
+    open_session,
+    register,
+    told,
+)
 from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 from tests.nodes import running
 from tests.ports import free_port
@@ -183,10 +190,9 @@ async def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
 async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
     tmp_path: Path,
 ) -> None:
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
-        made = told(await call(there, session_id, message=register))
+        made = await register(there, session_id)
         bob = await there.hub.accounts.register("bob")
     async with meeting(tmp_path) as there:
         for query in (f"?token={bob.token}", "?token=nonsense"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,24 @@ async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(
                 await bob.say("gone")
             said = [one for one in await there.history("ann") if one["from"] == "bob"]
             assert len(said) == 3
+
+
+@pytest.mark.requirement("proposal.first-wins")
+async def test_of_two_who_fulfil_at_once_the_first_in_the_rooms_order_wins(there: Square) -> None:
+    await there.people("ann", "bob", "cat", "tools")
+    await there.room("ann", capabilities=["*"])
+    async with (
+        there.seat("ann") as ann,
+        there.seat("bob") as bob,
+        there.seat("cat") as cat,
+        there.seat("tools"),
+    ):
+        for _ in range(15):
+            proposed = await bob.said(proposal())
+            first, second = (fulfilment(proposed, "tools") for _ in range(2))
+            await asyncio.gather(ann.send(first), cat.send(second))
+            told = await asyncio.gather(ann.outcome(first["id"]), cat.outcome(second["id"]))
+            ends = sorted(one["payload"].get("error", "") for one in told)
+            assert ends == ["", "proposal_closed"]
+        kinds = [one["kind"] for one in await there.history("ann")]
+        assert kinds.count("mcp.request.tools/call") == 15

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.operations import CATALOGUE
 from tests.harness import reached
 from tests.interaction.room_client import Closed, joined
-from tests.interaction.test_mail_sessions import call, open_session, told
+from tests.interaction.test_mail_sessions import call, open_session, register, told
 from tests.mcp_harness import INVALID, both_eras, meeting, modern, rpc
 from tests.transports.rest.support import ROOMS, Asker, done, house, refused
 
@@ -113,10 +113,9 @@ async def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_el
 async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked(
     tmp_path: Path,
 ) -> None:
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
-        account = told(await call(there, session_id, message=register))
+        account = await register(there, session_id, "ada")
         assert told(await call(there, session_id))["handle"] == "ada"
         ada = Asker(there.port, account["token"])
         [token] = (await ada.get(ME))["credentials"]
@@ -133,10 +132,9 @@ async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked
 async def test_closing_a_session_that_was_signed_in_removes_its_row_and_not_its_token(
     tmp_path: Path,
 ) -> None:
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "ada"}})
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
-        account = told(await call(there, session_id, message=register))
+        account = await register(there, session_id, "ada")
 
         async def kinds() -> list[str]:
             rows = await there.hub.store.read(
