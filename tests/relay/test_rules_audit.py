@@ -13,39 +13,19 @@ from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
 
-RULES = """
-[[rule]]
-name = "no removing"
-when = { tool = "demo:remove", type = "request" }
-action = "block"
-
-[[rule]]
-name = "another word"
-when = { tool = "demo:ask", type = "request" }
-action = "mock"
-result = { content = [{ type = "text", text = "no" }] }
-
-[[rule]]
-name = "ask first"
-when = { tool = "demo:pay", type = "request" }
-action = "hold"
-seconds = 0.01
-
-[[rule]]
-name = "no secrets"
-when = { tool = "demo:look", type = "response" }
-action = "block"
-
-[[rule]]
-name = "no sending"
-when = { tool = "msg/send", type = "request" }
-action = "block"
-
-[[rule]]
-name = "nobody knows"
-when = { tool = "msg/whoami", type = "response" }
-action = "block"
-"""
+ABOUT = {
+    "demo:remove": ("request", 'action = "block"'),
+    "demo:ask": ("request", 'action = "mock"\nresult = { content = [] }'),
+    "demo:pay": ("request", 'action = "hold"\nseconds = 0.01'),
+    "demo:look": ("response", 'action = "block"'),
+    "msg/send": ("request", 'action = "block"'),
+    "msg/whoami": ("response", 'action = "block"'),
+}
+"""Tools, and what a rule does with their requests or responses."""
+RULES = "".join(
+    f'[[rule]]\nname = "{tool}"\nwhen = {{ tool = "{tool}", type = "{kind}" }}\n{action}\n'
+    for tool, (kind, action) in ABOUT.items()
+)
 CALL = "mcp.request.tools/call"
 
 

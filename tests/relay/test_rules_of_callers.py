@@ -13,49 +13,24 @@ from tests.mcp_harness import Meeting, both_eras, meeting
 from tests.transports.mcp.gateway_support import Wire, wired
 from tests.web.test_invites import Browser
 
-RULES = """
-[[rule]]
-name = "eve sends nothing"
-when = { tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"] }
-action = "block"
-message = "not eve"
-
-[[rule]]
-name = "interns send nothing"
-when = { tool = "msg/send", group = "interns" }
-action = "block"
-message = "not interns"
-
-[[rule]]
-name = "agents send nothing"
-when = { tool = "msg/send", type = "request", account = "agent" }
-action = "block"
-message = "not agents"
-
-[[rule]]
-name = "eve hears nothing"
-when = { tool = "msg/contacts", type = "response", caller = "eve" }
-action = "block"
-message = "not for eve"
-
-[[rule]]
-name = "nobody registers"
-when = { method = "tools/call", account = "nobody" }
-action = "block"
-message = "not nobody"
+BLOCKED = {
+    "not eve": 'tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"]',
+    "not interns": 'tool = "msg/send", group = "interns"',
+    "not agents": 'tool = "msg/send", type = "request", account = "agent"',
+    "not for eve": 'tool = "msg/contacts", type = "response", caller = "eve"',
+    "not nobody": 'method = "tools/call", account = "nobody"',
+}
+"""What is said to whom a rule stops, and whom and what it is about."""
+HELD = 'tool = "msg/send", type = "request", caller = "harry"'
+RULES = f'[[rule]]\nname = "ask first"\nwhen = {{ {HELD} }}\naction = "hold"\n' + "".join(
+    f'[[rule]]\nname = "{said}"\nwhen = {{ {when} }}\naction = "block"\nmessage = "{said}"\n'
+    for said, when in BLOCKED.items()
+)
 
 
-
-[[rule]]
-name = "ask first"
-when = { tool = "msg/send", type = "request", caller = "harry" }
-action = "hold"
-"""
-
-
-def with_rules(folder: Path, text: str = RULES) -> dict[str, Any]:
+def with_rules(folder: Path) -> dict[str, Any]:
     rules = folder / "rules.toml"
-    rules.write_text(text)
+    rules.write_text(RULES)
     return {"rules": str(rules)}
 
 
@@ -85,11 +60,14 @@ async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
         await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
         robot = await register("robot", account_type="agent")
         wires = {name: await wired(there, token) for name, token in tokens.items()}
-        assert await sent(wires["bob"]) == ""
-        assert await sent(wires["eve"]) == "not eve"
-        assert await sent(wires["mallory_2"]) == "not eve"
-        assert await sent(wires["iris"]) == "not interns"
-        assert await sent(await wired(there, robot.token)) == "not agents"
+        wires["robot"] = await wired(there, robot.token)
+        assert {name: await sent(wire) for name, wire in wires.items()} == {
+            "bob": "",
+            "eve": "not eve",
+            "mallory_2": "not eve",
+            "iris": "not interns",
+            "robot": "not agents",
+        }
         contacts = {"name": "msg_contacts"}
         assert "result" in await wires["bob"].ask("tools/call", contacts)
         told = await wires["eve"].ask("tools/call", contacts)

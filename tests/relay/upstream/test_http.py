@@ -24,6 +24,7 @@ from tests.harness import serving
 from tests.mcp.client.places import (
     Asked,
     Place,
+    Shaking,
     event,
     never,
     result,
@@ -84,34 +85,17 @@ async def talking(
         yield conversation
 
 
-class Sessions:
-    """A server of the handshake era that can forget its sessions, and says so in some way."""
+class Sessions(Shaking):
+    """A server of the handshake era that counts calls and can forget its sessions."""
 
-    def __init__(self, status: int = 404, words: str = "Session not found") -> None:
-        self.place = Place(self._do)
-        self.known: set[str] = set()
+    def __init__(self, *refusal: Any) -> None:
+        super().__init__(self._count, OFFERS, refusal or (404, "Session not found"))
         self.calls = 0
-        self._refusal = (status, words)
 
-    async def _do(self, asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        message = asked.message
-        method, session = message["method"], asked.headers.get("mcp-session-id")
-        if method == "initialize":
-            session = f"session-{len(self.place.asked)}"
-            self.known.add(session)
-            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(told, mcp_session_id=session)
-        elif session not in self.known:
-            status, words = self._refusal
-            await asked.error(-32000, words, status)
-        elif "id" not in message:
-            await asked.say(202)
-        else:
-            self.calls += method == "tools/call"
-            await asked.result(TOOLS if method == "tools/list" else {"content": []})
+    async def _count(self, asked: Asked) -> None:
+        method = asked.message["method"]
+        self.calls += method == "tools/call"
+        await asked.result(TOOLS if method == "tools/list" else {"content": []})
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -177,7 +161,7 @@ async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_ag
 ) -> None:
     server = Sessions(status, words)
     async with server.place.open() as place, running(spec(url=place.url)) as there:
-        server.known.clear()
+        server.opened.clear()
         answer = await there.backend.request(call("echo"))
         assert answer.result["content"] == []
         assert server.calls == 1
@@ -272,19 +256,8 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
     shake: bool,
 ) -> None:
     async def answer(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
         message = asked.message
-        if "id" not in message:
-            await asked.say(202)
-        elif message["method"] == "initialize":
-            offers = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(offers, mcp_session_id="one")
-        elif message["method"] == "server/discover" and not shake:
-            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
-            await asked.result({"resultType": "complete", **versions})
-        elif message["method"] != "tools/call":
+        if message["method"] != "tools/call":
             await asked.result({})
         elif message["params"]["name"] == "wait":
             await asyncio.Event().wait()
@@ -295,7 +268,8 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
             # All of it at once: the answer has ended the stream before any of it is looked at.
             await asked.events(b"".join(map(event, [*logged, done, after])))
 
-    async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
+    there = Shaking(answer, OFFERS).place if shake else Place(speaking(answer, OFFERS))
+    async with there.open() as place, talking(place.url, shake=shake) as conversation:
         heard, others = Told(), Told()
         waits = call("wait", person="bob", tell=others, log_level="debug")
         waiting = asyncio.ensure_future(conversation.request(waits, 20))
