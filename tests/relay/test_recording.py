@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.ports import Carried
 from folkmoot.proxy.replay.script import Script
-from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
@@ -114,7 +114,6 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
 def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
     """Where a proxy that was told this file recorded something."""
     tape = Recording(file=path).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", command))
-    assert isinstance(tape, TapeRecorder)
     for each in said:
         tape.note(each)
     tape.commit()

@@ -247,7 +247,6 @@ async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, "legacy") == "hush"
         first = browser.kept
-        assert first is not None
         people.tokens[first.access_token].expires_at = 1
         people.lasting = 3600
         form = {

@@ -143,7 +143,6 @@ def test_several_tapes_become_one_that_is_numbered_through(tmp_path: Path) -> No
     assert [entry.seq for entry in found.entries] == [1, 2, 3, 4]
     assert [(line.request, line.response) for line in found.correlations] == [(1, 2), (3, 4)]
     assert [e.message.result for e in found.entries[1::2]] == [{"of": 1}, {"of": 2}]  # type: ignore[union-attr]
-    assert found.end is not None
     assert found.end.messages == 4
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 

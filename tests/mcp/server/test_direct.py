@@ -195,7 +195,6 @@ async def test_a_client_that_leaves_ends_its_request() -> None:
 
     async def waiting(asked: McpRequest) -> McpAnswer:
         task = asyncio.current_task()
-        assert task is not None
         asked.stop = task.cancel  # type: ignore[assignment]
         begun.set()
         try:
@@ -246,7 +245,6 @@ async def test_a_session_is_opened_from_what_the_service_says_of_itself() -> Non
         assert (status, headers["mcp-session-id"]) == (200, "one")
         told = json.loads(body)["result"]
         assert (told["protocolVersion"], told["instructions"]) == ("2025-06-18", "Be kind.")
-        assert server.session is not None
         assert server.session.capabilities == {"elicitation": {}}
 
 

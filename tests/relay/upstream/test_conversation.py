@@ -200,7 +200,6 @@ async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replac
         backend, before = there.backend, there.process
         (line,) = backend.lines
         first = line.conversation
-        assert first is not None
         staying = asyncio.ensure_future(backend.request(call("slow", nap=0.3)))
         leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
         while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell

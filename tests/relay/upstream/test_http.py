@@ -330,7 +330,6 @@ class Late:
 
     async def ask(self) -> None:
         """Ask on the stream of the session."""
-        assert self._session is not None
         await self._session.part(event(QUESTION))
 
     async def _call(self, asked: Asked, tool: str) -> None:
