@@ -46,16 +46,10 @@ def test_a_marker_that_makes_no_sense_is_told_so(
 ) -> None:
     with pytest.raises(TapeUnusable, match=words):
         marked(tmp_path, *names, **options)
-
-
-def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(errors.PathSyntax):
-        marked(tmp_path, "a", redact=["arguments"])
-
-
-def test_without_a_marker_it_is_said_how_to_set_one(tmp_path: Path) -> None:
     with pytest.raises(TapeUnusable, match=r"@pytest\.mark\.tape"):
         Marked.of(None, tmp_path)
+    with pytest.raises(errors.PathSyntax):
+        marked(tmp_path, "a", redact=["arguments"])
 
 
 def test_a_tape_that_is_not_there_is_recorded(tmp_path: Path) -> None:
