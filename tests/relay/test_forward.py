@@ -10,32 +10,17 @@ import httpx2
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.message import Request, replace
+from folkmoot.core.message import Request
 from folkmoot.core.session import SessionState
-from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
+from folkmoot.core.verdict import Block, Modify
 from tests.mcp.client.places import Asked, Place, agree, event, result, told
 from tests.mcp_harness import INITIALIZE, modern, rpc, until
+from tests.relay.carriers import Says
 from tests.relay.standing import BOTH, before, named, standing
 
 CALL = rpc("tools/call", {"name": "echo"}, 7)
 PROGRESS = told("notifications/progress", progressToken=1, progress=1)
 SAMPLING = rpc("sampling/createMessage", {"messages": [], "maxTokens": 1}, "s1")
-
-
-class Rule:
-    """An interceptor that says one thing about one method."""
-
-    guards = False
-
-    def __init__(self, method: str, verdict: Verdict) -> None:
-        self.name = "rule"
-        self._method = method
-        self._verdict = verdict
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        return self._verdict if getattr(message, "method", "") == self._method else CONTINUE
 
 
 async def test_what_a_client_adds_to_the_address_passes_too() -> None:
@@ -268,7 +253,7 @@ async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_serv
         await asked.end()
 
     heard = asyncio.get_running_loop().create_future()
-    rule = Rule("sampling/createMessage", Block(e.BlockedByInterceptor("Not this.")))
+    rule = Says(Block(e.BlockedByInterceptor("Not this.")), "sampling/createMessage")
     async with standing(do, [rule]) as (proxy, _):
         sent = {"mcp_session_id": "abc", "authorization": "Bearer t"}
         async with proxy.stream("POST", CALL, **sent) as answer:
@@ -284,14 +269,10 @@ async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_serv
 
 async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_headers() -> None:
     message, headers = modern("tools/call", name="old", arguments={})
-    changed = replace(
-        Request(id=1, method="tools/call", params=message["params"]),
-        params=message["params"] | {"name": "nëw"},
-    )
-    rules = [
-        Rule("tools/list", Block(e.BlockedByInterceptor("Not this."))),
-        Rule("tools/call", Modify(changed)),
-    ]
+    params = message["params"] | {"name": "nëw"}
+    changed = Request(id=1, method="tools/call", params=params)
+    blocked = Block(e.BlockedByInterceptor("Not this."))
+    rules = [Says(blocked, "tools/list"), Says(Modify(changed), "tools/call")]
     async with standing(agree, rules) as (proxy, place):
         got = await proxy.post(rpc("tools/list", id_=3))
         assert (got.status_code, got.json()["id"]) == (200, 3)

@@ -103,10 +103,8 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
 
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
-    tape = Recording(file=tmp_path / "t.jsonl", redact=False).begin(
-        Watch(), TapeSide("stdio"), TapeSide("stdio")
-    )
-    tape.close()
+    recording = Recording(file=tmp_path / "t.jsonl", redact=False)
+    recording.begin(Watch(), TapeSide("stdio"), TapeSide("stdio")).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 

@@ -28,10 +28,11 @@ RULES = f'[[rule]]\nname = "ask first"\nwhen = {{ {HELD} }}\naction = "hold"\n' 
 )
 
 
-def with_rules(folder: Path) -> dict[str, Any]:
+def with_rules(folder: Path, text: str = RULES) -> dict[str, Any]:
+    """The settings of a hub that has rules."""
     rules = folder / "rules.toml"
-    rules.write_text(RULES)
-    return {"rules": str(rules)}
+    rules.write_text(text)
+    return {"interceptors": {"rules": str(rules)}}
 
 
 async def sent(wire: Wire) -> str:
@@ -54,7 +55,7 @@ async def held(there: Meeting) -> int:
 
 @both_eras
 async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         register = there.hub.accounts.register
         tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
         await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
@@ -88,7 +89,7 @@ async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
 async def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
     era: str, change: str, tmp_path: Path
 ) -> None:
-    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         accounts = there.hub.accounts
         bob = await accounts.register("bob")
         made = await accounts.register("harry")
@@ -115,7 +116,7 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
 @pytest.mark.requirement("invite.page-form")
 async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
     hub = tmp_path / "hub"
-    async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+    async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
         page = await Browser(there.port).submit(code, "handle=newcomer")
