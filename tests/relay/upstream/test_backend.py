@@ -424,8 +424,7 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         with pytest.raises(e.BackendTimeout):
             await backend.request(call("hang", seconds=0.01))
         leaving = asyncio.ensure_future(backend.request(call("hang")))
-        while not backend.in_flight:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
+        await reached(lambda: bool(backend.in_flight))
         leaving.cancel()
         await asyncio.wait([leaving])
         view = backend.view()

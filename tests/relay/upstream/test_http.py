@@ -20,7 +20,7 @@ from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import SecretReference
-from tests.harness import serving
+from tests.harness import reached, serving
 from tests.mcp.client.places import (
     Asked,
     Place,
@@ -140,8 +140,7 @@ async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> 
         waiting.cancel()
         await asyncio.wait([waiting])
         link: Any = conversation.link
-        while link._exchanges:  # noqa: ASYNC110 - the server is told first
-            await asyncio.sleep(0.01)
+        await reached(lambda: not link._exchanges)
 
 
 async def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
@@ -299,40 +298,29 @@ QUESTION = told("elicitation/create", message="Your secret?", requestedSchema={}
 }
 
 
-class Late:
+class Late(Shaking):
     """A server of the handshake era that asks for calls which are over.
 
     `answered` goes on to ask on its own stream after its answer; `broken` ends unanswered.
     """
 
     def __init__(self) -> None:
-        self.place = Place(self._do)
-        self.replies: asyncio.Queue[Any] = asyncio.Queue()
-        self._session: Asked | None = None
+        super().__init__(self._call, OFFERS)
+        self.stream: list[Asked] = []
+        """The stream of the session."""
 
-    async def _do(self, asked: Asked) -> None:
-        if asked.method != "POST":
-            self._session = asked
+    async def do(self, asked: Asked) -> None:
+        if asked.method == "GET":
+            self.stream.append(asked)
             await asked.events(end=False)
             await asyncio.Event().wait()
-        message = asked.message
-        if message.get("method") == "initialize":
-            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(told, mcp_session_id="one")
-        elif "id" not in message or "method" not in message:
-            if "method" not in message:
-                self.replies.put_nowait(message)
-            await asked.say(202)
-        elif message["method"] != "tools/call":
+        await super().do(asked)
+
+    async def _call(self, asked: Asked) -> None:
+        if asked.message["method"] != "tools/call":
             await asked.error(-32601, "Method not found")
-        else:
-            await self._call(asked, message["params"]["name"])
-
-    async def ask(self) -> None:
-        """Ask on the stream of the session."""
-        await self._session.part(event(QUESTION))
-
-    async def _call(self, asked: Asked, tool: str) -> None:
+            return
+        tool = asked.message["params"]["name"]
         if tool == "answered":
             answer = result(asked.message["id"], {"content": []})
             await asked.events(event(answer) + event(QUESTION))
@@ -342,6 +330,11 @@ class Late:
             asked.hang_up()
         else:
             await asyncio.Event().wait()
+
+    async def reply(self) -> Any:
+        """What is answered to its question."""
+        await reached(lambda: any("method" not in each for each in self.told))
+        return next(each for each in self.told if "method" not in each)
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
@@ -354,13 +347,12 @@ async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_strea
         offers = {"elicitation": {"form": {}}}
         bobs = call("wait", person="bob", capabilities=offers)
         waiting = asyncio.ensure_future(conversation.request(bobs, 20))
-        while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
+        await reached(lambda: bool(conversation.in_flight))
         with suppress(Unanswered):
             await conversation.request(call(tool, person="ann", capabilities=offers), 20)
         if tool == "broken":
-            await server.ask()
-        reply = await server.replies.get()
+            await server.stream[0].part(event(QUESTION))
+        reply = await server.reply()
         assert "cannot be tied" in reply["error"]["message"]
         assert not waiting.done()
         waiting.cancel()
