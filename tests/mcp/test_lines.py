@@ -41,12 +41,6 @@ def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
     assert lines.waiting == 0
 
 
-def test_blank_lines_are_passed_over() -> None:
-    lines = LineSplitter(limit=64)
-    lines.feed(b"\n \r\n\t\na\n\n")
-    assert taken(lines) == [b"a"]
-
-
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int) -> None:
     lines = LineSplitter(limit=10)

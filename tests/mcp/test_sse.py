@@ -46,39 +46,36 @@ def test_every_line_end_is_understood_wherever_the_bytes_are_cut(end: bytes, siz
     ]
 
 
-def test_an_event_without_data_is_given_when_it_helps_to_connect_again() -> None:
-    assert read(b"id: 3\n\nretry: 10\n\nevent: ping\n\n: nothing\n\nid:\n\n") == [
-        SseEvent(b"", "3"),
-        SseEvent(b"", retry=0.01),
-        SseEvent(b"", ""),
-    ]
+X, Y = SseEvent(b"x"), SseEvent(b"y")
+NAMED = [SseEvent(b"", "3"), SseEvent(b"", retry=0.01), SseEvent(b"", "")]
 
 
-def test_what_an_event_names_is_not_the_next_ones() -> None:
-    assert read(b"id: 1\nevent: a\nretry: 1\ndata: x\n\ndata: y\n\n")[1] == SseEvent(b"y")
-
-
-def test_an_event_that_is_cut_off_is_not_given() -> None:
-    assert read(b"data: x\n\ndata: y\n") == [SseEvent(b"x")]
-
-
-@pytest.mark.parametrize("field", [b"retry: soon", b"retry: -1", b"retry: " + b"9" * 5000])
-def test_a_retry_that_is_no_number_is_ignored(field: bytes) -> None:
-    assert read(field + b"\ndata: x\n\n") == [SseEvent(b"x")]
-
-
-def test_an_id_with_a_null_in_it_is_ignored() -> None:
-    assert read(b"id: a\0b\ndata: x\n\n") == [SseEvent(b"x")]
+@pytest.mark.parametrize(
+    ("raw", "events"),
+    [
+        # Without data an event is given when it helps to connect again.
+        (b"id: 3\n\nretry: 10\n\nevent: ping\n\n: nothing\n\nid:\n\n", NAMED),
+        # What an event names is not the next one's.
+        (b"id: 1\nretry: 1\ndata: x\n\ndata: y\n\n", [SseEvent(b"x", "1", retry=0.001), Y]),
+        # One that is cut off is not given.
+        (b"data: x\n\ndata: y\n", [X]),
+        (b"retry: soon\ndata: x\n\n", [X]),
+        (b"retry: -1\ndata: x\n\n", [X]),
+        (b"retry: " + b"9" * 5000 + b"\ndata: x\n\n", [X]),
+        (b"id: a\0b\ndata: x\n\n", [X]),
+        (encode_event(b"a\r\nb\rc\n"), [SseEvent(b"a\nb\nc\n")]),
+        # Comments without end are no event.
+        (b": still here\n" * 100_000 + b"data: x\n\n", [X]),
+    ],
+)
+def test_what_is_read_is_what_counts(raw: bytes, events: list[SseEvent]) -> None:
+    assert read(raw, 100, limit=10_000) == events
 
 
 @pytest.mark.parametrize("raw", [b"data: " + b"x" * 101, b"data: x\n" * 20, b": " + b"c" * 101])
 def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw: bytes) -> None:
     with pytest.raises(errors.MessageTooLarge):
         read(raw, 10, limit=100)
-
-
-def test_comments_without_end_are_no_event() -> None:
-    assert read(b": still here\n" * 1000 + b"data: x\n\n", 100, limit=100) == [SseEvent(b"x")]
 
 
 def test_fifty_megabytes_in_small_pieces_are_read_in_linear_time() -> None:
@@ -120,7 +117,3 @@ def test_what_is_written_is_what_is_read(events: list[SseEvent], size: int) -> N
         for e in events
     )
     assert read(raw, size) == events
-
-
-def test_lines_of_data_are_kept_whichever_way_they_end() -> None:
-    assert read(encode_event(b"a\r\nb\rc\n")) == [SseEvent(b"a\nb\nc\n")]

@@ -13,9 +13,10 @@ import msgspec
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageDirection, MessageEnvelope
-from folkmoot.core.message import ProtocolMessage, decode_message
+from folkmoot.core.message import ProtocolMessage, decode_message, encode_message
 from folkmoot.core.ports import Carried, Holding, Interceptor
 from folkmoot.core.transport import TransportContext
+from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import SessionManager
@@ -86,9 +87,22 @@ class MemoryCarrier(Carrier):
 
 
 def bytes_of(envelope: MessageEnvelope[Any]) -> bytes:
-    from folkmoot.core.message import encode_message
-
     return encode_message(envelope.message)
+
+
+class Says:
+    """An interceptor that says one thing about messages of one direction, or of one method."""
+
+    name, guards = "rule", False
+
+    def __init__(self, verdict: Verdict, about: MessageDirection | str) -> None:
+        self.verdict, self.about = verdict, about
+        self.seen: list[MessageEnvelope[Any]] = []
+
+    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+        self.seen.append(envelope)
+        told = (envelope.context.direction, getattr(envelope.message, "method", ""))
+        return self.verdict if self.about in told else CONTINUE
 
 
 class MemoryTape:

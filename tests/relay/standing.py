@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,14 +29,14 @@ BOTH = {
 }
 
 
+@dataclass
 class Standing:
     """The proxy, what stands behind it, and how to reach it."""
 
-    def __init__(self, url: str, proxy: Proxy, tape: MemoryTape, http: httpx2.AsyncClient) -> None:
-        self.url = url
-        self.proxy = proxy
-        self.tape = tape
-        self.http = http
+    url: str
+    proxy: Proxy
+    tape: MemoryTape
+    http: httpx2.AsyncClient
 
     async def post(self, message: Any, **headers: str) -> httpx2.Response:
         """One message, and the whole answer to it."""

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.core.strict import Limits
 from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import ask
-from tests.mcp.client.places import Asked, Place, agree, event, result
+from tests.mcp.client.places import Asked, Place, Shaking, agree, event, result
 from tests.mcp.client.saying import python
 from tests.mcp.server.played import modern as stateless
 from tests.mcp.server.played import until
@@ -126,54 +126,37 @@ async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
         assert there.proxy.sessions.opened == 0
 
 
-def handshaking(opened: list[str | None]) -> Place:
+def handshaking() -> Shaking:
     """A server of the handshake era that takes whoever opens a session for everyone in it."""
-    sessions: dict[str, str] = {}
 
-    async def do(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        message, who = asked.message, asked.headers.get("authorization", "nobody")
-        session = asked.headers.get("mcp-session-id", "")
-        if message["method"] == "initialize":
-            opened.append(who)
-            session = f"session-{len(opened)}"
-            sessions[session] = who
-            told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
-            await asked.result(told, mcp_session_id=session)
-        elif "id" not in message:
-            await asked.say(202)
-        elif session not in sessions:
-            await asked.error(-32600, "No session", 400)
-        else:
-            await asked.result({"content": [{"type": "text", "text": sessions[session]}]})
+    async def whoami(asked: Asked) -> None:
+        opener = server.opened[asked.headers["mcp-session-id"]]
+        who = opener.headers.get("authorization", "nobody")
+        await asked.result({"content": [{"type": "text", "text": who}]})
 
-    return Place(do)
+    server = Shaking(whoami, refusal=(400, "No session"))
+    return server
 
 
 async def test_clients_without_sessions_never_act_in_a_session_that_another_opened() -> None:
-    opened: list[str | None] = []
-    async with handshaking(opened).open() as place, listening(url=place.url) as there:
+    server = handshaking()
+    async with server.place.open() as place, listening(url=place.url) as there:
         for who in ("Bearer ann", "Bearer bob", "Bearer ann"):
             message, headers = stateless("tools/call", name="whoami")
             said = await there.post(message, authorization=who, **headers)
             assert said.json()["result"]["content"][0]["text"] == who
-        assert sorted(filter(None, opened)) == ["Bearer ann", "Bearer bob"]
+        openers = [each.headers.get("authorization") for each in server.opened.values()]
+        assert sorted(filter(None, openers)) == ["Bearer ann", "Bearer bob"]
 
 
 async def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server() -> None:
-    opened: list[str | None] = []
-    options = ProxyOptions(headers=("X-Key",))
-    async with (
-        handshaking(opened).open() as place,
-        listening(url=place.url, options=options) as there,
-    ):
+    server, options = handshaking(), ProxyOptions(headers=("X-Key",))
+    async with server.place.open() as place, listening(url=place.url, options=options) as there:
         for key in ("ann", "bob"):
             message, headers = stateless("tools/call", name="whoami")
             assert (await there.post(message, x_key=key, **headers)).status == 200
-        greeted = [a for a in place.of("POST") if a.message["method"] == "initialize"]
-        assert [a.headers.get("x-key") for a in greeted] == ["ann", "bob"]
+        greeted = [each for each in server.opened.values() if b'"initialize"' in each.body]
+        assert [each.headers.get("x-key") for each in greeted] == ["ann", "bob"]
 
 
 async def test_whoever_initializes_without_a_session_changes_the_era_for_nobody() -> None:

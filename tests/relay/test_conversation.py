@@ -50,10 +50,8 @@ def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
         entered(conversation, Request(id=number, method="ping"))[NOTE] = number
         conversation.cancel(TO_SERVER, number)
         assert not conversation.open_requests(TO_SERVER)
-    late = [
-        entered(conversation, Response(id=number, result={}), TO_CLIENT).get(NOTE)
-        for number in range(3)
-    ]
+    answers = [Response(id=number, result={}) for number in range(3)]
+    late = [entered(conversation, answer, TO_CLIENT).get(NOTE) for answer in answers]
     assert late == [None, 1, 2]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.client.places import Asked, Place, event
+from tests.harness import reached
+from tests.mcp.client.places import Asked, Place, Shaking, event
 from tests.mcp.server.played import modern as stateless
 from tests.mcp_harness import MODERN as STATELESS
 from tests.relay.standing import Standing, before
@@ -49,7 +50,7 @@ class Server:
         self.calls = 0
         self.changed = asyncio.Event()
         self.listened = asyncio.Event()
-        self.answers: dict[str, asyncio.Future[Any]] = {}
+        self.shaking = Shaking(self.handshake, {"logging": {}}, (400, "Bad Request: no session"))
 
     async def meet(self) -> None:
         """Wait until both calls are here."""
@@ -83,30 +84,22 @@ class Server:
             await asked.events(event(log(params["name"])), event(asks))
 
     async def handshake(self, asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
+        if asked.message["method"] != "tools/call":
+            await asked.result({})
             return
-        message = asked.message
-        method, id_, params = message.get("method"), message.get("id"), message.get("params", {})
-        if method == "initialize":
-            told = {"protocolVersion": "2025-11-25", "capabilities": {"logging": {}}}
-            server = {"name": "played", "version": "1"}
-            await asked.result({**told, "serverInfo": server}, mcp_session_id="one")
-        elif "mcp-session-id" not in asked.headers:
-            await asked.error(-32000, "Bad Request: no session", 400)
-        elif method is None:
-            self.answers[id_].set_result(message["result"])
-            await asked.say(202)
-        elif method != "tools/call":
-            await (asked.say(202) if id_ is None else asked.result({}))
-        else:
-            await self.meet()
-            name = params["name"]
-            got = self.answers[f"q-{name}"] = asyncio.get_running_loop().create_future()
-            asks = {"jsonrpc": "2.0", "id": f"q-{name}", **question(name)}
-            await asked.events(event(log(name)), event(asks), end=False)
-            await asked.part(event(answer(id_, content=[], got=[name, await got])))
-            await asked.end()
+        await self.meet()
+        name = asked.message["params"]["name"]
+        asks = {"jsonrpc": "2.0", "id": f"q-{name}", **question(name)}
+        await asked.events(event(log(name)), event(asks), end=False)
+        await reached(lambda: bool(self.given(name)))
+        done = answer(asked.message["id"], content=[], got=[name, *self.given(name)])
+        await asked.part(event(done))
+        await asked.end()
+
+    def given(self, name: str) -> list[Any]:
+        """What was answered to the question of someone's call."""
+        replies = [each for each in self.shaking.told if each.get("id") == f"q-{name}"]
+        return [each["result"] for each in replies]
 
 
 async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str]:
@@ -158,5 +151,5 @@ async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own
         answered = await proxy.post(message, **headers)
         assert answered.json()["result"]["got"] == [name, GIVEN]
 
-    async with Place(Server().handshake).open() as place, before(place.url) as proxy:
+    async with Server().shaking.place.open() as place, before(place.url) as proxy:
         await asyncio.gather(*(call(proxy, name) for name in NAMES))

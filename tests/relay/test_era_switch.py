@@ -28,7 +28,7 @@ from tests.harness import serving
 from tests.mcp.client.places import sdk_server
 from tests.mcp_harness import ERAS, MODERN, modern, rpc
 from tests.relay.listening import listening
-from tests.relay.standing import Standing, before
+from tests.relay.standing import before
 from tests.testing import small_server
 
 REFUSALS: dict[str, Any] = {
@@ -60,11 +60,12 @@ async def serving_eras(*eras: str, seen: list[str] | None = None) -> AsyncIterat
 
 
 @asynccontextmanager
-async def client_at(proxy: Standing, era: str) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(verify=False) as http:
-        transport = streamable_http_client(proxy.url, http_client=http)
-        async with Client(transport, mode=ERAS[era]) as client:
-            yield client
+async def client_at(url: str, mode: str) -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(verify=False) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
 
 
 async def check_use(client: Client) -> None:
@@ -84,7 +85,7 @@ async def check_use(client: Client) -> None:
 async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
     async with serving_eras(era) as url, before(url) as proxy:
         for spoken in (OTHER[era], era, OTHER[era]):
-            async with client_at(proxy, spoken) as client:
+            async with client_at(proxy.url, ERAS[spoken]) as client:
                 await check_use(client)
 
 
@@ -92,15 +93,14 @@ async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> No
 async def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -> None:
     seen: list[str] = []
     async with serving_eras(*OTHER, seen=seen) as url, before(url) as proxy:
-        async with client_at(proxy, "stateless") as client:
+        async with client_at(proxy.url, MODERN) as client:
             assert (await client.list_tools()).tools
         assert set(seen) == {"stateless"}
         wrong, headers = modern("initialize")
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        assert (await proxy.post(wrong, **given)).status_code == 404
+        assert (await proxy.post(wrong, **headers)).status_code == 404
         assert (await proxy.post(rpc("initialize"))).json()["error"]["code"] == -32602
         seen.clear()
-        async with client_at(proxy, "handshake") as client:
+        async with client_at(proxy.url, "legacy") as client:
             assert (await client.list_tools()).tools
         assert set(seen) == {"handshake"}
 
@@ -110,10 +110,7 @@ VERSIONS = {"handshake": "2025-11-25", "stateless": MODERN}
 
 async def negotiated(url: str) -> str:
     """The version that a client of both eras comes to."""
-    async with (
-        httpx2.AsyncClient(verify=False) as http,
-        Client(streamable_http_client(url, http_client=http), mode="auto") as client,
-    ):
+    async with client_at(url, "auto") as client:
         assert (await client.list_tools()).tools
         return client.protocol_version
 
@@ -127,7 +124,7 @@ async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_pr
         assert await negotiated(url) == VERSIONS[era]
         assert await negotiated(proxy.url) == VERSIONS[era]
         # Others before it, whom the proxy helps, make no difference.
-        async with client_at(proxy, OTHER[era]) as client:
+        async with client_at(proxy.url, ERAS[OTHER[era]]) as client:
             await check_use(client)
             assert await negotiated(proxy.url) == VERSIONS[era]
 
@@ -138,10 +135,7 @@ async def test_before_a_command_too_and_whoever_was_there_first() -> None:
     async with listening(*command) as proxy:
         url = f"http://127.0.0.1:{proxy.port}/mcp"
         assert await negotiated(url) == "2025-11-25"
-        async with (
-            httpx2.AsyncClient() as http,
-            Client(streamable_http_client(url, http_client=http), mode=MODERN) as client,
-        ):
+        async with client_at(url, MODERN) as client:
             assert (await client.list_tools()).tools
             assert await negotiated(url) == "2025-11-25"
 
@@ -173,8 +167,7 @@ async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(
             recording=Recording(file=file),
         ) as proxy,
         proxy.listening("127.0.0.1", 0) as there,
-        httpx2.AsyncClient(verify=False) as http,
-        Client(streamable_http_client(f"{there}/mcp", http_client=http), mode="legacy") as sdk,
+        client_at(f"{there}/mcp", "legacy") as sdk,
     ):
         assert (await sdk.list_tools()).tools
     entries = read_tape(file).entries

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Request, replace
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionState
@@ -17,7 +17,15 @@ from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
 from folkmoot.relay import pump
 from tests.mcp.client.places import told
 from tests.mcp_harness import rpc
-from tests.relay.carriers import TO_CLIENT, TO_SERVER, MemoryCarrier, MemoryTape, Scene, bytes_of
+from tests.relay.carriers import (
+    TO_CLIENT,
+    TO_SERVER,
+    MemoryCarrier,
+    MemoryTape,
+    Says,
+    Scene,
+    bytes_of,
+)
 
 
 def call(number: int | str, name: str = "echo", **more: Any) -> dict[str, Any]:
@@ -26,20 +34,6 @@ def call(number: int | str, name: str = "echo", **more: Any) -> dict[str, Any]:
 
 def answer(number: int | str, result: Any = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "result": result or {}}
-
-
-class Says:
-    """An interceptor that says one thing about some messages."""
-
-    guards = False
-
-    def __init__(self, verdict: Verdict, direction: MessageDirection, name: str = "rule") -> None:
-        self.verdict, self.direction, self.name = verdict, direction, name
-        self.seen: list[MessageEnvelope[Any]] = []
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        self.seen.append(envelope)
-        return self.verdict if envelope.context.direction is self.direction else CONTINUE
 
 
 BLOCK = Block(e.BlockedByInterceptor("Not here."))
@@ -166,7 +160,6 @@ async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it() -> None:
         assert (await scene.server.hears())[0]["params"] == {"name": "other"}
         line = tape.carried[0]
         assert line.envelope.message.params == {"name": "echo"}
-        assert line.at_server is not None
         assert line.at_server.params == {"name": "other"}  # type: ignore[union-attr]
 
 
@@ -308,7 +301,6 @@ async def test_a_session_that_the_manager_ends_ends_its_conversation() -> None:
         scene.client.says(call(1))
         await scene.server.hears()
         session = scene.sessions.find("k")
-        assert session is not None
         assert session.end is not None
         session.end()
         await scene.over.wait()

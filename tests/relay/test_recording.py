@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core.ports import Carried
 from folkmoot.proxy.replay.script import Script
-from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape
+from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.proxy.tape.strategies import Watch
@@ -103,10 +103,8 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
 
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
-    tape = Recording(file=tmp_path / "t.jsonl", redact=False).begin(
-        Watch(), TapeSide("stdio"), TapeSide("stdio")
-    )
-    tape.close()
+    recording = Recording(file=tmp_path / "t.jsonl", redact=False)
+    recording.begin(Watch(), TapeSide("stdio"), TapeSide("stdio")).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 
@@ -114,7 +112,6 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
 def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
     """Where a proxy that was told this file recorded something."""
     tape = Recording(file=path).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", command))
-    assert isinstance(tape, TapeRecorder)
     for each in said:
         tape.note(each)
     tape.commit()

@@ -11,41 +11,22 @@ import pytest
 from folkmoot.telemetry.logs import AuditTrail
 from tests.interaction.room_client import call, chat, joined, rest
 from tests.mcp_harness import both_eras
+from tests.relay.test_rules_of_callers import with_rules
 from tests.transports.mcp.gateway_support import Demo, fronted, text, wired
 
-RULES = """
-[[rule]]
-name = "no removing"
-when = { tool = "demo:remove", type = "request" }
-action = "block"
-
-[[rule]]
-name = "another word"
-when = { tool = "demo:ask", type = "request" }
-action = "mock"
-result = { content = [{ type = "text", text = "no" }] }
-
-[[rule]]
-name = "ask first"
-when = { tool = "demo:pay", type = "request" }
-action = "hold"
-seconds = 0.01
-
-[[rule]]
-name = "no secrets"
-when = { tool = "demo:look", type = "response" }
-action = "block"
-
-[[rule]]
-name = "no sending"
-when = { tool = "msg/send", type = "request" }
-action = "block"
-
-[[rule]]
-name = "nobody knows"
-when = { tool = "msg/whoami", type = "response" }
-action = "block"
-"""
+ABOUT = {
+    "demo:remove": ("request", 'action = "block"'),
+    "demo:ask": ("request", 'action = "mock"\nresult = { content = [] }'),
+    "demo:pay": ("request", 'action = "hold"\nseconds = 0.01'),
+    "demo:look": ("response", 'action = "block"'),
+    "msg/send": ("request", 'action = "block"'),
+    "msg/whoami": ("response", 'action = "block"'),
+}
+"""Tools, and what a rule does with their requests or responses."""
+RULES = "".join(
+    f'[[rule]]\nname = "{tool}"\nwhen = {{ tool = "{tool}", type = "{kind}" }}\n{action}\n'
+    for tool, (kind, action) in ABOUT.items()
+)
 CALL = "mcp.request.tools/call"
 
 
@@ -62,13 +43,11 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text(RULES)
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, ask=done, pay=done, look=done)
     names = [f"demo_{name}" for name in ("remove", "ask", "pay", "look", "echo")]
     names += ["msg_send", "msg/send", "msg_whoami"]
-    async with fronted(tmp_path / "hub", era, demo, interceptors={"rules": str(rules)}) as there:
+    async with fronted(tmp_path / "hub", era, demo, **with_rules(tmp_path, RULES)) as there:
         wire = await wired(there, await there.person("ann"))
         caplog.clear()
         for number, name in enumerate(names, 1):
@@ -94,12 +73,9 @@ async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit
 async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text(
-        '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
-    )
+    hush = '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
     caplog.set_level(logging.INFO, "folkmoot.audit")
-    async with fronted(tmp_path / "hub", "stateless", interceptors={"rules": str(rules)}) as there:
+    async with fronted(tmp_path / "hub", "stateless", **with_rules(tmp_path, hush)) as there:
         ann = await there.person("ann")
         await ann.call("room_create", name="plaza")
         if way == "websocket":
@@ -116,15 +92,13 @@ async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
 async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text(
+    rule = (
         '[[rule]]\nname = "no removing"\naction = "block"\n'
         'when = { tool = "demo:remove", type = "request", caller = "ann" }\n'
     )
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, look=done)
-    interceptors = {"rules": str(rules)}
-    async with fronted(tmp_path / "hub", "stateless", demo, interceptors=interceptors) as there:
+    async with fronted(tmp_path / "hub", "stateless", demo, **with_rules(tmp_path, rule)) as there:
         ann, bob = await there.people("ann", "bob")
         await ann.call("room_create", name="plaza", backends=["demo"], capabilities=["*"])
         removing = {"room": "plaza", "to": "demo", "tool": "demo:remove", "arguments": {}}

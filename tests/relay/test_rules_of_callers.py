@@ -13,50 +13,26 @@ from tests.mcp_harness import Meeting, both_eras, meeting
 from tests.transports.mcp.gateway_support import Wire, wired
 from tests.web.test_invites import Browser
 
-RULES = """
-[[rule]]
-name = "eve sends nothing"
-when = { tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"] }
-action = "block"
-message = "not eve"
-
-[[rule]]
-name = "interns send nothing"
-when = { tool = "msg/send", group = "interns" }
-action = "block"
-message = "not interns"
-
-[[rule]]
-name = "agents send nothing"
-when = { tool = "msg/send", type = "request", account = "agent" }
-action = "block"
-message = "not agents"
-
-[[rule]]
-name = "eve hears nothing"
-when = { tool = "msg/contacts", type = "response", caller = "eve" }
-action = "block"
-message = "not for eve"
-
-[[rule]]
-name = "nobody registers"
-when = { method = "tools/call", account = "nobody" }
-action = "block"
-message = "not nobody"
-
-
-
-[[rule]]
-name = "ask first"
-when = { tool = "msg/send", type = "request", caller = "harry" }
-action = "hold"
-"""
+BLOCKED = {
+    "not eve": 'tool = "msg/send", type = "request", caller = ["@Eve", "mallory_*"]',
+    "not interns": 'tool = "msg/send", group = "interns"',
+    "not agents": 'tool = "msg/send", type = "request", account = "agent"',
+    "not for eve": 'tool = "msg/contacts", type = "response", caller = "eve"',
+    "not nobody": 'method = "tools/call", account = "nobody"',
+}
+"""What is said to whom a rule stops, and whom and what it is about."""
+HELD = 'tool = "msg/send", type = "request", caller = "harry"'
+RULES = f'[[rule]]\nname = "ask first"\nwhen = {{ {HELD} }}\naction = "hold"\n' + "".join(
+    f'[[rule]]\nname = "{said}"\nwhen = {{ {when} }}\naction = "block"\nmessage = "{said}"\n'
+    for said, when in BLOCKED.items()
+)
 
 
 def with_rules(folder: Path, text: str = RULES) -> dict[str, Any]:
+    """The settings of a hub that has rules."""
     rules = folder / "rules.toml"
     rules.write_text(text)
-    return {"rules": str(rules)}
+    return {"interceptors": {"rules": str(rules)}}
 
 
 async def sent(wire: Wire) -> str:
@@ -79,17 +55,20 @@ async def held(there: Meeting) -> int:
 
 @both_eras
 async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         register = there.hub.accounts.register
         tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
         await there.hub.behind.rights.configure(GatewaySpec(groups={"interns": ("iris",)}))
         robot = await register("robot", account_type="agent")
         wires = {name: await wired(there, token) for name, token in tokens.items()}
-        assert await sent(wires["bob"]) == ""
-        assert await sent(wires["eve"]) == "not eve"
-        assert await sent(wires["mallory_2"]) == "not eve"
-        assert await sent(wires["iris"]) == "not interns"
-        assert await sent(await wired(there, robot.token)) == "not agents"
+        wires["robot"] = await wired(there, robot.token)
+        assert {name: await sent(wire) for name, wire in wires.items()} == {
+            "bob": "",
+            "eve": "not eve",
+            "mallory_2": "not eve",
+            "iris": "not interns",
+            "robot": "not agents",
+        }
         contacts = {"name": "msg_contacts"}
         assert "result" in await wires["bob"].ask("tools/call", contacts)
         told = await wires["eve"].ask("tools/call", contacts)
@@ -110,7 +89,7 @@ async def test_rules_name_who_asks(era: str, tmp_path: Path) -> None:
 async def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
     era: str, change: str, tmp_path: Path
 ) -> None:
-    async with meeting(tmp_path / "hub", era, interceptors=with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         accounts = there.hub.accounts
         bob = await accounts.register("bob")
         made = await accounts.register("harry")
@@ -137,7 +116,7 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
 @pytest.mark.requirement("invite.page-form")
 async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path) -> None:
     hub = tmp_path / "hub"
-    async with meeting(hub, "stateless", interceptors=with_rules(tmp_path)) as there:
+    async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
         page = await Browser(there.port).submit(code, "handle=newcomer")

@@ -204,20 +204,12 @@ class Browser:
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 
 
-@asynccontextmanager
-async def signed_in(proxy: Standing, browser: Browser, mode: str) -> AsyncIterator[Client]:
-    """A client of someone who signs in if need be."""
-    auth = browser.signing_in(proxy.url)
+async def called(proxy: Standing, browser: Browser, mode: str) -> str:
+    """What the tool answers to someone who signs in if need be."""
     async with (
-        httpx2.AsyncClient(auth=auth, timeout=30) as http,
+        httpx2.AsyncClient(auth=browser.signing_in(proxy.url), timeout=30) as http,
         Client(streamable_http_client(proxy.url, http_client=http), mode=mode) as client,
     ):
-        yield client
-
-
-async def called(proxy: Standing, browser: Browser, mode: str) -> str:
-    """What the tool answers."""
-    async with signed_in(proxy, browser, mode) as client:
         said = await client.call_tool("whisper", {"word": "HUSH"})
         return str(said.content[0].text)  # type: ignore[union-attr]
 
@@ -247,7 +239,6 @@ async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, "legacy") == "hush"
         first = browser.kept
-        assert first is not None
         people.tokens[first.access_token].expires_at = 1
         people.lasting = 3600
         form = {

@@ -46,16 +46,10 @@ def test_a_marker_that_makes_no_sense_is_told_so(
 ) -> None:
     with pytest.raises(TapeUnusable, match=words):
         marked(tmp_path, *names, **options)
-
-
-def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(errors.PathSyntax):
-        marked(tmp_path, "a", redact=["arguments"])
-
-
-def test_without_a_marker_it_is_said_how_to_set_one(tmp_path: Path) -> None:
     with pytest.raises(TapeUnusable, match=r"@pytest\.mark\.tape"):
         Marked.of(None, tmp_path)
+    with pytest.raises(errors.PathSyntax):
+        marked(tmp_path, "a", redact=["arguments"])
 
 
 def test_a_tape_that_is_not_there_is_recorded(tmp_path: Path) -> None:
@@ -143,7 +137,6 @@ def test_several_tapes_become_one_that_is_numbered_through(tmp_path: Path) -> No
     assert [entry.seq for entry in found.entries] == [1, 2, 3, 4]
     assert [(line.request, line.response) for line in found.correlations] == [(1, 2), (3, 4)]
     assert [e.message.result for e in found.entries[1::2]] == [{"of": 1}, {"of": 2}]  # type: ignore[union-attr]
-    assert found.end is not None
     assert found.end.messages == 4
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 

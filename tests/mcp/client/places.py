@@ -112,6 +112,42 @@ def speaking(
     return do
 
 
+class Shaking:
+    """A server of the handshake era: `answer` gets the requests of its sessions."""
+
+    def __init__(
+        self,
+        answer: Callable[[Asked], Awaitable[None]],
+        offers: dict[str, Any] | None = None,
+        refusal: tuple[int, str] = (404, "Session not found"),
+    ) -> None:
+        self.place = Place(self.do)
+        self.opened: dict[str, Asked] = {}
+        """The sessions that it knows, and what opened them."""
+        self.told: list[Any] = []
+        """What wanted no answer."""
+        self._answer, self._offers, self._refusal = answer, offers or {}, refusal
+
+    async def do(self, asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+            return
+        message, session = asked.message, asked.headers.get("mcp-session-id", "")
+        if message.get("method") == "initialize":
+            session = f"session-{len(self.place.asked)}"
+            self.opened[session] = asked
+            told = {"protocolVersion": "2025-11-25", "capabilities": self._offers, "serverInfo": {}}
+            await asked.result(told, mcp_session_id=session)
+        elif session not in self.opened:
+            status, words = self._refusal
+            await asked.error(-32000, words, status)
+        elif "id" not in message or "method" not in message:
+            self.told.append(message)
+            await asked.say(202)
+        else:
+            await self._answer(asked)
+
+
 class Place:
     """A server as a test wants it: `do` gets every request."""
 

@@ -39,7 +39,6 @@ def said(value: dict[str, Any]) -> ProtocolMessage:
 
 def failure(message: ProtocolMessage) -> tuple[Any, str, dict[str, Any]]:
     """The id, the sentence and the data of an error."""
-    assert isinstance(message, Response)
     assert isinstance(message.error, ErrorObject), message.result
     return message.id, message.error.message, message.error.data
 

@@ -15,7 +15,7 @@ from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, ProtocolMessage, Response
 from folkmoot.core.strict import Limits
-from folkmoot.core.transport import Headers, HttpMetadata
+from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from folkmoot.mcp.client.target import Asking
 from tests.mcp.client.places import Asked, Place, event, never, result, told
@@ -68,7 +68,6 @@ async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
         envelope = await link.receive_envelope()
         assert failure(envelope.message) == (7, sentence, {"code": code, "status": status})
         metadata = envelope.context.transport.metadata
-        assert isinstance(metadata, HttpMetadata)
         assert metadata.status == status
         assert metadata.headers.get("www-authenticate") == "Basic"
 

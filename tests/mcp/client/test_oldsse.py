@@ -12,8 +12,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
-from folkmoot.core.message import Notification, Request, Response
-from folkmoot.core.transport import SseMetadata
+from folkmoot.core.message import Notification, Request
 from folkmoot.mcp.client.http import HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from tests.mcp.client.places import Asked, Place, event, result, sdk_sse, told
@@ -40,13 +39,10 @@ async def test_a_conversation_with_the_sdks_own_server() -> None:
         hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client}
         await link.send(request("initialize", 0, **hello))
         envelope = await link.receive_envelope()
-        assert isinstance(envelope.message, Response)
         assert envelope.message.result["protocolVersion"] == "2024-11-05"
         metadata = envelope.context.transport.metadata
-        assert isinstance(metadata, SseMetadata)
         assert metadata.event_type == "message"
         connection = envelope.context.transport.connection
-        assert connection is not None
         assert str(connection.remote_addr) in url
         await link.send(notice("notifications/initialized"))
         meta = {"_meta": {"progressToken": 1}}

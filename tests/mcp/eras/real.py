@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -41,17 +41,11 @@ async def serve_stateless(server: Server[Any], reading: Reading, writing: Writin
         )
 
 
-def between(
-    server: Server[Any], serve: Serve, bridge: EraBridge
-) -> AbstractAsyncContextManager[tuple[Reading, Writing]]:
-    """A way for a client to a server, over a bridge."""
-    return _between(server, serve, bridge)
-
-
 @asynccontextmanager
-async def _between(
+async def between(
     server: Server[Any], serve: Serve, bridge: EraBridge
 ) -> AsyncIterator[tuple[Reading, Writing]]:
+    """A way for a client to a server, over a bridge."""
     to_client, client_reads = anyio.create_memory_object_stream[Any](math.inf)
     client_writes, from_client = anyio.create_memory_object_stream[Any](math.inf)
     to_server, server_reads = anyio.create_memory_object_stream[Any](math.inf)

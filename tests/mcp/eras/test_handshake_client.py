@@ -65,6 +65,17 @@ def cancelled(message_id: int | str, reason: str = "The call is over.") -> Line:
     return to_client(notice("notifications/cancelled", requestId=message_id, reason=reason))
 
 
+def asked(message: dict[str, Any]) -> tuple[Line, Line]:
+    """The client asks something, and the server is sent it with the meta of its era."""
+    params = message.get("params", {}) | {"_meta": META}
+    return client(message), to_server(message | {"params": params})
+
+
+def granted(message: dict[str, Any]) -> tuple[Line, Line]:
+    """The client asks something, and has its answer from the bridge at once."""
+    return client(message), to_client(result(message["id"]))
+
+
 HELLO = request(0, "initialize", protocolVersion="2025-11-25", capabilities=OFFERED, clientInfo=ADA)
 FOUND = result(ours(1), supportedVersions=["2026-07-28"], capabilities=TOLD, _meta={SERVER: BOX})
 
@@ -121,8 +132,7 @@ def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own() -> None:
     play(
         met(),
         *CALLED,
-        client(request("1", "custom/thing")),
-        to_server(request("1", "custom/thing", _meta=META)),
+        *asked(request("1", "custom/thing")),
         *passed({"id": 3, "method": "odd", "params": [1]}),
         server(result(1, resultType="complete", content=[], future=1)),
         to_client(result(1, content=[], future=1)),
@@ -147,12 +157,10 @@ def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
     levels = "debug, info, notice, warning, error, critical, alert, emergency"
     play(
         met(),
-        client(request(1, "ping")),
-        to_client(result(1)),
+        *granted(request(1, "ping")),
         client(notice("notifications/roots/list_changed")),
         client(notice("notifications/progress", progressToken=1, progress=1)),
-        client(request(2, "logging/setLevel", level="error")),
-        to_client(result(2)),
+        *granted(request(2, "logging/setLevel", level="error")),
         client(request(3, "x")),
         to_server(request(3, "x", _meta=META | {LEVEL: "error"})),
         client(request(4, "logging/setLevel", level=["loud"])),
@@ -384,8 +392,7 @@ def test_structured_content_that_is_no_object_is_left_out_with_its_schema() -> N
         *CALLED,
         server(result(1, content=[], structuredContent=[1])),
         to_client(result(1, content=[])),
-        client(request(2, "tools/list")),
-        to_server(request(2, "tools/list", _meta=META)),
+        *asked(request(2, "tools/list")),
         server(result(2, tools=[plain | {"outputSchema": {"type": "array"}}, fine], ttlMs=9)),
         to_client(result(2, tools=[plain, fine])),
     )
@@ -396,16 +403,13 @@ def test_what_only_the_stateless_era_says_of_a_result_is_left_out() -> None:
     page = {"resultType": "complete", "ttlMs": 9, "cacheScope": "public"}
     play(
         met(),
-        client(request(1, "resources/read", uri="note://a")),
-        to_server(request(1, "resources/read", uri="note://a", _meta=META)),
+        *asked(request(1, "resources/read", uri="note://a")),
         server(result(1, contents=[], **page, _meta={SERVER: BOX})),
         to_client(result(1, contents=[])),
-        client(request(2, "x/own")),
-        to_server(request(2, "x/own", _meta=META)),
+        *asked(request(2, "x/own")),
         server(result(2, **page, _meta={SERVER: BOX, "x": 1})),
         to_client(result(2, ttlMs=9, cacheScope="public", _meta={"x": 1})),
-        client(request(3, "x/own")),
-        to_server(request(3, "x/own", _meta=META)),
+        *asked(request(3, "x/own")),
         *returned({"id": 3, "result": "plain"}),
     )
 
@@ -431,12 +435,10 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
         over(3),
         refused(2, UNANNOUNCED),
         server(updated),
-        client(request(3, "resources/unsubscribe", uri=first)),
-        to_client(result(3)),
+        *granted(request(3, "resources/unsubscribe", uri=first)),
         to_server(listen(5, **LISTS)),
         server(notice("notifications/resources/updated", uri=first, _meta={SUBSCRIPTION: ours(4)})),
-        client(request(4, "resources/unsubscribe", uri="note://c")),
-        to_client(result(4)),
+        *granted(request(4, "resources/unsubscribe", uri="note://c")),
         client(request(5, "resources/subscribe", uri=5)),
         to_client(error(5, -32602, '"uri" must be a string.')),
     )
@@ -539,8 +541,7 @@ def test_a_listen_for_nothing_is_not_kept() -> None:
         to_server(listen(2, resourceSubscriptions=[uri])),
         server(agreed(2, resourceSubscriptions=[uri])),
         to_client(result(1)),
-        client(request(2, "resources/unsubscribe", uri=uri)),
-        to_client(result(2)),
+        *granted(request(2, "resources/unsubscribe", uri=uri)),
         over(2),
     )
 

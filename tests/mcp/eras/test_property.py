@@ -116,7 +116,6 @@ class World:
         elif message.method == "notifications/initialized":
             self.initialized = True
         elif message.method == "notifications/cancelled":
-            assert isinstance(message.params, dict)
             gone = message.params["requestId"]
             self.at_server = [r for r in self.at_server if not _same(r.id, gone)]
 
@@ -134,7 +133,6 @@ class World:
                 request = Request(id=message.id, method="tools/call")
                 self.states.append((request, result["requestState"], keys))
         elif message.method == "notifications/cancelled":
-            assert isinstance(message.params, dict)
             gone = message.params["requestId"]
             self.at_client = [r for r in self.at_client if not _same(r.id, gone)]
 
@@ -150,7 +148,6 @@ class World:
 
     def acknowledge(self, request: Request, *, ends: bool) -> None:
         """A stateless server agrees to tell what a listen asks for, for a while or for longer."""
-        assert isinstance(request.params, dict)
         stream = {SUBSCRIPTION: request.id}
         agreed = {"notifications": request.params["notifications"], "_meta": stream}
         told = Notification(method="notifications/subscriptions/acknowledged", params=agreed)

@@ -74,6 +74,11 @@ def called(message_id: int | str, **params: Any) -> Line:
     return to_server(request(message_id, "tools/call", name="a", **params))
 
 
+def begun(message_id: int | str, meta: dict[str, Any] | None = None) -> tuple[Line, Line]:
+    """A client calls a tool, and the server is called."""
+    return call(message_id, meta), called(message_id)
+
+
 def asks(message_id: int | str, asked: dict[str, Any] = ASKED) -> Line:
     """The server asks something."""
     return server({"id": message_id, **asked})
@@ -103,7 +108,7 @@ def unknown_state(message_id: int | str) -> Line:
     return to_client(error(message_id, -32602, sentence))
 
 
-PARKED = (call(1), called(1), asks("q"), wanted(1, "s1"))
+PARKED = (*begun(1), asks("q"), wanted(1, "s1"))
 """A call that waits for the answer to a question."""
 
 
@@ -228,10 +233,8 @@ def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> N
         met(one_client=False),
         asks("p"),
         untold("p", UNTIED),
-        call(1),
-        called(1),
-        call(2),
-        called(2),
+        *begun(1),
+        *begun(2),
         asks("q"),
         untold("q", UNTIED),
         server(notice("notifications/message", level="error", data="x")),
@@ -247,7 +250,7 @@ def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call() -> N
     def during(about: int | str, question: str) -> list[Line]:
         return shown(machine.from_server(message({"id": question, **ASKED}), about))
 
-    play(machine, call(1), called(1), call(2), called(2), call(3, {CAPABILITIES: {}}), called(3))
+    play(machine, *begun(1), *begun(2), *begun(3, {CAPABILITIES: {}}))
     assert during(1, "q") == [wanted(1, "s1")]
     assert during("over", "r") == [untold("r", UNTIED)]
     assert during(3, "s") == [untold("s", UNABLE)]
@@ -291,10 +294,8 @@ def test_progress_names_the_call_that_its_client_waits_for() -> None:
 def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer() -> None:
     play(
         met(),
-        call(1),
-        called(1),
-        call(2, {CAPABILITIES: {}}),
-        called(2),
+        *begun(1),
+        *begun(2, {CAPABILITIES: {}}),
         asks("q"),
         wanted(1, "s1"),
         *done(2),
@@ -305,8 +306,7 @@ def test_a_client_is_not_asked_what_it_does_not_offer() -> None:
     page = {"method": "elicitation/create", "params": {"mode": "url", "url": "x", "message": "?"}}
     play(
         met(),
-        call(1, {CAPABILITIES: {"elicitation": {}}}),
-        called(1),
+        *begun(1, {CAPABILITIES: {"elicitation": {}}}),
         asks("q", page),
         untold("q", UNABLE),
         asks("r", {"method": "roots/list"}),
@@ -323,8 +323,7 @@ def test_a_question_outside_of_any_call_is_answered_by_the_next_one() -> None:
         asks("q", roots),
         client(request(1, "tools/list", _meta=META)),
         to_server(request(1, "tools/list") | {"params": {}}),
-        call(2, {CAPABILITIES: {}}),
-        called(2),
+        *begun(2, {CAPABILITIES: {}}),
         call(3),
         wanted(3, "s1", roots),
         call(4, requestState="s1", inputResponses={"1": {"roots": []}}),
@@ -369,8 +368,7 @@ def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
         play(machine, asks(f"q{number}"), wanted(number, f"s{number + 1}"))
     play(
         machine,
-        call("n"),
-        called("n"),
+        *begun("n"),
         asks("q"),
         wanted("n", f"s{MOST_PARKED + 1}"),
         untold("q0", LATE),
@@ -497,8 +495,7 @@ def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
         to_server(request(ours(3), "logging/setLevel", level="info")),
         called(2),
         *returned(logged("info")),
-        call(3, {LEVEL: "warning"}),
-        called(3),
+        *begun(3, {LEVEL: "warning"}),
         *done(2),
         server(logged("info")),
     )

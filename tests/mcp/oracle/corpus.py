@@ -61,8 +61,12 @@ def initialize(version: Any = HANDSHAKE, **changed: Any) -> dict[str, Any]:
     return request("initialize", {k: v for k, v in params.items() if v is not None}, 0)
 
 
-def completing(ref: Any, argument: Any) -> dict[str, Any]:
+def completing(prompt: str, argument: Any) -> dict[str, Any]:
+    ref = {"type": "ref/prompt", "name": prompt} if prompt else {"type": "ref/nobody"}
     return request("completion/complete", {"ref": ref, "argument": argument})
+
+
+WHOAMI = {"name": "msg_whoami"}
 
 
 MESSAGES: dict[str, Any] = {
@@ -75,9 +79,7 @@ MESSAGES: dict[str, Any] = {
     "list prompts": request("prompts/list", {}),
     "call a tool": call(),
     "call a tool without arguments": request("tools/call", {"name": "msg_whoami"}),
-    "call a tool with null arguments": request(
-        "tools/call", {"name": "msg_whoami", "arguments": None}
-    ),
+    "call a tool with null arguments": request("tools/call", WHOAMI | {"arguments": None}),
     "call a tool with arguments": call("msg_inbox", {"limit": 1, "peek": True}),
     "call a tool of a backend": call("demo_echo", {"text": "hello"}),
     "call a tool with characters of every plane": call("demo_echo", {"text": "\x00 \u2028 🦉 ﷽"}),
@@ -90,9 +92,7 @@ MESSAGES: dict[str, Any] = {
     "read a resource": request("resources/read", {"uri": INBOX}),
     "read a resource of a backend": request("resources/read", {"uri": NOTE}),
     "get a prompt": request("prompts/get", {"name": "demo_greet", "arguments": {"who": "Ada"}}),
-    "complete an argument": completing(
-        {"type": "ref/prompt", "name": "demo_greet"}, {"name": "who", "value": "A"}
-    ),
+    "complete an argument": completing("demo_greet", {"name": "who", "value": "A"}),
     "subscribe": request("resources/subscribe", {"uri": INBOX}),
     "unsubscribe": request("resources/unsubscribe", {"uri": INBOX}),
     "unsubscribe from what was never subscribed": request("resources/unsubscribe", {"uri": NOTE}),
@@ -109,11 +109,7 @@ MESSAGES: dict[str, Any] = {
     ),
     "notification: roots changed": notice("notifications/roots/list_changed"),
     "notification: unknown": notice("notifications/nobody/knows"),
-    "notification with null params": {
-        "jsonrpc": "2.0",
-        "method": "notifications/initialized",
-        "params": None,
-    },
+    "notification with null params": notice("notifications/initialized") | {"params": None},
     # What is asked for and is not there.
     "unknown method": request("nobody/knows", {}),
     "method of the other side": request("sampling/createMessage", {}),
@@ -129,9 +125,7 @@ MESSAGES: dict[str, Any] = {
     "subscribe to an unknown resource": request("resources/subscribe", {"uri": "x://y"}),
     "unknown cursor": request("tools/list", {"cursor": "nobody's"}),
     "unknown log level": request("logging/setLevel", {"level": "loud"}),
-    "complete for an unknown prompt": completing(
-        {"type": "ref/prompt", "name": "nobody_knows"}, {"name": "x", "value": ""}
-    ),
+    "complete for an unknown prompt": completing("nobody_knows", {"name": "x", "value": ""}),
     "tasks/get": request("tasks/get", {"taskId": "nobody's"}),
     "tasks/cancel": request("tasks/cancel", {"taskId": "nobody's"}),
     # Params of a wrong form.
@@ -155,9 +149,7 @@ MESSAGES: dict[str, Any] = {
         "prompts/get", {"name": "demo_greet", "arguments": {"who": 7}}
     ),
     "complete without a ref": request("completion/complete", {"argument": {}}),
-    "complete with a ref of an unknown type": completing(
-        {"type": "ref/nobody"}, {"name": "x", "value": ""}
-    ),
+    "complete with a ref of an unknown type": completing("", {"name": "x", "value": ""}),
     "cursor: number": request("tools/list", {"cursor": 7}),
     "subscribe without a uri": request("resources/subscribe", {}),
     "set the log level without one": request("logging/setLevel", {}),

@@ -12,6 +12,7 @@ class Deviation(NamedTuple):
     """What each of them answers to some requests, and why the hub does not do the same."""
 
     cases: tuple[str, ...]
+    """Names of requests; a star stands for anything."""
     answers: str
     """What the hub answers, and what the SDK does."""
     reason: str
@@ -23,12 +24,7 @@ TOO_MUCH = Deviation(
     "It is JSON, but more than the hub reads: a limit refuses it unread, and says so.",
 )
 DOUBLED = Deviation(
-    (
-        "bytes: doubled id",
-        "bytes: doubled method",
-        "bytes: doubled name",
-        "bytes: doubled argument",
-    ),
+    ("bytes: doubled *",),
     "400 -32700, not 200",
     "Readers differ in which of two members counts, so whoever checks may see the other.",
 )
@@ -69,22 +65,15 @@ NO_MESSAGES = Deviation(
     (
         "params: text",
         "params: number",
-        "jsonrpc: 1.0",
-        "jsonrpc: number",
-        "jsonrpc: absent",
-        "method: absent",
-        "method: number",
-        "method: null",
+        "jsonrpc: *",
+        "method: *",
         "error of a wrong form",
         "empty object",
-        "batch",
-        "batch of two",
-        "empty batch",
         "text",
         "number",
         "null",
         "true",
-        "initialize: batch",
+        "*batch*",
     ),
     "400 -32600, not 400 -32602",
     "What is no JSON-RPC request is an invalid request, as in the stateless era.",

@@ -154,6 +154,13 @@ async def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
         assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 
 
+async def test_a_version_of_the_stateless_era_that_is_not_spoken_is_refused() -> None:
+    async with serving(plain) as server:
+        asked = modern(call(), **{VERSION: "2099-01-01"})
+        status, _, body = await server.post(asked, mcp_protocol_version="2099-01-01")
+        assert (status, json.loads(body)["error"]["code"]) == (400, -32022)
+
+
 async def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
     async def speaking(asked: McpRequest) -> McpAnswer:
         asked.tell(Notification(method="notifications/progress", params={"progress": 1}))
@@ -195,7 +202,6 @@ async def test_a_client_that_leaves_ends_its_request() -> None:
 
     async def waiting(asked: McpRequest) -> McpAnswer:
         task = asyncio.current_task()
-        assert task is not None
         asked.stop = task.cancel  # type: ignore[assignment]
         begun.set()
         try:
@@ -246,7 +252,6 @@ async def test_a_session_is_opened_from_what_the_service_says_of_itself() -> Non
         assert (status, headers["mcp-session-id"]) == (200, "one")
         told = json.loads(body)["result"]
         assert (told["protocolVersion"], told["instructions"]) == ("2025-06-18", "Be kind.")
-        assert server.session is not None
         assert server.session.capabilities == {"elicitation": {}}
 
 

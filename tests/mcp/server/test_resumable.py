@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from folkmoot.mcp.server.resumable import (
     is_listening,
 )
 from folkmoot.mcp.server.streams import MOST_EVENTS, Stream, Weight
-from tests.harness import run
+from tests.harness import reached, run
 
 BOOT = "0123456789abcdef"
 
@@ -43,11 +42,8 @@ async def read(stream: Stream, after: int | None = None) -> list[bytes]:
 
 async def test_ids_name_the_process_the_stream_and_the_event() -> None:
     streams = ResumableStreams(StreamBudget(BOOT))
-    call, other, listening = (
-        call_of(streams),
-        call_of(streams),
-        Stream(listening=True, keeper=streams),
-    )
+    call, other = call_of(streams), call_of(streams)
+    listening = Stream(listening=True, keeper=streams)
     names = set()
     for stream in (call, other, listening):
         stream.begun = True
@@ -131,30 +127,21 @@ async def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> N
     streams = ResumableStreams(budget)
     given_up: list[Stream] = []
     broken, reading, done = (call_of(streams, given_up) for _ in range(3))
-    listening, patient = (
-        Stream(listening=True, keeper=streams),
-        Stream(keeper=streams),
-    )
+    listening, patient = Stream(listening=True, keeper=streams), Stream(keeper=streams)
     for stream in (broken, reading, done, listening, patient):
         stream.attach()
         stream.put(b"x")
     done.put(b"answer", last=True)
     for stream in (broken, done, listening, patient):
-        assert stream.reader is not None
         stream.reader.leave()
-    async with asyncio.timeout(60):
-        while len(streams) > 3:  # noqa: ASYNC110 - a timer does it
-            await asyncio.sleep(0.005)
+    await reached(lambda: len(streams) <= 3)
     # One is read, one tells of changes, and of one the work cannot be ended.
     assert given_up == [broken]
     assert not broken.resumable
     patient.put(b"answer", last=True)
-    async with asyncio.timeout(60):
-        while len(streams) > 2:  # noqa: ASYNC110 - a timer does it
-            await asyncio.sleep(0.005)
+    await reached(lambda: len(streams) <= 2)
     streams.close()
     assert len(streams) == 1
-    assert reading.reader is not None
     reading.reader.leave()
     assert (len(streams), len(budget.whole.streams), budget.whole.used) == (0, 0, 0)
 

@@ -19,7 +19,6 @@ from folkmoot.core.message import (
     Response,
 )
 from folkmoot.core.session import Era
-from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Carrier
 from tests.mcp.server.played import Fronted, Http, fronted, modern, text_of
 from tests.mcp.server.played import modern_tool as tool
@@ -41,7 +40,6 @@ async def test_the_official_client_gets_progress_without_a_session(client: Front
     assert client.front.sessions == 0
     context = client.played.got[-1].context
     assert context.session.era is Era.STATELESS
-    assert isinstance(context.transport.metadata, HttpMetadata)
     assert context.transport.metadata.headers.get("mcp-method") == "tools/call"
 
 

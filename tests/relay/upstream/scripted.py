@@ -251,7 +251,6 @@ class Running:
     @property
     def process(self) -> int:
         conversation = self.backend.lines[0].conversation
-        assert conversation is not None
         found = conversation.link.process_id  # type: ignore[attr-defined]
         assert isinstance(found, int)
         return found

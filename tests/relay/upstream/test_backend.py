@@ -189,7 +189,6 @@ async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(
     pid = int(task_id.rpartition(" ")[2])
     conversations = {}
     for line in backend.lines:
-        assert line.conversation is not None
         answer = await line.conversation.request(call("echo"), 20)
         conversations[answer.result["pid"]] = line.conversation
     # Whatever is asked goes elsewhere, where less is asked.
@@ -288,7 +287,6 @@ async def test_a_server_is_asked_once_for_what_several_watch(there: Running) -> 
     told, also = Told(), Told()
     stop = await there.backend.watch("note://1", lambda: told(1))
     end = await there.backend.watch("note://1", lambda: also(1))
-    assert there.backend._watching is not None
     assert len(there.backend._watching._watches) == 1
     await there.ask("touch", uri="note://1")
     await told.until(bool)
@@ -426,8 +424,7 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         with pytest.raises(e.BackendTimeout):
             await backend.request(call("hang", seconds=0.01))
         leaving = asyncio.ensure_future(backend.request(call("hang")))
-        while not backend.in_flight:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
+        await reached(lambda: bool(backend.in_flight))
         leaving.cancel()
         await asyncio.wait([leaving])
         view = backend.view()

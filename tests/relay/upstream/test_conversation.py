@@ -14,6 +14,7 @@ from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.link_reader import LOST
 from folkmoot.relay.upstream.requests import Unanswered
+from tests.harness import reached
 from tests.relay.upstream.scripted import (
     ERAS,
     Told,
@@ -200,11 +201,9 @@ async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replac
         backend, before = there.backend, there.process
         (line,) = backend.lines
         first = line.conversation
-        assert first is not None
         staying = asyncio.ensure_future(backend.request(call("slow", nap=0.3)))
         leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
-        while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
+        await reached(lambda: first.in_flight >= 5)
         await leave(asyncio.gather(*leaving))
         await there.until(lambda _: line.ready not in (None, first))
         assert there.process != before

@@ -87,18 +87,6 @@ async def test_only_what_the_settings_change_is_started_stopped_and_started_anew
         assert [view.namespace for view in running.views()] == ["four", "one", "two"]
 
 
-async def test_a_server_can_be_reached_anew() -> None:
-    async with fleet() as (running, _):
-        await running.apply({"one": spec("one")})
-        await running.settled(20)
-        before = await process(running, "one")
-        await running.restart("one")
-        await running.settled(20)
-        assert await process(running, "one") != before
-        with pytest.raises(e.BackendUnknown):
-            await running.restart("two")
-
-
 @pytest.mark.parametrize("way", ["restart", "apply"])
 async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
     way: str,
@@ -125,6 +113,8 @@ async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_w
             await asked
         await running.settled(20)
         assert await process(running, "one") != before
+        with pytest.raises(e.BackendUnknown):
+            await running.restart("two")
 
 
 async def test_what_fails_in_one_server_is_no_other_ones_business(

@@ -20,10 +20,11 @@ from folkmoot.relay.upstream.connecting import Connecting
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import SecretReference
-from tests.harness import serving
+from tests.harness import reached, serving
 from tests.mcp.client.places import (
     Asked,
     Place,
+    Shaking,
     event,
     never,
     result,
@@ -84,34 +85,17 @@ async def talking(
         yield conversation
 
 
-class Sessions:
-    """A server of the handshake era that can forget its sessions, and says so in some way."""
+class Sessions(Shaking):
+    """A server of the handshake era that counts calls and can forget its sessions."""
 
-    def __init__(self, status: int = 404, words: str = "Session not found") -> None:
-        self.place = Place(self._do)
-        self.known: set[str] = set()
+    def __init__(self, *refusal: Any) -> None:
+        super().__init__(self._count, OFFERS, refusal or (404, "Session not found"))
         self.calls = 0
-        self._refusal = (status, words)
 
-    async def _do(self, asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        message = asked.message
-        method, session = message["method"], asked.headers.get("mcp-session-id")
-        if method == "initialize":
-            session = f"session-{len(self.place.asked)}"
-            self.known.add(session)
-            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(told, mcp_session_id=session)
-        elif session not in self.known:
-            status, words = self._refusal
-            await asked.error(-32000, words, status)
-        elif "id" not in message:
-            await asked.say(202)
-        else:
-            self.calls += method == "tools/call"
-            await asked.result(TOOLS if method == "tools/list" else {"content": []})
+    async def _count(self, asked: Asked) -> None:
+        method = asked.message["method"]
+        self.calls += method == "tools/call"
+        await asked.result(TOOLS if method == "tools/list" else {"content": []})
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -156,8 +140,7 @@ async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> 
         waiting.cancel()
         await asyncio.wait([waiting])
         link: Any = conversation.link
-        while link._exchanges:  # noqa: ASYNC110 - the server is told first
-            await asyncio.sleep(0.01)
+        await reached(lambda: not link._exchanges)
 
 
 async def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
@@ -177,7 +160,7 @@ async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_ag
 ) -> None:
     server = Sessions(status, words)
     async with server.place.open() as place, running(spec(url=place.url)) as there:
-        server.known.clear()
+        server.opened.clear()
         answer = await there.backend.request(call("echo"))
         assert answer.result["content"] == []
         assert server.calls == 1
@@ -272,19 +255,8 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
     shake: bool,
 ) -> None:
     async def answer(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
         message = asked.message
-        if "id" not in message:
-            await asked.say(202)
-        elif message["method"] == "initialize":
-            offers = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(offers, mcp_session_id="one")
-        elif message["method"] == "server/discover" and not shake:
-            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
-            await asked.result({"resultType": "complete", **versions})
-        elif message["method"] != "tools/call":
+        if message["method"] != "tools/call":
             await asked.result({})
         elif message["params"]["name"] == "wait":
             await asyncio.Event().wait()
@@ -295,7 +267,8 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
             # All of it at once: the answer has ended the stream before any of it is looked at.
             await asked.events(b"".join(map(event, [*logged, done, after])))
 
-    async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
+    there = Shaking(answer, OFFERS).place if shake else Place(speaking(answer, OFFERS))
+    async with there.open() as place, talking(place.url, shake=shake) as conversation:
         heard, others = Told(), Told()
         waits = call("wait", person="bob", tell=others, log_level="debug")
         waiting = asyncio.ensure_future(conversation.request(waits, 20))
@@ -325,41 +298,29 @@ QUESTION = told("elicitation/create", message="Your secret?", requestedSchema={}
 }
 
 
-class Late:
+class Late(Shaking):
     """A server of the handshake era that asks for calls which are over.
 
     `answered` goes on to ask on its own stream after its answer; `broken` ends unanswered.
     """
 
     def __init__(self) -> None:
-        self.place = Place(self._do)
-        self.replies: asyncio.Queue[Any] = asyncio.Queue()
-        self._session: Asked | None = None
+        super().__init__(self._call, OFFERS)
+        self.stream: list[Asked] = []
+        """The stream of the session."""
 
-    async def _do(self, asked: Asked) -> None:
-        if asked.method != "POST":
-            self._session = asked
+    async def do(self, asked: Asked) -> None:
+        if asked.method == "GET":
+            self.stream.append(asked)
             await asked.events(end=False)
             await asyncio.Event().wait()
-        message = asked.message
-        if message.get("method") == "initialize":
-            told = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-            await asked.result(told, mcp_session_id="one")
-        elif "id" not in message or "method" not in message:
-            if "method" not in message:
-                self.replies.put_nowait(message)
-            await asked.say(202)
-        elif message["method"] != "tools/call":
+        await super().do(asked)
+
+    async def _call(self, asked: Asked) -> None:
+        if asked.message["method"] != "tools/call":
             await asked.error(-32601, "Method not found")
-        else:
-            await self._call(asked, message["params"]["name"])
-
-    async def ask(self) -> None:
-        """Ask on the stream of the session."""
-        assert self._session is not None
-        await self._session.part(event(QUESTION))
-
-    async def _call(self, asked: Asked, tool: str) -> None:
+            return
+        tool = asked.message["params"]["name"]
         if tool == "answered":
             answer = result(asked.message["id"], {"content": []})
             await asked.events(event(answer) + event(QUESTION))
@@ -369,6 +330,11 @@ class Late:
             asked.hang_up()
         else:
             await asyncio.Event().wait()
+
+    async def reply(self) -> Any:
+        """What is answered to its question."""
+        await reached(lambda: any("method" not in each for each in self.told))
+        return next(each for each in self.told if "method" not in each)
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
@@ -381,13 +347,12 @@ async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_strea
         offers = {"elicitation": {"form": {}}}
         bobs = call("wait", person="bob", capabilities=offers)
         waiting = asyncio.ensure_future(conversation.request(bobs, 20))
-        while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
+        await reached(lambda: bool(conversation.in_flight))
         with suppress(Unanswered):
             await conversation.request(call(tool, person="ann", capabilities=offers), 20)
         if tool == "broken":
-            await server.ask()
-        reply = await server.replies.get()
+            await server.stream[0].part(event(QUESTION))
+        reply = await server.reply()
         assert "cannot be tied" in reply["error"]["message"]
         assert not waiting.done()
         waiting.cancel()

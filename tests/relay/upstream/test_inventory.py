@@ -21,8 +21,11 @@ Lists = Callable[[str, str | None], dict[str, Any]]
 EVERYTHING = {"tools": {}, "resources": {}, "prompts": {}}
 
 
-def listing(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> Place:
-    """A server whose lists are what a function makes of a method and a cursor."""
+async def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
+    """What is found at a server whose lists a function makes of a method and a cursor.
+
+    With it the methods of lists that the server was asked.
+    """
 
     async def answer(asked: Asked) -> None:
         message = asked.message
@@ -32,15 +35,10 @@ def listing(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> Place:
         else:
             await asked.result({"resultType": "complete", **found})
 
-    return Place(speaking(answer, offers))
-
-
-async def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
-    """The inventory of such a server, and the methods that it was asked."""
-    async with listing(lists, offers).open() as place:
-        found = await take_inventory(place.url, seconds=30)
+    async with Place(speaking(answer, offers)).open() as place:
+        inventory = await take_inventory(place.url, seconds=30)
         methods = [each.message["method"] for each in place.of("POST") if each.body]
-        return found, [method for method in methods if method.endswith("/list")]
+        return inventory, [method for method in methods if method.endswith("/list")]
 
 
 def empty(method: str, _: str | None) -> dict[str, Any]:
