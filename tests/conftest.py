@@ -132,6 +132,16 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[M
         yield there
 
 
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Any]:
+    """A store: of SQLite, or of PostgreSQL where the run asks for it."""
+    from tests.stores import open_store
+
+    made = await open_store(tmp_path / "folkmoot.db")
+    yield made
+    await made.close()
+
+
 def settings_of(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What `@pytest.mark.settings(...)` says at a test and its module."""
     marks = reversed(list(request.node.iter_markers("settings")))

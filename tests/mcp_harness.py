@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -209,9 +210,11 @@ class Person:
             await self._stay
 
 
-async def until(reached: Any) -> None:
+async def until(reached: Callable[[], Any]) -> None:
     """Wait until a condition holds that nothing announces; the test's own time bounds it."""
-    while not await reached():  # noqa: ASYNC110 - nobody sets an event for it
+    while not (  # noqa: ASYNC110 - nobody sets an event for it
+        await holds if inspect.isawaitable(holds := reached()) else holds
+    ):
         await asyncio.sleep(0.005)
 
 

@@ -1,7 +1,7 @@
 """What tests take for one hub: one, or with `TEST_NODES=3` three nodes behind a load balancer.
 
 The nodes have one PostgreSQL and one NATS. Each connection goes to a node chosen at random, once
-the nodes have heard what was published before; how soon they must is what `test_two_nodes.py` and
+the nodes have heard what was published before; how soon they must is what `test_two_hubs.py` and
 `test_revocation.py` are about. A failed test prints the seed: set `TEST_SEED` to it.
 """
 

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from folkmoot.keys import format_key, read_key
 from folkmoot.settings import Settings
 from folkmoot.transports import health
 from folkmoot.transports.operator_socket import OperatorSocket
+from tests.conftest import settings_of
 from tests.harness import Answer, ask, run
 from tests.process import Process
 from tests.transports.rooms.support import town
@@ -40,6 +41,12 @@ SEMANTIC_VERSION = re.compile(
 
 def settings(folder: Path, **values: object) -> Settings:
     return msgspec.convert({"port": 0, "data": str(folder), **values}, Settings)
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Hub]:
+    async with Hub(settings(tmp_path, **settings_of(request))).running() as made:
+        yield made
 
 
 def port_of(url: str) -> int:
@@ -65,30 +72,28 @@ def get(hub: Hub, path: str, **headers: str) -> asyncio.Future[Answer]:
 
 
 @pytest.mark.requirement("health.shape", "health.json", "health.version-semver")
-async def test_health_answers_what_the_seed_says(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        answer = await get(hub, "/health")
-        assert answer.status == 200
-        assert answer.headers["content-type"] == "application/json"
-        body = answer.json()
-        assert 0 <= body.pop("uptime") < 60
-        assert body == {"status": "ok", "version": __version__, "users": 0}
-        assert SEMANTIC_VERSION.fullmatch(body["version"])
+async def test_health_answers_what_the_seed_says(hub: Hub) -> None:
+    answer = await get(hub, "/health")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    assert 0 <= body.pop("uptime") < 60
+    assert body == {"status": "ok", "version": __version__, "users": 0}
+    assert SEMANTIC_VERSION.fullmatch(body["version"])
 
 
 async def test_health_tells_the_last_number_of_accounts_while_the_database_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never() -> int:
         return await asyncio.Event().wait()
 
-    async with Hub(settings(tmp_path)).running() as hub:
-        await hub.accounts.register("ann")
-        assert (await get(hub, "/health")).json()["users"] == 1
-        monkeypatch.setattr(hub.accounts, "count", never)
-        answer = await get(hub, "/health")
-        assert answer.status == 200
-        assert answer.json()["users"] == 1
+    await hub.accounts.register("ann")
+    assert (await get(hub, "/health")).json()["users"] == 1
+    monkeypatch.setattr(hub.accounts, "count", never)
+    answer = await get(hub, "/health")
+    assert answer.status == 200
+    assert answer.json()["users"] == 1
 
 
 class Hands(SystemClock):
@@ -113,30 +118,28 @@ async def test_the_uptime_is_a_float_that_grows_with_time(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("store.survives-power-loss")
-async def test_unless_told_otherwise_a_hub_syncs_every_commit(tmp_path: Path) -> None:
+async def test_unless_told_otherwise_a_hub_syncs_every_commit(hub: Hub) -> None:
     async def modes(tx: Tx) -> list[object]:
         return [
             (await tx.fetch(f"PRAGMA {name}"))[0][0] for name in ("journal_mode", "synchronous")
         ]
 
-    async with Hub(settings(tmp_path)).running() as hub:
-        assert await hub.store.write(modes) == ["wal", 2]
+    assert await hub.store.write(modes) == ["wal", 2]
 
 
-async def test_ready_really_writes_and_reads_the_database(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        before = hub.store.stats()
-        answer = await get(hub, "/health/ready")
-        after = hub.store.stats()
-        assert answer.status == 200
-        assert answer.json() == {
-            "status": "ready",
-            "checks": {"database": {"ok": True}},
-            "backends": {},
-            "held_tools": {},
-        }
-        assert after.commits > before.commits
-        assert after.reads > before.reads
+async def test_ready_really_writes_and_reads_the_database(hub: Hub) -> None:
+    before = hub.store.stats()
+    answer = await get(hub, "/health/ready")
+    after = hub.store.stats()
+    assert answer.status == 200
+    assert answer.json() == {
+        "status": "ready",
+        "checks": {"database": {"ok": True}},
+        "backends": {},
+        "held_tools": {},
+    }
+    assert after.commits > before.commits
+    assert after.reads > before.reads
 
 
 def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
@@ -150,13 +153,12 @@ def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
 
 
 async def test_a_database_that_does_not_answer_in_time_is_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.1)
-    async with Hub(settings(tmp_path)).running() as hub:
-        with locked(tmp_path):
-            assert_not_ready(await get(hub, "/health/ready"), tmp_path, "timeout")
-            assert (await get(hub, "/health")).status == 200
+    with locked(tmp_path):
+        assert_not_ready(await get(hub, "/health/ready"), tmp_path, "timeout")
+        assert (await get(hub, "/health")).status == 200
 
 
 @pytest.mark.long
@@ -174,12 +176,11 @@ async def test_a_locked_database_is_not_ready_and_says_so(tmp_path: Path) -> Non
         assert (await get(hub, "/health/ready")).status == 200
 
 
-async def test_a_database_that_was_replaced_is_not_ready(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        other = tmp_path / "other"
-        other.write_bytes(b"not a database")
-        other.replace(tmp_path / "folkmoot.db")
-        assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
+async def test_a_database_that_was_replaced_is_not_ready(hub: Hub, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"not a database")
+    other.replace(tmp_path / "folkmoot.db")
+    assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
 
 
 async def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
@@ -195,23 +196,22 @@ async def test_a_database_of_garbage_is_not_ready(tmp_path: Path) -> None:
         assert (await get(hub, "/health")).status == 200
 
 
-async def test_metrics_tell_of_requests_store_and_bus(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        await get(hub, "/health/ready")
-        answer = await get(hub, "/metrics")
-        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        for name in (
-            'folkmoot_http_requests_total{method="GET",route="/health/ready",status="200"} 1.0',
-            "folkmoot_store_commits_total",
-            "folkmoot_store_write_queue_depth 0.0",
-            "folkmoot_store_batch_units_bucket",
-            "folkmoot_bus_subscriptions 0.0",
-            f'version="{__version__}"',
-            "process_open_fds",
-        ):
-            assert name in answer.text
-        fancy = await get(hub, "/metrics", accept="application/openmetrics-text")
-        assert fancy.headers["content-type"].startswith("application/openmetrics-text")
+async def test_metrics_tell_of_requests_store_and_bus(hub: Hub) -> None:
+    await get(hub, "/health/ready")
+    answer = await get(hub, "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    for name in (
+        'folkmoot_http_requests_total{method="GET",route="/health/ready",status="200"} 1.0',
+        "folkmoot_store_commits_total",
+        "folkmoot_store_write_queue_depth 0.0",
+        "folkmoot_store_batch_units_bucket",
+        "folkmoot_bus_subscriptions 0.0",
+        f'version="{__version__}"',
+        "process_open_fds",
+    ):
+        assert name in answer.text
+    fancy = await get(hub, "/metrics", accept="application/openmetrics-text")
+    assert fancy.headers["content-type"].startswith("application/openmetrics-text")
 
 
 async def test_metrics_tell_of_rooms_and_websockets(tmp_path: Path) -> None:
@@ -243,20 +243,17 @@ def metric(text: str, name: str) -> float:
     return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
 
 
-async def test_metrics_that_are_switched_off_are_not_there(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path, telemetry={"metrics": False})).running() as hub:
-        assert (await get(hub, "/metrics")).status == 404
-        assert "/metrics" not in (await get(hub, "/")).text
+@pytest.mark.settings(telemetry={"metrics": False})
+async def test_metrics_that_are_switched_off_are_not_there(hub: Hub) -> None:
+    assert (await get(hub, "/metrics")).status == 404
+    assert "/metrics" not in (await get(hub, "/")).text
 
 
-async def test_public_url_and_allowed_hosts_are_answered_to(tmp_path: Path) -> None:
-    chosen = settings(
-        tmp_path, public_url="https://moot.example", http={"allowed_hosts": ["*.lan.example"]}
-    )
-    async with Hub(chosen).running() as hub:
-        assert "https://moot.example/mcp" in (await get(hub, "/", host="moot.example")).text
-        assert (await get(hub, "/", host="box.lan.example:8420")).status == 200
-        assert (await get(hub, "/", host="other.example")).status == 421
+@pytest.mark.settings(public_url="https://moot.example", http={"allowed_hosts": ["*.lan.example"]})
+async def test_public_url_and_allowed_hosts_are_answered_to(hub: Hub) -> None:
+    assert "https://moot.example/mcp" in (await get(hub, "/", host="moot.example")).text
+    assert (await get(hub, "/", host="box.lan.example:8420")).status == 200
+    assert (await get(hub, "/", host="other.example")).status == 421
 
 
 async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path) -> None:
@@ -368,13 +365,12 @@ def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(
     assert_nothing_left(tmp_path)
 
 
-async def test_a_folder_in_use_is_left_to_its_hub(tmp_path: Path) -> None:
-    async with Hub(settings(tmp_path)).running() as hub:
-        with pytest.raises(e.DataFolderInUse):
-            async with Hub(settings(tmp_path)).running():
-                pytest.fail("the second hub started")
-        assert (await get(hub, "/health/ready")).status == 200
-        assert (tmp_path / "control.sock").exists()
+async def test_a_folder_in_use_is_left_to_its_hub(hub: Hub, tmp_path: Path) -> None:
+    with pytest.raises(e.DataFolderInUse):
+        async with Hub(settings(tmp_path)).running():
+            pytest.fail("the second hub started")
+    assert (await get(hub, "/health/ready")).status == 200
+    assert (tmp_path / "control.sock").exists()
 
 
 async def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path) -> None:

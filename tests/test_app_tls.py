@@ -33,10 +33,7 @@ def with_certificate(folder: Path) -> tuple[Settings, ssl.SSLContext]:
 
 async def test_a_hub_with_a_certificate_speaks_https(tmp_path: Path) -> None:
     chosen, trusting = with_certificate(tmp_path)
-    async with (
-        Hub(chosen).running() as hub,
-        httpx2.AsyncClient(verify=trusting) as client,
-    ):
+    async with Hub(chosen).running() as hub, httpx2.AsyncClient(verify=trusting) as client:
         assert hub.base_url.startswith("https://127.0.0.1:")
         answer = await client.get(f"{hub.base_url}/health")
         assert answer.status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,16 @@ from folkmoot.rooms.live import LiveRoom
 from tests import nats, postgres
 from tests.harness import ask
 from tests.interaction.room_client import ROOM, chat, joined, turned_away
-from tests.test_two_hubs import port
-from tests.test_two_nodes import WAIT_SECONDS, soon, two_nodes
+from tests.test_two_hubs import WAIT_SECONDS, Pair, port, several_nodes, soon
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
+
+
+@pytest.fixture
+async def hubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
+    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
+    async with several_nodes(tmp_path) as found:
+        yield Pair(*found)
 
 
 async def listed(hub: Hub) -> dict[str, ListedNode]:
@@ -30,115 +37,105 @@ async def listed(hub: Hub) -> dict[str, ListedNode]:
 
 
 async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hubs: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
-    async with two_nodes(tmp_path) as hubs:
-        first, second = hubs
-        ann = await first.accounts.register("ann")
-        bob = await first.accounts.register("bob")
-        await hubs.call(first, ann.token, "room/create", name=ROOM)
-        async with (
-            joined(port(first), ann.token) as here,
-            joined(port(second), bob.token) as there,
-        ):
-            await here.said(chat("from the owner"))
-            await there.said(chat("from elsewhere"))
-            assert (await listed(second))[first.bus.node].rooms == 1
-            with pytest.raises(e.CommandInvalid, match="No running node is called nobody"):
-                await hubs.operate("folkmoot/drain", node="nobody")
-            await hubs.operate("folkmoot/drain", node=first.bus.node)
-
-            async def drained() -> bool:
-                return (await listed(second))[first.bus.node].drained
-
-            await soon(drained)
-            assert await here.closed() == CloseCode.RESTARTING
-            await there.said(chat("afterwards"))
-            nodes = await listed(second)
-            assert [nodes[each.bus.node].rooms for each in hubs] == [0, 1]
-            assert (await ask(port(second), "/health/ready")).status == 200
-
-            async def not_ready() -> bool:
-                return (await ask(port(first), "/health/ready")).status == 503
-
-            await soon(not_ready)
-            paths = Paths(first.settings.data_folder)
-
-            async def told() -> bool:
-                report = await asyncio.to_thread(hub_report, paths)
-                return readiness(report) == [("Ready", "no: draining, or drained")]
-
-            await soon(told)
-            assert await turned_away(port(first), ann.token) == CloseCode.RESTARTING
-            async with joined(port(second), ann.token) as again:
-                await again.said(chat("here again"))
-        # Everything else goes on at the node until it is stopped.
-        assert (await hubs.call(first, ann.token, "msg/whoami")).status == 200
-        with pytest.raises(e.CommandInvalid, match="No other node"):
-            await hubs.operate("folkmoot/drain", node=second.bus.node)
-
-
-async def test_a_node_can_be_drained_while_everybody_talks_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
-    async with two_nodes(tmp_path) as hubs:
-        first, second = hubs
-        ann = await first.accounts.register("ann")
-        await hubs.call(first, ann.token, "room/create", name=ROOM)
-        places: list[int] = []
-        async with joined(port(first), ann.token), joined(port(second), ann.token) as there:
-
-            async def talk() -> None:
-                while len(places) < 50 or not (await listed(second))[first.bus.node].drained:
-                    said = await there.said(chat(f"word {len(places)}"))
-                    places.append(said["seq"])
-
-            async with asyncio.timeout(WAIT_SECONDS):
-                talking = asyncio.create_task(talk())
-                await hubs.operate("folkmoot/drain")
-                await talking
-            # The connection stayed, and everything was said once and in its order.
-            assert places == sorted(set(places))
-
-
-async def test_two_nodes_that_are_drained_at_once_are_not_both(tmp_path: Path) -> None:
-    async with two_nodes(tmp_path) as hubs:
-        owners = [each.store.room_owners for each in hubs]
-        assert owners[0] is not None
-        assert owners[1] is not None
-        drained = await asyncio.gather(
-            owners[0].drain(hubs[0].bus.node), owners[1].drain(hubs[1].bus.node)
-        )
-        assert sorted(drained) == [False, True]
-
-
-async def test_rooms_that_wait_to_be_given_away_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
-    monkeypatch.setattr("folkmoot.rooms.nodes.DRAINED_AT_ONCE", 1)
-    async with two_nodes(tmp_path) as hubs:
-        first, second = hubs
-        ann = await first.accounts.register("ann")
-        for name in ("one", "two", "three"):
-            await hubs.call(first, ann.token, "room/create", name=name)
-            await hubs.call(first, ann.token, "room/say", room=name, text="hello")
-        nodes = first.rooms._nodes
-        assert nodes is not None
-        stopping: list[int] = []
-        give_away = nodes._hand_over
-
-        async def note(live: LiveRoom) -> None:
-            stopping.append(sum(each.is_stopping for each in nodes.live))
-            await give_away(live)
-
-        monkeypatch.setattr(nodes, "_hand_over", note)
+    first, second = hubs
+    ann = await first.accounts.register("ann")
+    bob = await first.accounts.register("bob")
+    await hubs.call(first, ann.token, "room/create", name=ROOM)
+    async with joined(port(first), ann.token) as here, joined(port(second), bob.token) as there:
+        await here.said(chat("from the owner"))
+        await there.said(chat("from elsewhere"))
+        assert (await listed(second))[first.bus.node].rooms == 1
+        with pytest.raises(e.CommandInvalid, match="No running node is called nobody"):
+            await hubs.operate("folkmoot/drain", node="nobody")
         await hubs.operate("folkmoot/drain", node=first.bus.node)
 
         async def drained() -> bool:
             return (await listed(second))[first.bus.node].drained
 
         await soon(drained)
-        assert stopping == [1, 1, 1]
+        assert await here.closed() == CloseCode.RESTARTING
+        await there.said(chat("afterwards"))
+        nodes = await listed(second)
+        assert [nodes[each.bus.node].rooms for each in hubs] == [0, 1]
+        assert (await ask(port(second), "/health/ready")).status == 200
+
+        async def not_ready() -> bool:
+            return (await ask(port(first), "/health/ready")).status == 503
+
+        await soon(not_ready)
+        paths = Paths(first.settings.data_folder)
+
+        async def told() -> bool:
+            report = await asyncio.to_thread(hub_report, paths)
+            return readiness(report) == [("Ready", "no: draining, or drained")]
+
+        await soon(told)
+        assert await turned_away(port(first), ann.token) == CloseCode.RESTARTING
+        async with joined(port(second), ann.token) as again:
+            await again.said(chat("here again"))
+    # Everything else goes on at the node until it is stopped.
+    assert (await hubs.call(first, ann.token, "msg/whoami")).status == 200
+    with pytest.raises(e.CommandInvalid, match="No other node"):
+        await hubs.operate("folkmoot/drain", node=second.bus.node)
+
+
+async def test_a_node_can_be_drained_while_everybody_talks_there(
+    hubs: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = hubs
+    ann = await first.accounts.register("ann")
+    await hubs.call(first, ann.token, "room/create", name=ROOM)
+    places: list[int] = []
+    async with joined(port(first), ann.token), joined(port(second), ann.token) as there:
+
+        async def talk() -> None:
+            while len(places) < 50 or not (await listed(second))[first.bus.node].drained:
+                said = await there.said(chat(f"word {len(places)}"))
+                places.append(said["seq"])
+
+        async with asyncio.timeout(WAIT_SECONDS):
+            talking = asyncio.create_task(talk())
+            await hubs.operate("folkmoot/drain")
+            await talking
+        # The connection stayed, and everything was said once and in its order.
+        assert places == sorted(set(places))
+
+
+async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair) -> None:
+    owners = [each.store.room_owners for each in hubs]
+    assert owners[0] is not None
+    assert owners[1] is not None
+    drained = await asyncio.gather(
+        owners[0].drain(hubs.first.bus.node), owners[1].drain(hubs.second.bus.node)
+    )
+    assert sorted(drained) == [False, True]
+
+
+async def test_rooms_that_wait_to_be_given_away_go_on(
+    hubs: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("folkmoot.rooms.nodes.DRAINED_AT_ONCE", 1)
+    first, second = hubs
+    ann = await first.accounts.register("ann")
+    for name in ("one", "two", "three"):
+        await hubs.call(first, ann.token, "room/create", name=name)
+        await hubs.call(first, ann.token, "room/say", room=name, text="hello")
+    nodes = first.rooms._nodes
+    assert nodes is not None
+    stopping: list[int] = []
+    give_away = nodes._hand_over
+
+    async def note(live: LiveRoom) -> None:
+        stopping.append(sum(each.is_stopping for each in nodes.live))
+        await give_away(live)
+
+    monkeypatch.setattr(nodes, "_hand_over", note)
+    await hubs.operate("folkmoot/drain", node=first.bus.node)
+
+    async def drained() -> bool:
+        return (await listed(second))[first.bus.node].drained
+
+    await soon(drained)
+    assert stopping == [1, 1, 1]

@@ -59,10 +59,7 @@ async def listed(hub: Hub) -> list[ListedNode]:
 
 
 async def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path) -> None:
-    url, secret = (
-        await postgres.schema_of(tmp_path),
-        NatsProcess("--user", "hub", "--pass", "x"),
-    )
+    url, secret = (await postgres.schema_of(tmp_path), NatsProcess("--user", "hub", "--pass", "x"))
     here = {"STORE_URL": url, "BUS_URL": nats.SHARED[0].url}
     new = tmp_path / "new"
     with closing(secret):

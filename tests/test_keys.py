@@ -29,13 +29,20 @@ from folkmoot.keys import (
 SECRET = bytes(range(32))
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a data folder has its key."""
+    return tmp_path / "master.key"
+
+
 def load(file: Path, *, given: str | None = None, database_exists: bool = False) -> MasterKey:
     return load_master_key(file, given=given, database_exists=database_exists)
 
 
 @pytest.mark.requirement("key.file-made-at-first-start")
-def test_the_first_start_makes_a_private_key_file_that_later_starts_read(tmp_path: Path) -> None:
-    file = tmp_path / "master.key"
+def test_the_first_start_makes_a_private_key_file_that_later_starts_read(
+    file: Path, tmp_path: Path
+) -> None:
     key = load(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert load(file, database_exists=True).secret() == key.secret()
@@ -70,11 +77,12 @@ def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: st
     "text",
     ["", "hunter2-hunter2", "00" * 31, "00" * 33, "é" * 43, "*" * 43, "A" * 44, "A" * 43 + "=="],
 )
-def test_what_is_no_key_is_refused_without_being_repeated(tmp_path: Path, text: str) -> None:
+def test_what_is_no_key_is_refused_without_being_repeated(
+    file: Path, tmp_path: Path, text: str
+) -> None:
     with pytest.raises(e.KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
         load(tmp_path / "master.key", given=text)
     assert not text or text not in str(caught.value)
-    file = tmp_path / "master.key"
     file.touch(0o600)
     file.write_text(text)
     with pytest.raises(e.KeyUnusable, match="is not a master key") as caught:
@@ -82,26 +90,21 @@ def test_what_is_no_key_is_refused_without_being_repeated(tmp_path: Path, text: 
     assert not text or text not in str(caught.value)
 
 
-def test_a_key_that_is_given_wins_over_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "master.key"
+def test_a_key_that_is_given_wins_over_the_file(file: Path) -> None:
     made = load(file)
     assert load(file, given=SECRET.hex()).id != made.id
 
 
 @pytest.mark.requirement("key.file-permissions")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
-def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(
-    tmp_path: Path, mode: int
-) -> None:
-    file = tmp_path / "master.key"
+def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(file: Path, mode: int) -> None:
     make_key(file)
     file.chmod(mode)
     with pytest.raises(e.KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
         load(file)
 
 
-def test_what_is_not_a_file_is_refused_without_waiting(tmp_path: Path) -> None:
-    file = tmp_path / "master.key"
+def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Path) -> None:
     os.mkfifo(file, 0o600)
     with pytest.raises(e.KeyUnusable, match="is not a file"):
         load(file)
@@ -120,8 +123,7 @@ def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path) -> None:
         load(tmp_path / "missing" / "master.key")
 
 
-def test_several_who_make_a_key_at_once_agree_on_one(tmp_path: Path) -> None:
-    file = tmp_path / "master.key"
+def test_several_who_make_a_key_at_once_agree_on_one(file: Path, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         ids = {key.id for key in pool.map(make_key, [file] * 8)}
     assert ids == {read_key(file).id}
@@ -179,9 +181,9 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
 
 @pytest.mark.requirement("rest.rotate-master")
 def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
+    file: Path,
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "master.key"
     old, new = make_key(file), MasterKey(SECRET)
     given_up = Replacement(file, new)
     assert read_key(file).id == old.id
@@ -198,8 +200,9 @@ def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(tmp_path: Path) -> None:
-    file = tmp_path / "master.key"
+def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(
+    file: Path, tmp_path: Path
+) -> None:
     old = make_key(file)
     Replacement(file, MasterKey(SECRET))
     assert len(list(tmp_path.iterdir())) == 2
@@ -220,9 +223,9 @@ def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_else(
+    file: Path,
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "master.key"
     old = make_key(file)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))

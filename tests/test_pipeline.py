@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -118,57 +119,56 @@ class Blocks(Plain):
         return Block(e.BlockedByInterceptor("Not today."))
 
 
-async def opened(tmp_path: Path, *interceptors: Interceptor) -> tuple[Pipeline, Ledger]:
-    store = await SqliteStore.open(tmp_path / "folkmoot.db")
-    ledger = Ledger(store)
-    return Pipeline.to(ledger, Chain(interceptors)), ledger
+@pytest.fixture
+async def ledger(store: SqliteStore) -> AsyncIterator[Ledger]:
+    yield Ledger(store)  # noqa: PT022 - async fixtures are generators
 
 
-async def test_whoever_looks_at_a_message_knows_when_its_processing_began(tmp_path: Path) -> None:
-    pipeline, ledger = await opened(tmp_path, Renames("read"))
+def through(ledger: Ledger, *interceptors: Interceptor) -> Pipeline:
+    return Pipeline.to(ledger, Chain(interceptors))
+
+
+async def test_whoever_looks_at_a_message_knows_when_its_processing_began(ledger: Ledger) -> None:
+    pipeline = through(ledger, Renames("read"))
     await pipeline.run(calling("read"), ALICE, READER)
     timing = ledger.performed[0].context.timing
     assert timing.processing_started is not None
-    await ledger.store.close()
 
 
-async def test_no_rewrite_slips_past_policy(tmp_path: Path) -> None:
-    pipeline, ledger = await opened(tmp_path, Renames("remove"))
+async def test_no_rewrite_slips_past_policy(ledger: Ledger) -> None:
+    pipeline = through(ledger, Renames("remove"))
     with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
         await pipeline.run(calling("read"), ALICE, READER)
     assert not ledger.performed
     with pytest.raises(e.CapabilityDenied):
         await pipeline.run(calling("read"), ALICE, Rights(["chat.*"]))
     assert ledger.turned_away == ["alice", "alice"]
-    await ledger.store.close()
 
 
 @pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
 async def test_what_policy_judged_is_what_is_passed_on(
-    tmp_path: Path, interceptor: Interceptor
+    ledger: Ledger, interceptor: Interceptor
 ) -> None:
     """A careless interceptor must not get the bytes of one call past policy as another."""
-    pipeline, ledger = await opened(tmp_path, interceptor)
+    pipeline = through(ledger, interceptor)
     raw = encode_message(calling("remove").message)
     await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
     passed_on = encode_message(ledger.performed[0].message)
     assert passed_on == encode_message(calling("read").message)
-    await ledger.store.close()
 
 
-async def test_an_unchanged_message_keeps_its_bytes(tmp_path: Path) -> None:
-    pipeline, ledger = await opened(tmp_path, Edits("read"))
+async def test_an_unchanged_message_keeps_its_bytes(ledger: Ledger) -> None:
+    pipeline = through(ledger, Edits("read"))
     raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
     await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
     assert ledger.performed[0].message.raw == raw
-    await ledger.store.close()
 
 
 @pytest.mark.parametrize("interceptor", [Edits("other"), None], ids=["edits", "leaves alone"])
 async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
-    tmp_path: Path, interceptor: Interceptor | None
+    ledger: Ledger, interceptor: Interceptor | None
 ) -> None:
-    pipeline, ledger = await opened(tmp_path, interceptor or Edits("read"))
+    pipeline = through(ledger, interceptor or Edits("read"))
     sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
     raw = encode({**sent, "payload": members(calling("read").message)})
     envelope = calling("read").with_message(decode_mcpx(raw))
@@ -177,17 +177,15 @@ async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
             await pipeline.run(envelope, ALICE, READER)
     else:
         assert await pipeline.run(envelope, ALICE, READER) == "read"
-    await ledger.store.close()
 
 
-async def test_interceptors_act_in_their_order_and_may_stop_a_message(tmp_path: Path) -> None:
-    pipeline, ledger = await opened(tmp_path, Renames("other"), Renames("read"))
+async def test_interceptors_act_in_their_order_and_may_stop_a_message(ledger: Ledger) -> None:
+    pipeline = through(ledger, Renames("other"), Renames("read"))
     assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
     blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
     with pytest.raises(e.BlockedByInterceptor):
         await blocked.run(calling("read"), ALICE, READER)
     assert len(ledger.performed) == 1
-    await ledger.store.close()
 
 
 @cache
@@ -225,14 +223,13 @@ def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]) ->
 
 
 async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(
-    tmp_path: Path,
+    ledger: Ledger,
 ) -> None:
-    pipeline, ledger = await opened(tmp_path, Edits("other"), Blocks())
+    pipeline = through(ledger, Edits("other"), Blocks())
     sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
     raw = encode({**sent, "payload": members(calling("read").message)})
     with pytest.raises(e.BlockedByInterceptor, match="Not today"):
         await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
-    await ledger.store.close()
 
 
 async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) -> None:
@@ -243,16 +240,15 @@ async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path) ->
         await Pipeline(never).run(calling("remove"), ALICE, READER)
 
 
-async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(tmp_path: Path) -> None:
+async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(ledger: Ledger) -> None:
     class Waits(Plain):
         async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
             return Delay(0.0)
 
-    pipeline, ledger = await opened(tmp_path, Waits())
+    pipeline = through(ledger, Waits())
     rest: list[Any] = []
     assert await pipeline.run(calling("read"), ALICE, READER, rest.append) is None
     assert not ledger.performed
     assert await rest[0]() == "read"
     with pytest.raises(e.TooManyInFlight):
         await pipeline.run(calling("read"), ALICE, READER, lambda _: e.TooManyInFlight("full"))
-    await ledger.store.close()

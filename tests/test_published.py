@@ -45,13 +45,7 @@ async def test_mail_people_and_tokens_are_published_without_content(tmp_path: Pa
         assert heard.take("mail", "sent") == [
             (
                 "mail",
-                {
-                    "seq": 1,
-                    "id": message,
-                    "thread_id": thread,
-                    "muted": False,
-                    "urgent": False,
-                },
+                {"seq": 1, "id": message, "thread_id": thread, "muted": False, "urgent": False},
             ),
             ("sent", {"id": message, "thread_id": thread}),
         ]

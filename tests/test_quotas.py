@@ -19,19 +19,24 @@ from folkmoot.quotas import (
 from folkmoot.rooms.budget import MemoryBudget
 from folkmoot.rooms.history import MemoryHistory
 from folkmoot.rooms.machine import Append
-from tests.harness import Answer, ask
-from tests.mcp_harness import Meeting, Person, meeting
+from tests.harness import ask
+from tests.mcp_harness import INITIALIZE, Meeting, Person
 from tests.transports.rest.support import ROOMS, Asker, done, house, refused
 from tests.transports.rooms.support import town
 
 BODY = "x" * 3_000
 BODY_BYTES = 4_600
 """What such a message takes at most."""
-THOUGHT = {
-    "protocol": "mcpx/v1",
-    "kind": "reasoning.thought",
-    "payload": {"text": "x" * 10_000},
-}
+THOUGHT = {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "x" * 10_000}}
+
+
+NO_QUOTAS = dict.fromkeys(
+    (
+        *("mail_bytes_per_account", "mail_bytes", "room_bytes_per_account", "all_rooms_bytes"),
+        *("invites_per_account", "min_free_disk_bytes"),
+    ),
+    0,
+)
 
 
 async def send_until_refused(
@@ -48,70 +53,67 @@ async def send_until_refused(
 
 
 @pytest.mark.requirement("hub.quota-mail", "hub.quota-told")
-async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(tmp_path: Path) -> None:
-    limits = {"mail_bytes_per_account": 50_000}
-    async with meeting(tmp_path, quotas=limits) as there:
-        ann, bob, eve = await there.people("ann", "bob", "eve")
-        sent, answer = await send_until_refused(eve, "ann")
-        assert answer["code"] == "quota_exceeded"
-        assert answer["quota"] == "mail_bytes_per_account"
-        assert (answer["limit"], answer["used"] > 50_000) == (50_000, True)
-        assert "Delete some of it, or ask the operator" in answer["error"]
-        assert "quota_warning" not in sent[0]
-        assert sent[-1]["quota_warning"].startswith("You have used ")
-        used = (await eve.call("msg/whoami"))["quotas"]["mail"]
-        assert 0.8 * used["limit"] < used["used"] <= used["limit"]
-        # Neither the mailbox that was written to nor anyone else is full.
-        await bob.call("msg/send", to="ann", body=BODY)
-        await ann.call("msg/send", to="eve", body=BODY)
-        first = sent[0]["message_id"]
-        await eve.call("msg/delete_message", message_id=first)
-        await eve.call("msg/send", to="ann", body=BODY)
-        _, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
-        assert is_error
-        await eve.call("msg/delete_thread", thread_id=sent[0]["thread_id"], confirm=True)
-        # One more was sent than ann has room to keep.
-        assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] < BODY_BYTES
-        assert await there.hub.store.read(differences, long=True) == []
-        # What ann keeps is still hers to read, and takes nothing from what she may send.
-        page = await ann.call("msg/thread", thread_id=sent[0]["thread_id"], peek=True)
-        assert first in {each["id"] for each in page["messages"]}
-        assert (await ann.call("msg/whoami"))["quotas"]["mail"]["used"] < 2 * BODY_BYTES
-        await ann.call("msg/delete_account", confirm="ann")
-        assert await there.hub.store.read(differences, long=True) == []
+@pytest.mark.settings(quotas={"mail_bytes_per_account": 50000})
+async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: Meeting) -> None:
+    ann, bob, eve = await hub.people("ann", "bob", "eve")
+    sent, answer = await send_until_refused(eve, "ann")
+    assert (answer["code"], answer["quota"]) == ("quota_exceeded", "mail_bytes_per_account")
+    assert (answer["limit"], answer["used"] > 50_000) == (50_000, True)
+    assert "Delete some of it, or ask the operator" in answer["error"]
+    assert "quota_warning" not in sent[0]
+    assert sent[-1]["quota_warning"].startswith("You have used ")
+    used = (await eve.call("msg/whoami"))["quotas"]["mail"]
+    assert 0.8 * used["limit"] < used["used"] <= used["limit"]
+    # Neither the mailbox that was written to nor anyone else is full.
+    await bob.call("msg/send", to="ann", body=BODY)
+    await ann.call("msg/send", to="eve", body=BODY)
+    first = sent[0]["message_id"]
+    await eve.call("msg/delete_message", message_id=first)
+    await eve.call("msg/send", to="ann", body=BODY)
+    _, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
+    assert is_error
+    await eve.call("msg/delete_thread", thread_id=sent[0]["thread_id"], confirm=True)
+    # One more was sent than ann has room to keep.
+    assert (await eve.call("msg/whoami"))["quotas"]["mail"]["used"] < BODY_BYTES
+    assert await hub.hub.store.read(differences, long=True) == []
+    # What ann keeps is still hers to read, and takes nothing from what she may send.
+    page = await ann.call("msg/thread", thread_id=sent[0]["thread_id"], peek=True)
+    assert first in {each["id"] for each in page["messages"]}
+    assert (await ann.call("msg/whoami"))["quotas"]["mail"]["used"] < 2 * BODY_BYTES
+    await ann.call("msg/delete_account", confirm="ann")
+    assert await hub.hub.store.read(differences, long=True) == []
 
 
 @pytest.mark.requirement("hub.quota-mail")
-async def test_nobody_fills_the_hub_by_sending_and_deleting(tmp_path: Path) -> None:
-    limits = {"mail_bytes_per_account": 20_000}
-    async with meeting(tmp_path, quotas=limits) as there:
-        ann, eve = await there.people("ann", "eve")
-        sent: list[dict[str, Any]] = []
-        while True:
-            answer, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
-            if is_error:
-                break
-            sent.append(answer)
-            # As much as two accounts may store, and no more.
-            assert len(sent) <= 40_000 // 4_500
-            await eve.call("msg/delete_message", message_id=answer["message_id"])
-        found = await there.hub.quotas.refresh(there.hub.store)
-        assert found.mail.used <= 40_000 + BODY_BYTES
-        # Ann makes room by deleting, and is not hindered herself.
-        await ann.call("msg/send", to="eve", body=BODY)
-        for each in sent:
-            await ann.call("msg/delete_message", message_id=each["message_id"])
-        await eve.call("msg/send", to="ann", body=BODY)
-        await eve.call("msg/delete_account", confirm="eve")
-        assert await there.hub.store.read(differences, long=True) == []
+@pytest.mark.settings(quotas={"mail_bytes_per_account": 20000})
+async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting) -> None:
+    ann, eve = await hub.people("ann", "eve")
+    sent: list[dict[str, Any]] = []
+    while True:
+        answer, is_error = await eve.result("msg/send", {"to": "ann", "body": BODY})
+        if is_error:
+            break
+        sent.append(answer)
+        # As much as two accounts may store, and no more.
+        assert len(sent) <= 40_000 // 4_500
+        await eve.call("msg/delete_message", message_id=answer["message_id"])
+    found = await hub.hub.quotas.refresh(hub.hub.store)
+    assert found.mail.used <= 40_000 + BODY_BYTES
+    # Ann makes room by deleting, and is not hindered herself.
+    await ann.call("msg/send", to="eve", body=BODY)
+    for each in sent:
+        await ann.call("msg/delete_message", message_id=each["message_id"])
+    await eve.call("msg/send", to="ann", body=BODY)
+    await eve.call("msg/delete_account", confirm="eve")
+    assert await hub.hub.store.read(differences, long=True) == []
 
 
 @pytest.mark.requirement("hub.quota-mail")
-async def test_all_mail_of_the_hub_is_bounded_too(tmp_path: Path) -> None:
-    async with meeting(tmp_path, quotas={"mail_bytes": 30_000}) as there:
-        _, eve = await there.people("ann", "eve")
-        _, answer = await send_until_refused(eve, "ann")
-        assert answer["quota"] == "mail_bytes"
+@pytest.mark.settings(quotas={"mail_bytes": 30000})
+async def test_all_mail_of_the_hub_is_bounded_too(hub: Meeting) -> None:
+    _, eve = await hub.people("ann", "eve")
+    _, answer = await send_until_refused(eve, "ann")
+    assert answer["quota"] == "mail_bytes"
 
 
 async def post_until_refused(who: Asker, room: str) -> tuple[int, dict[str, Any]]:
@@ -235,77 +237,56 @@ def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody() ->
 
 
 @pytest.mark.requirement("hub.quota-counts", "hub.quota-told")
-async def test_invites_guests_and_sessions_are_counted(tmp_path: Path) -> None:
-    quotas = {"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
-    async with meeting(tmp_path, "handshake", quotas=quotas) as there:
-        ann = await there.person("ann")
-        codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
-        answer, is_error = await ann.result("msg/invite", {})
-        assert is_error
-        assert (answer["code"], answer["quota"]) == ("quota_exceeded", "invites_per_account")
-        assert (answer["limit"], answer["used"]) == (2, 3)
-        await there.person("bob", invite_code=codes[0])
-        await ann.call("msg/invite")
-        await ann.call("room/create", name="tea")
-        for name in ("kim", "lee"):
-            await ann.call("room/invite", room="tea", guest=name)
-        answer, _ = await ann.result("room/invite", {"room": "tea", "guest": "mia"})
-        assert answer["quota"] == "guests_per_account"
-        for _ in range(6):
-            answer = await open_session(there, ann.token)
-            assert answer.status == 200
-        assert there.hub.mcp.open_sessions == 3 + 1
-
-
-async def open_session(there: Meeting, token: str) -> Answer:
-    """A session that is opened and left behind."""
-    opening = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "0"},
-        },
-    }
-    headers = {
-        "authorization": f"Bearer {token}",
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-    }
-    body = json.dumps(opening).encode()
-    return await ask(there.port, "/mcp", method="POST", headers=headers, body=body)
+@pytest.mark.settings(
+    quotas={"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
+)
+async def test_invites_guests_and_sessions_are_counted(hub: Meeting) -> None:
+    ann = await hub.person("ann")
+    codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
+    answer, is_error = await ann.result("msg/invite", {})
+    assert is_error
+    assert (answer["code"], answer["quota"]) == ("quota_exceeded", "invites_per_account")
+    assert (answer["limit"], answer["used"]) == (2, 3)
+    await hub.person("bob", invite_code=codes[0])
+    await ann.call("msg/invite")
+    await ann.call("room/create", name="tea")
+    for name in ("kim", "lee"):
+        await ann.call("room/invite", room="tea", guest=name)
+    answer, _ = await ann.result("room/invite", {"room": "tea", "guest": "mia"})
+    assert answer["quota"] == "guests_per_account"
+    for _ in range(6):
+        signed = {"authorization": f"Bearer {ann.token}"}
+        assert (await hub.post(INITIALIZE, headers=signed)).status == 200
+    assert hub.hub.mcp.open_sessions == 3 + 1
 
 
 @pytest.mark.requirement("hub.quota-disk", "hub.quota-told")
 async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path) as there:
-        ann, bob = await there.people("ann", "bob")
-        sent = await ann.call("msg/send", to="bob", body="hello")
-        await ann.call("room/create", name="tea")
-        await fill_disk(there, 1_000)
-        for name, arguments in (
-            ("msg/send", {"to": "bob", "body": "more"}),
-            ("msg/reply", {"message_id": sent["message_id"], "body": "more"}),
-            ("msg/invite", {}),
-            ("msg/add_contact", {"handle": "bob"}),
-            ("msg/set_profile", {"bio": "full"}),
-            ("room/create", {"name": "more"}),
-            ("room/say", {"room": "tea", "text": "more"}),
-            ("room/invite", {"room": "tea", "guest": "kim"}),
-        ):
-            answer, is_error = await ann.result(name, arguments)
-            assert is_error, name
-            assert answer["code"] == "quota_exceeded", name
-            assert (answer["quota"], answer["used"]) == ("min_free_disk_bytes", 1_000)
-        assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "hello"
-        await bob.call("msg/delete_message", message_id=sent["message_id"])
-        await ann.call("msg/delete_account", confirm="ann")
-        await fill_disk(there, 1 << 40)
-        await bob.call("msg/invite")
+    ann, bob = await hub.people("ann", "bob")
+    sent = await ann.call("msg/send", to="bob", body="hello")
+    await ann.call("room/create", name="tea")
+    await fill_disk(hub, 1_000)
+    for name, arguments in (
+        ("msg/send", {"to": "bob", "body": "more"}),
+        ("msg/reply", {"message_id": sent["message_id"], "body": "more"}),
+        ("msg/invite", {}),
+        ("msg/add_contact", {"handle": "bob"}),
+        ("msg/set_profile", {"bio": "full"}),
+        ("room/create", {"name": "more"}),
+        ("room/say", {"room": "tea", "text": "more"}),
+        ("room/invite", {"room": "tea", "guest": "kim"}),
+    ):
+        answer, is_error = await ann.result(name, arguments)
+        assert is_error, name
+        assert answer["code"] == "quota_exceeded", name
+        assert (answer["quota"], answer["used"]) == ("min_free_disk_bytes", 1_000)
+    assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "hello"
+    await bob.call("msg/delete_message", message_id=sent["message_id"])
+    await ann.call("msg/delete_account", confirm="ann")
+    await fill_disk(hub, 1 << 40)
+    await bob.call("msg/invite")
 
 
 async def fill_disk(there: Meeting, free: int) -> None:
@@ -316,44 +297,32 @@ async def fill_disk(there: Meeting, free: int) -> None:
 
 
 @pytest.mark.requirement("hub.quota-told")
-async def test_the_metrics_tell_what_is_used_and_who_is_near(tmp_path: Path) -> None:
-    quotas = {"mail_bytes_per_account": 20_000, "mail_bytes": 100_000}
-    async with meeting(tmp_path, quotas=quotas) as there:
-        _, eve = await there.people("ann", "eve")
-        await send_until_refused(eve, "ann")
-        await there.hub.quotas.refresh(there.hub.store)
-        text = (await ask(there.port, "/metrics")).text
-        lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-        used = float(lines['folkmoot_quota_used_bytes{what="mail"}'])
-        assert 20_000 * NEAR < used <= 20_000
-        assert float(lines['folkmoot_quota_limit_bytes{what="mail"}']) == 100_000
-        assert float(lines['folkmoot_quota_accounts_near_limit{what="mail"}']) == 1
-        assert float(lines['folkmoot_quota_accounts_near_limit{what="rooms"}']) == 0
-        name = 'folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}'
-        assert float(lines[name]) == 1
-        assert float(lines["folkmoot_disk_free_bytes"]) > 0
-        assert re.search(r"\beve\b", json.dumps(lines)) is None
+@pytest.mark.settings(quotas={"mail_bytes_per_account": 20000, "mail_bytes": 100000})
+async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting) -> None:
+    _, eve = await hub.people("ann", "eve")
+    await send_until_refused(eve, "ann")
+    await hub.hub.quotas.refresh(hub.hub.store)
+    text = (await ask(hub.port, "/metrics")).text
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    used = float(lines['folkmoot_quota_used_bytes{what="mail"}'])
+    assert 20_000 * NEAR < used <= 20_000
+    assert float(lines['folkmoot_quota_limit_bytes{what="mail"}']) == 100_000
+    assert float(lines['folkmoot_quota_accounts_near_limit{what="mail"}']) == 1
+    assert float(lines['folkmoot_quota_accounts_near_limit{what="rooms"}']) == 0
+    name = 'folkmoot_quota_refusals_total{quota="mail_bytes_per_account"}'
+    assert float(lines[name]) == 1
+    assert float(lines["folkmoot_disk_free_bytes"]) > 0
+    assert re.search(r"\beve\b", json.dumps(lines)) is None
 
 
-async def test_a_quota_of_0_is_none(tmp_path: Path) -> None:
-    none = dict.fromkeys(
-        (
-            "mail_bytes_per_account",
-            "mail_bytes",
-            "room_bytes_per_account",
-            "all_rooms_bytes",
-            "invites_per_account",
-            "min_free_disk_bytes",
-        ),
-        0,
-    )
-    async with meeting(tmp_path, quotas=none) as there:
-        ann, _ = await there.people("ann", "bob")
-        await fill_disk(there, 0)
-        await ann.call("msg/send", to="bob", body=BODY)
-        await ann.call("room/create", name="tea")
-        await ann.call("room/say", room="tea", text="hello")
-        await ann.call("msg/invite")
+@pytest.mark.settings(quotas=NO_QUOTAS)
+async def test_a_quota_of_0_is_none(hub: Meeting) -> None:
+    ann, _ = await hub.people("ann", "bob")
+    await fill_disk(hub, 0)
+    await ann.call("msg/send", to="bob", body=BODY)
+    await ann.call("room/create", name="tea")
+    await ann.call("room/say", room="tea", text="hello")
+    await ann.call("msg/invite")
 
 
 @pytest.mark.requirement("hub.quota-told")

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.core import errors as e
@@ -17,28 +15,18 @@ from folkmoot.ratelimits import (
     in_words,
 )
 from folkmoot.store import SqliteStore
+from tests.clocks import StillClock
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.time = 1_000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
-
-
-def limits(clock: Clock, most: int = 2, max_keys: int = 100) -> RateLimits:
+def limits(clock: StillClock, most: int = 2, max_keys: int = 100) -> RateLimits:
     return RateLimits(clock, {"send": Limit(most, MINUTE)}, max_keys=max_keys)
 
 
 async def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> None:
-    clock = Clock()
+    clock = StillClock()
     counted = limits(clock)
     await counted.take("send", "alice")
-    clock.time += 40
+    clock.seconds += 40
     await counted.take("send", "alice")
     with pytest.raises(e.RateLimited) as refused:
         await counted.take("send", "alice")
@@ -46,14 +34,14 @@ async def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> Non
     assert refused.value.message == "Rate limit exceeded. Try again in 20 seconds."
     assert refused.value.http == 429
     await counted.take("send", "bob")
-    clock.time += 20
+    clock.seconds += 20
     await counted.take("send", "alice")
 
 
 @pytest.mark.parametrize("since_start", [62_165.994, 62_308.665, 64_221.07])
 async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: float) -> None:
-    clock = Clock()
-    clock.time = since_start
+    clock = StillClock()
+    clock.seconds = since_start
     counted = RateLimits(clock, {"send": Limit(1, HOUR)})
     await counted.take("send", "alice")
     with pytest.raises(e.RateLimited) as refused:
@@ -62,7 +50,7 @@ async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: flo
 
 
 async def test_of_guesses_only_the_wrong_ones_count() -> None:
-    counted = limits(Clock())
+    counted = limits(StillClock())
     for _ in range(3):
         async with counted.guessing("send", "alice", e.InvitationInvalid):
             pass
@@ -80,7 +68,7 @@ async def test_of_guesses_only_the_wrong_ones_count() -> None:
 
 
 async def test_what_was_refused_does_not_count() -> None:
-    clock = Clock()
+    clock = StillClock()
     counted = limits(clock, most=1)
     await counted.take("send", "alice")
     for _ in range(10):
@@ -91,7 +79,7 @@ async def test_what_was_refused_does_not_count() -> None:
 
 
 async def test_what_was_given_back_leaves_nothing_behind() -> None:
-    counted = limits(Clock())
+    counted = limits(StillClock())
     await counted.take("send", "alice")
     await counted.give_back("send", "alice")
     await counted.give_back("send", "alice")
@@ -100,14 +88,14 @@ async def test_what_was_given_back_leaves_nothing_behind() -> None:
 
 
 async def test_a_limit_that_does_not_exist_stops_nobody() -> None:
-    counted = RateLimits(Clock(), {})
+    counted = RateLimits(StillClock(), {})
     for _ in range(1_000):
         await counted.take("send", "alice")
     assert counted.keys("send") == 0
 
 
 async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> None:
-    clock = Clock()
+    clock = StillClock()
     counted = RateLimits(clock, {"send": Limit(1, MINUTE), "recover": Limit(1, HOUR)}, max_keys=10)
     await counted.take("recover", "alice")
     for number in range(1_000):
@@ -115,7 +103,7 @@ async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> Non
     assert counted.keys("send") == 10
     with pytest.raises(e.RateLimited):
         await counted.take("recover", "alice")
-    clock.time += MINUTE
+    clock.seconds += MINUTE
     await counted.take("send", "later")
     assert counted.keys("send") == 1
 
@@ -139,17 +127,17 @@ def test_a_time_is_told_as_people_say_it(seconds: int, words: str) -> None:
 
 
 async def test_what_is_only_slowed_counts_on_and_locks_nobody_out() -> None:
-    clock = Clock()
+    clock = StillClock()
     counted = RateLimits(clock, {"recover": Limit(2, HOUR, slows=True)})
     waits = [await counted.take("recover", "alice") for _ in range(4)]
     assert waits == [0.0, 0.0, SLOWED_SECONDS, SLOWED_SECONDS]
     await counted.give_back("recover", "alice")
     assert await counted.take("recover", "alice") == SLOWED_SECONDS
-    clock.time += HOUR
+    clock.seconds += HOUR
     assert await counted.take("recover", "alice") == 0.0
 
 
-async def restarted(store: SqliteStore, clock: Clock) -> RateLimits:
+async def restarted(store: SqliteStore, clock: StillClock) -> RateLimits:
     """What counts after a restart, in the middle of a window."""
     counted = RateLimits(clock, {"send": Limit(9, MINUTE), "recover": Limit(2, HOUR)})
     await counted.restore(store)
@@ -157,9 +145,9 @@ async def restarted(store: SqliteStore, clock: Clock) -> RateLimits:
 
 
 async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    clock, store = Clock(), await SqliteStore.open(tmp_path / "hub.db")
+    clock = StillClock()
     counted = await restarted(store, clock)
     for _ in range(2):
         await counted.take("recover", "alice 10.0.0.7")
@@ -167,21 +155,20 @@ async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
     await counted.give_back("recover", "bob")
     await counted.take("send", "carol")
     await counted.save(store)
-    clock.time += 600
+    clock.seconds += 600
     again = await restarted(store, clock)
     assert (again.keys("recover"), again.keys("send")) == (1, 0)
     with pytest.raises(e.RateLimited) as refused:
         await again.take("recover", "alice 10.0.0.7")
     assert refused.value.data["retry_after"] == HOUR - 600
-    clock.time += HOUR - 600
+    clock.seconds += HOUR - 600
     assert (await restarted(store, clock)).keys("recover") == 0
-    await store.close()
 
 
 async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written_only_when_new(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    clock, store = Clock(), await SqliteStore.open(tmp_path / "hub.db")
+    clock = StillClock()
     counted = await restarted(store, clock)
 
     async def stored(tx: Tx) -> list[Row]:
@@ -200,7 +187,6 @@ async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written
     assert "mallory" not in text
     assert "10.0.0." not in text
     assert (await restarted(store, clock)).keys("recover") == KEPT_KEYS
-    await store.close()
 
 
 async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
@@ -211,7 +197,7 @@ async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
         async def give_back(self, _key: str) -> None:
             raise e.StoreOverloaded("Too many wait.")
 
-    counted = limits(Clock())
+    counted = limits(StillClock())
     counted.shared = Away()
     async with counted.guessing("send", "alice", e.StoreOverloaded):
         done = True
@@ -219,7 +205,7 @@ async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
 
 
 def test_taking_from_a_limit_in_memory_never_switches_tasks() -> None:
-    counted = limits(Clock())
+    counted = limits(StillClock())
     for method in (counted.take, counted.give_back):
         with pytest.raises(StopIteration):
             method("send", "alice").send(None)

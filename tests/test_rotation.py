@@ -69,6 +69,12 @@ async def opened(folder: Path, given: MasterKey | None = None) -> AsyncIterator[
         await store.close()
 
 
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[Opened]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("folkmoot.db")}
 
@@ -164,27 +170,25 @@ async def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only
 
 
 async def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(
-    tmp_path: Path,
+    hub: Opened,
 ) -> None:
-    async with opened(tmp_path) as hub:
-        await published(hub, fresh_key())
-        between = hub.key()
-        changed = await hub.ring.rotate()
-        assert changed.old == between.id
-        assert await hub.openers() == (changed.new,)
+    await published(hub, fresh_key())
+    between = hub.key()
+    changed = await hub.ring.rotate()
+    assert changed.old == between.id
+    assert await hub.openers() == (changed.new,)
 
 
-async def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hub:
-        own = hub.key()
-        hub.paths.master_key.unlink()
-        with pytest.raises(e.KeyUnusable, match="is missing"):
-            await hub.ring.rotate()
-        stranger = make_key(hub.paths.master_key)
-        with pytest.raises(e.KeyMismatch):
-            await hub.ring.rotate()
-        assert hub.key().id == stranger.id
-        assert await hub.openers() == (own.id,)
+async def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(hub: Opened) -> None:
+    own = hub.key()
+    hub.paths.master_key.unlink()
+    with pytest.raises(e.KeyUnusable, match="is missing"):
+        await hub.ring.rotate()
+    stranger = make_key(hub.paths.master_key)
+    with pytest.raises(e.KeyMismatch):
+        await hub.ring.rotate()
+    assert hub.key().id == stranger.id
+    assert await hub.openers() == (own.id,)
 
 
 def fail(*_: object) -> None:
@@ -240,32 +244,28 @@ def raise_unusable() -> None:
     raise e.KeyUnusable("The folder cannot be synced.")
 
 
-async def test_one_change_at_a_time(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hub:
-        outcomes = await asyncio.gather(
-            *(hub.ring.rotate() for _ in range(4)), return_exceptions=True
-        )
-        refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
-        assert len(refused) == 3
-        assert "is already being rotated" in refused[0].message
+async def test_one_change_at_a_time(hub: Opened) -> None:
+    outcomes = await asyncio.gather(*(hub.ring.rotate() for _ in range(4)), return_exceptions=True)
+    refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
+    assert len(refused) == 3
+    assert "is already being rotated" in refused[0].message
+    assert await hub.openers() == (hub.key().id,)
+    await hub.ring.rotate()
+
+
+async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(hub: Opened) -> None:
+    for patience in range(12):
+        old = hub.key()
+        rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
+        for _ in range(patience):
+            await asyncio.sleep(0)
+        # A loop that had to wait may find it done.
+        is_done = rotating.done()
+        rotating.cancel()
+        await asyncio.wait([rotating])
+        assert rotating.cancelled() is not is_done
         assert await hub.openers() == (hub.key().id,)
-        await hub.ring.rotate()
-
-
-async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(tmp_path: Path) -> None:
-    async with opened(tmp_path) as hub:
-        for patience in range(12):
-            old = hub.key()
-            rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
-            for _ in range(patience):
-                await asyncio.sleep(0)
-            # A loop that had to wait may find it done.
-            is_done = rotating.done()
-            rotating.cancel()
-            await asyncio.wait([rotating])
-            assert rotating.cancelled() is not is_done
-            assert await hub.openers() == (hub.key().id,)
-            assert (hub.key().id != old.id) is (patience > 0)
+        assert (hub.key().id != old.id) is (patience > 0)
 
 
 async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(
@@ -341,13 +341,12 @@ async def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path) -> None:
     ],
 )
 async def test_wrong_arguments_are_refused_and_change_nothing(
-    tmp_path: Path, operation: str, arguments: dict[str, Any]
+    hub: Opened, operation: str, arguments: dict[str, Any]
 ) -> None:
     row = next(row for row in DATA if row.name == operation)
-    async with opened(tmp_path) as hub:
-        old = hub.key()
-        dispatcher = Dispatcher(Services(key_ring=hub.ring))
-        with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):
-            await dispatcher.perform(row, arguments, Caller(operator=True))
-        assert hub.key().id == old.id
-        assert await hub.openers() == (old.id,)
+    old = hub.key()
+    dispatcher = Dispatcher(Services(key_ring=hub.ring))
+    with pytest.raises((e.CommandInvalid, e.ArgumentInvalid)):
+        await dispatcher.perform(row, arguments, Caller(operator=True))
+    assert hub.key().id == old.id
+    assert await hub.openers() == (old.id,)

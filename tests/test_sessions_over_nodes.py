@@ -26,15 +26,16 @@ from folkmoot.transports.mcp.forwarding import MARK_HEADER, PATH, PROBE
 from folkmoot.transports.mcp.notices import INBOX
 from folkmoot.transports.mcp.session_ids import full_hash
 from tests import nats, postgres
+from tests.conftest import settings_of
 from tests.mcp_harness import Meeting, settings, until
 from tests.nats import NatsProcess
-from tests.test_two_hubs import KEY
-from tests.test_two_nodes import soon
+from tests.test_two_hubs import KEY, soon
 from tests.transports.mcp.gateway_support import Demo, Wire, payload, settle, wired
 from tests.transports.mcp.test_resuming import Talker, broken, calling, listening, refusal
 
 pytestmark = [*postgres.NEEDED, *nats.NEEDED]
 
+PING = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
 LONG = "x" * 70_000
 """More than a stranger may send."""
 
@@ -42,8 +43,11 @@ LONG = "x" * 70_000
 class Nodes:
     """The nodes of one hub, which can be stopped one by one."""
 
-    def __init__(self, meetings: list[Meeting], stops: list[AsyncExitStack]) -> None:
+    def __init__(
+        self, meetings: list[Meeting], stops: list[AsyncExitStack], demo: Demo | None
+    ) -> None:
         self.meetings = meetings
+        self.demo = demo
         self._stops = stops
 
     def __iter__(self) -> Any:
@@ -52,9 +56,30 @@ class Nodes:
     def __getitem__(self, place: int) -> Meeting:
         return self.meetings[place]
 
+    async def enter(self, handle: str, **options: Any) -> Wire:
+        """Someone with a session at the first node."""
+        made = await self[0].hub.accounts.register(handle)
+        return await wired(self[0], made.token, **options)
+
     async def stop(self, place: int) -> None:
         """Stop a node in good order."""
         await self._stops[place].aclose()
+
+
+@pytest.fixture
+def talker() -> Talker:
+    """What the server behind the hub says, where a test asks for it."""
+    return Talker()
+
+
+@pytest.fixture
+async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Nodes]:
+    """Two nodes, or as many as a `settings` mark says."""
+    demo = (
+        Demo(talk=request.getfixturevalue("talker")) if "talker" in request.fixturenames else None
+    )
+    async with nodes(tmp_path, demo=demo, **settings_of(request)) as made:
+        yield made
 
 
 @asynccontextmanager
@@ -89,7 +114,7 @@ async def nodes(
     with closing(server):
         async with AsyncExitStack() as whole:
             stops = [await whole.enter_async_context(AsyncExitStack()) for _ in range(count)]
-            yield Nodes([await start(n, stack) for n, stack in enumerate(stops)], stops)
+            yield Nodes([await start(n, stack) for n, stack in enumerate(stops)], stops, demo)
 
 
 def held(there: Meeting) -> int:
@@ -117,172 +142,148 @@ async def whoami(wire: Wire, id_: int = 1) -> str:
     return str(payload(told["result"])["handle"])
 
 
-async def test_a_session_answers_at_every_node_and_is_at_one(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        for there in hub:
-            assert await whoami(at(wire, there)) == "ann"
-        assert [held(there) for there in hub] == [1, 0, 0]
-        assert [forwarded(there) for there in hub] == [0, 1, 1]
+@pytest.mark.settings(count=3)
+async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    for there in hub:
+        assert await whoami(at(wire, there)) == "ann"
+    assert [held(there) for there in hub] == [1, 0, 0]
+    assert [forwarded(there) for there in hub] == [0, 1, 1]
 
 
-async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(tmp_path: Path) -> None:
-    talker = Talker()
-    async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token, capabilities={"elicitation": {}})
-        there = at(wire, hub[1])
-        async with listening(there) as heard, calling(there, ask=True) as said:
-            assert (heard.status, said.status) == (200, 200)
-            assert (await said.message())[1]["params"]["progress"] == 1
-            talker.go_on.set()
-            while (asked := (await said.message())[1])["method"] != "elicitation/create":
-                pass
-            # The answer to the question comes by a third way: the first node itself.
-            answer = {"action": "accept", "content": {"name": "Ann"}}
-            told = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
-            assert (await wire.post(told)).status == 202
-            result = (await said.rest())[-1]
-            assert result["result"]["content"][0]["text"] == "done Ann"
-
-
-async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(tmp_path: Path) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with nodes(tmp_path, 3, demo) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        _, last = await broken(at(wire, hub[1]), talker)
-        talker.go_on.set()
-        async with listening(at(wire, hub[2]), last) as said:
-            answer = (await said.rest())[-1]
-        assert answer["result"]["content"][0]["text"] == "done"
-        assert (demo.cancelled, len(demo.asked)) == ([], 1)
-
-
-async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(
-    tmp_path: Path,
+async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(
+    hub: Nodes, talker: Talker
 ) -> None:
-    async with nodes(tmp_path) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        async with listening(at(wire, hub[1])):
-            assert len(hub[0].hub.mcp._exchanges) == 1
-
-        async def gone() -> bool:
-            passages = hub[1].hub._forwarding._passages  # type: ignore[union-attr]
-            return not hub[0].hub.mcp._exchanges and not passages
-
-        await soon(gone)
-
-
-async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        ended = await hub[1].ask("DELETE", headers=wire.headers({}))
-        assert ended.status == 200
-        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-        for there in hub:
-            assert (await at(wire, there).post(ping)).status == 404
-        # Also when its node is gone, and its id could be opened anew.
-        await hub.stop(0)
-        for there in (hub[1], hub[2]):
-            assert (await at(wire, there).post(ping)).status == 404
+    wire = await hub.enter("ann", capabilities={"elicitation": {}})
+    there = at(wire, hub[1])
+    async with listening(there) as heard, calling(there, ask=True) as said:
+        assert (heard.status, said.status) == (200, 200)
+        assert (await said.message())[1]["params"]["progress"] == 1
+        talker.go_on.set()
+        while (asked := (await said.message())[1])["method"] != "elicitation/create":
+            pass
+        # The answer to the question comes by a third way: the first node itself.
+        answer = {"action": "accept", "content": {"name": "Ann"}}
+        told = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
+        assert (await wire.post(told)).status == 202
+        result = (await said.rest())[-1]
+        assert result["result"]["content"][0]["text"] == "done Ann"
 
 
-async def test_a_session_whose_node_stopped_goes_on_at_one_other(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[1].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        assert await whoami(at(wire, hub[1])) == "ann"
-        await hub.stop(0)
-        for there in (hub[1], hub[2], hub[1]):
-            assert await whoami(at(wire, there)) == "ann"
-        assert held(hub[1]) + held(hub[2]) == 1
+@pytest.mark.settings(count=3)
+async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(
+    hub: Nodes, talker: Talker
+) -> None:
+    wire = await hub.enter("ann")
+    _, last = await broken(at(wire, hub[1]), talker)
+    talker.go_on.set()
+    async with listening(at(wire, hub[2]), last) as said:
+        answer = (await said.rest())[-1]
+    assert answer["result"]["content"][0]["text"] == "done"
+    assert (hub.demo.cancelled, len(hub.demo.asked)) == ([], 1)
+
+
+async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    async with listening(at(wire, hub[1])):
+        assert len(hub[0].hub.mcp._exchanges) == 1
+    forwarding: Any = hub[1].hub._forwarding
+    await nats.until(lambda: not hub[0].hub.mcp._exchanges and not forwarding._passages)
+
+
+@pytest.mark.settings(count=3)
+async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    ended = await hub[1].ask("DELETE", headers=wire.headers({}))
+    assert ended.status == 200
+    for there in hub:
+        assert (await at(wire, there).post(PING)).status == 404
+    # Also when its node is gone, and its id could be opened anew.
+    await hub.stop(0)
+    for there in (hub[1], hub[2]):
+        assert (await at(wire, there).post(PING)).status == 404
+
+
+@pytest.mark.settings(count=3)
+async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    assert await whoami(at(wire, hub[1])) == "ann"
+    await hub.stop(0)
+    for there in (hub[1], hub[2], hub[1]):
+        assert await whoami(at(wire, there)) == "ann"
+    assert held(hub[1]) + held(hub[2]) == 1
 
 
 async def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_session(
-    tmp_path: Path,
+    hub: Nodes, talker: Talker
 ) -> None:
-    talker = Talker()
-    async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        async with listening(wire) as said:
-            heard = (await said.next()).event_id
-        _, last = await broken(wire, talker)
-        await hub.stop(0)
-        status, body = await refusal(at(wire, hub[1]), last)
-        error = json.loads(body)["error"]
-        assert (status, error["data"]) == (404, {"code": "session_not_found"})
-        assert "Open a new session" in error["message"]
-        # Whoever goes on with the session instead can: only the call is lost.
-        assert await whoami(at(wire, hub[1])) == "ann"
-        # What the session listens on begins anew, and tells what may have changed.
-        async with listening(at(wire, hub[1]), heard) as said:
-            assert said.status == 200
-            assert (await said.message())[1]["method"].endswith("list_changed")
+    wire = await hub.enter("ann")
+    async with listening(wire) as said:
+        heard = (await said.next()).event_id
+    _, last = await broken(wire, talker)
+    await hub.stop(0)
+    status, body = await refusal(at(wire, hub[1]), last)
+    error = json.loads(body)["error"]
+    assert (status, error["data"]) == (404, {"code": "session_not_found"})
+    assert "Open a new session" in error["message"]
+    # Whoever goes on with the session instead can: only the call is lost.
+    assert await whoami(at(wire, hub[1])) == "ann"
+    # What the session listens on begins anew, and tells what may have changed.
+    async with listening(at(wire, hub[1]), heard) as said:
+        assert said.status == 200
+        assert (await said.message())[1]["method"].endswith("list_changed")
 
 
-async def test_of_many_requests_at_once_one_node_takes_a_session_over(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[1].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        await hub.stop(0)
-        asked = [whoami(at(wire, hub[1 + n % 2]), n) for n in range(16)]
-        assert await asyncio.gather(*asked) == ["ann"] * 16
-        assert held(hub[1]) + held(hub[2]) == 1
+@pytest.mark.settings(count=3)
+async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    await hub.stop(0)
+    asked = [whoami(at(wire, hub[1 + n % 2]), n) for n in range(16)]
+    assert await asyncio.gather(*asked) == ["ann"] * 16
+    assert held(hub[1]) + held(hub[2]) == 1
 
 
-async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[1].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
-        # Nothing listens there.
-        lease.node = msgspec.structs.replace(lease.node, address="http://127.0.0.1:9")
-        async with hub[0].hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
-            await lease.renew(connection)
-        assert await whoami(at(wire, hub[1])) == "ann"
-
-        async def lost() -> bool:
-            return held(hub[0]) == 0
-
-        await soon(lost)
-        # The node that had it forwards now.
-        assert await whoami(wire) == "ann"
-        assert await whoami(at(wire, hub[2])) == "ann"
-        assert [held(there) for there in hub] == [0, 1, 0]
+@pytest.mark.settings(count=3)
+async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
+    # Nothing listens there.
+    lease.node = msgspec.structs.replace(lease.node, address="http://127.0.0.1:9")
+    async with hub[0].hub.store._pool.acquire() as connection:  # type: ignore[attr-defined]
+        await lease.renew(connection)
+    assert await whoami(at(wire, hub[1])) == "ann"
+    await nats.until(lambda: held(hub[0]) == 0)
+    # The node that had it forwards now.
+    assert await whoami(wire) == "ann"
+    assert await whoami(at(wire, hub[2])) == "ann"
+    assert [held(there) for there in hub] == [0, 1, 0]
 
 
-async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        wire = await wired(hub[0], "")
-        arguments = {"handle": "eve"}
-        made = await at(wire, hub[1]).ask(
-            "tools/call", {"name": "msg_register", "arguments": arguments}
-        )
-        assert payload(made["result"])["handle"] == "eve"
-        assert await whoami(at(wire, hub[2])) == "eve"
-        # Nor is she a stranger there whose requests have to be small.
-        long = {"jsonrpc": "2.0", "id": 6, "method": "ping", "params": {"_meta": {"x": LONG}}}
-        assert (await at(wire, hub[2]).post(long)).status == 200
-        await hub.stop(0)
-        for there in (hub[2], hub[1]):
-            assert await whoami(at(wire, there)) == "eve"
+@pytest.mark.settings(count=3)
+async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: Nodes) -> None:
+    wire = await wired(hub[0], "")
+    arguments = {"handle": "eve"}
+    made = await at(wire, hub[1]).ask(
+        "tools/call", {"name": "msg_register", "arguments": arguments}
+    )
+    assert payload(made["result"])["handle"] == "eve"
+    assert await whoami(at(wire, hub[2])) == "eve"
+    # Nor is she a stranger there whose requests have to be small.
+    long = {"jsonrpc": "2.0", "id": 6, "method": "ping", "params": {"_meta": {"x": LONG}}}
+    assert (await at(wire, hub[2]).post(long)).status == 200
+    await hub.stop(0)
+    for there in (hub[2], hub[1]):
+        assert await whoami(at(wire, there)) == "eve"
 
 
-async def test_another_credential_does_not_open_a_session_at_another_node(tmp_path: Path) -> None:
-    async with nodes(tmp_path) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        eve = await hub[0].hub.accounts.register("eve")
-        wire = await wired(hub[0], ann.token)
-        thief = Wire(hub[1], eve.token, wire.session)
-        hub[1]._people.append(thief)  # type: ignore[arg-type]
-        assert (await thief.post({"jsonrpc": "2.0", "id": 5, "method": "ping"})).status == 404
-        assert await whoami(at(wire, hub[1])) == "ann"
+async def test_another_credential_does_not_open_a_session_at_another_node(hub: Nodes) -> None:
+    ann = await hub[0].hub.accounts.register("ann")
+    eve = await hub[0].hub.accounts.register("eve")
+    wire = await wired(hub[0], ann.token)
+    thief = Wire(hub[1], eve.token, wire.session)
+    hub[1]._people.append(thief)  # type: ignore[arg-type]
+    assert (await thief.post(PING)).status == 404
+    assert await whoami(at(wire, hub[1])) == "ann"
 
 
 class Balanced(httpx2.AsyncBaseTransport):
@@ -309,64 +310,59 @@ async def has_stream(*meetings: Meeting) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
-async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(tmp_path: Path) -> None:
-    talker = Talker()
-    async with nodes(tmp_path, 3, Demo(talk=talker)) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        bob = await hub[0].hub.accounts.register("bob")
-        heard: list[Any] = []
+@pytest.mark.settings(count=3)
+async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(
+    hub: Nodes, talker: Talker
+) -> None:
+    ann = await hub[0].hub.accounts.register("ann")
+    bob = await hub[0].hub.accounts.register("bob")
+    heard: list[Any] = []
 
-        async def hear(message: Any) -> None:
-            heard.append(message)
+    async def hear(message: Any) -> None:
+        heard.append(message)
 
-        http = httpx2.AsyncClient(transport=Balanced(hub.meetings), timeout=60)
-        url = f"{hub[0].url}?token={ann.token}"
-        async with (
-            http,
-            Client(
-                streamable_http_client(url, http_client=http),
-                mode="legacy",
-                message_handler=hear,
-            ) as client,
-        ):
-            talker.go_on.set()
-            for _ in range(6):
-                told = await client.call_tool("msg_whoami", {})
-                assert json.loads(told.content[0].text)["handle"] == "ann"  # type: ignore[union-attr]
-                assert not (await client.call_tool("demo_talk", {})).is_error
-            await until(lambda: has_stream(hub[0], hub[1], hub[2]))
-            await client.subscribe_resource(INBOX)
-            writer = await wired(hub[1], bob.token)
-            said = {"name": "msg_send", "arguments": {"to": "ann", "body": "hello"}}
-            assert "result" in await writer.ask("tools/call", said)
-
-            async def told_of_mail() -> bool:
-                return any("resources/updated" in str(each) for each in heard)
-
-            await soon(told_of_mail)
-        # Bob's is still open; the client closed its own.
-        assert sum(map(held, hub)) == 1
+    http = httpx2.AsyncClient(transport=Balanced(hub.meetings), timeout=60)
+    url = f"{hub[0].url}?token={ann.token}"
+    async with (
+        http,
+        Client(
+            streamable_http_client(url, http_client=http),
+            mode="legacy",
+            message_handler=hear,
+        ) as client,
+    ):
+        talker.go_on.set()
+        for _ in range(6):
+            told = await client.call_tool("msg_whoami", {})
+            assert json.loads(told.content[0].text)["handle"] == "ann"  # type: ignore[union-attr]
+            assert not (await client.call_tool("demo_talk", {})).is_error
+        await until(lambda: has_stream(hub[0], hub[1], hub[2]))
+        await client.subscribe_resource(INBOX)
+        writer = await wired(hub[1], bob.token)
+        said = {"name": "msg_send", "arguments": {"to": "ann", "body": "hello"}}
+        assert "result" in await writer.ask("tools/call", said)
+        await nats.until(lambda: any("resources/updated" in str(each) for each in heard))
+    # Bob's is still open; the client closed its own.
+    assert sum(map(held, hub)) == 1
 
 
 def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
     """A ping in a session, as another node would forward it."""
-    ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-    headers = wire.headers(ping) | {"host": "localhost"}
+    headers = wire.headers(PING) | {"host": "localhost"}
     given = ForwardedRequest(
         "POST",
         "/mcp",
         headers=tuple((name.encode(), value.encode()) for name, value in headers.items()),
         client=("192.0.2.9", 1),
         server=("127.0.0.1", 80),
-        body=json.dumps(ping).encode(),
+        body=json.dumps(PING).encode(),
     )
     return msgspec.structs.replace(given, **changes)
 
 
 async def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
+        wire = await hub.enter("ann")
         forwarding = hub[1].hub._forwarding
         assert forwarding is not None
         marks, clock = forwarding._marks, hub[1].hub.clock
@@ -405,8 +401,7 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
+        wire = await hub.enter("ann")
         here, there = (each.hub._forwarding for each in hub)
         assert here is not None
         assert there is not None
@@ -417,15 +412,11 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
         assert told.status_code == 413
         monkeypatch.setattr("folkmoot.transports.mcp.forwarding.MAX_FORWARDED", 1)
         async with listening(at(wire, hub[1])):
-            ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-            told_too = await at(wire, hub[1]).post(ping)
-            assert (told_too.status, told_too.json()["error"]["data"]["code"]) == (
-                503,
-                "hub_full",
-            )
+            told_too = await at(wire, hub[1]).post(PING)
+            assert (told_too.status, told_too.json()["error"]["data"]["code"]) == (503, "hub_full")
             passages = set(there._passages)
             there._passages.clear()
-            assert (await at(wire, hub[1]).post(ping)).status == 503, "refused by its node"
+            assert (await at(wire, hub[1]).post(PING)).status == 503, "refused by its node"
             # A node that is full is not taken for one that is gone.
             there._passages |= passages
             (passage,) = passages
@@ -436,129 +427,94 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
             assert passage.carrying._why is None
 
 
-async def test_a_request_is_forwarded_once_and_not_in_a_circle(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 3) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        # The second believes that the third has it, and the third that the second has it.
-        homes = [each.hub.mcp._homes for each in hub]
-        for one, other in ((1, 2), (2, 1)):
-            address = hub[other].hub.base_url
-            home = NodeHome(hub[other].hub.bus.node, address)
-            homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()  # type: ignore[union-attr]
-        assert await whoami(at(wire, hub[1])) == "ann"
-        assert [forwarded(there) for there in hub] == [0, 2, 0]
+@pytest.mark.settings(count=3)
+async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    # The second believes that the third has it, and the third that the second has it.
+    homes = [each.hub.mcp._homes for each in hub]
+    for one, other in ((1, 2), (2, 1)):
+        address = hub[other].hub.base_url
+        home = NodeHome(hub[other].hub.bus.node, address)
+        homes[one]._known[wire.session] = home, hub[one].hub.clock.monotonic()  # type: ignore[union-attr]
+    assert await whoami(at(wire, hub[1])) == "ann"
+    assert [forwarded(there) for there in hub] == [0, 2, 0]
 
 
-async def test_a_node_that_redirects_or_breaks_off_is_not_followed(tmp_path: Path) -> None:
-    answers = [b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n", b""]
-    asked = 0
+class Stranger:
+    """Something else that has come to the address of a node, and its answers."""
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
+    def __init__(self, *answers: bytes) -> None:
+        self.asked = 0
+        self._answers = answers
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        asked += 1
-        writer.write(answers[min(asked, len(answers)) - 1])
+        writer.write(self._answers[min(self.asked, len(self._answers) - 1)])
+        self.asked += 1
         writer.close()
 
-    with closing(await asyncio.start_server(answer, "127.0.0.1", 0)) as server:
-        async with nodes(tmp_path) as hub:
+    @asynccontextmanager
+    async def instead_of(self, there: Meeting) -> AsyncIterator[NodeHome]:
+        with closing(await asyncio.start_server(self.answer, "127.0.0.1", 0)) as server:
             port = server.sockets[0].getsockname()[1]
-            ann = await hub[0].hub.accounts.register("ann")
-            wire = await wired(hub[0], ann.token)
-            home = NodeHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
-            for _ in answers:
-                now = hub[1].hub.clock.monotonic()
-                hub[1].hub.mcp._homes._known[wire.session] = home, now  # type: ignore[union-attr]
-                ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-                told = await at(wire, hub[1]).post(ping)
-                assert told.status == 502
-                assert "may have been done" in told.json()["error"]["message"]
-            assert asked == len(answers)
+            yield NodeHome(there.hub.bus.node, f"http://127.0.0.1:{port}")
+
+
+async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes) -> None:
+    redirect = b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n"
+    stranger, homes = Stranger(redirect, b""), hub[1].hub.mcp._homes
+    async with stranger.instead_of(hub[0]) as home:
+        wire = await hub.enter("ann")
+        for _ in range(2):
+            homes._known[wire.session] = home, hub[1].hub.clock.monotonic()  # type: ignore[union-attr]
+            told = await at(wire, hub[1]).post(PING)
+            assert told.status == 502
+            assert "may have been done" in told.json()["error"]["message"]
+    assert stranger.asked == 2
 
 
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
 async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
-    tmp_path: Path, status: str
+    hub: Nodes, status: str
 ) -> None:
-    asked = 0
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
-        await reader.readuntil(b"\r\n\r\n")
-        asked += 1
-        writer.write(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status.encode())
-        writer.close()
-
-    with closing(await asyncio.start_server(answer, "127.0.0.1", 0)) as server:
-        async with nodes(tmp_path) as hub:
-            port = server.sockets[0].getsockname()[1]
-            ann = await hub[0].hub.accounts.register("ann")
-            wire = await wired(hub[0], ann.token)
-            home = NodeHome(hub[0].hub.bus.node, f"http://127.0.0.1:{port}")
-            homes: Any = hub[1].hub.mcp._homes
-            clock = hub[1].hub.clock
-            # After a while it is not even asked.
-            homes._known[wire.session] = home, clock.monotonic() - KNOWN_HOME_SECONDS - 1
-            assert await whoami(at(wire, hub[1])) == "ann"
-            assert (asked, held(hub[1])) == (0, 0)
-            homes._known[wire.session] = home, clock.monotonic()
-            assert await whoami(at(wire, hub[1])) == "ann"
-            assert (asked, held(hub[1])) == (1, 1)
+    stranger = Stranger(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status.encode())
+    homes: Any = hub[1].hub.mcp._homes
+    clock = hub[1].hub.clock
+    async with stranger.instead_of(hub[0]) as home:
+        wire = await hub.enter("ann")
+        # After a while it is not even asked.
+        homes._known[wire.session] = home, clock.monotonic() - KNOWN_HOME_SECONDS - 1
+        assert await whoami(at(wire, hub[1])) == "ann"
+        assert (stranger.asked, held(hub[1])) == (0, 0)
+        homes._known[wire.session] = home, clock.monotonic()
+        assert await whoami(at(wire, hub[1])) == "ann"
+        assert (stranger.asked, held(hub[1])) == (1, 1)
 
 
 async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewhere(
-    tmp_path: Path,
+    hub: Nodes, talker: Talker
 ) -> None:
-    talker = Talker()
-    async with nodes(tmp_path, 2, Demo(talk=talker)) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        async with calling(wire) as said:
-            assert (await said.message())[1]["params"]["progress"] == 1
-            hub[0].hub.mcp.stop()
-            shared = hub[1].hub.store.session_homes
-            home = hub[0].hub.bus.node
-            assert shared is not None
-            assert await shared.take(full_hash(wire.session), home, home)
-
-            async def gone() -> bool:
-                return held(hub[0]) == 0
-
-            await soon(gone)
-            talker.go_on.set()
-            assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done"
-
-
-async def test_a_session_that_was_closed_is_not_taken_over(tmp_path: Path) -> None:
-    async with nodes(tmp_path) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        one, other = [await wired(hub[0], ann.token) for _ in range(2)]
-        assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
-        shared, home = hub[1].hub.store.session_homes, hub[0].hub.bus.node
+    wire = await hub.enter("ann")
+    async with calling(wire) as said:
+        assert (await said.message())[1]["params"]["progress"] == 1
+        hub[0].hub.mcp.stop()
+        shared = hub[1].hub.store.session_homes
+        home = hub[0].hub.bus.node
         assert shared is not None
-        assert not await shared.take(full_hash(one.session), home, home)
-        assert await shared.take(full_hash(other.session), home, home)
+        assert await shared.take(full_hash(wire.session), home, home)
+        await nats.until(lambda: held(hub[0]) == 0)
+        talker.go_on.set()
+        assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done"
 
 
-async def test_the_node_of_a_session_knows_where_its_client_is(tmp_path: Path) -> None:
-    trusted = {"http": {"trusted_proxies": ["127.0.0.1"]}}
-    async with nodes(tmp_path, **trusted) as hub:
-        wire = await wired(hub[0], "")
-        seen: list[str] = []
-        make = hub[0].hub.mcp._arrivals.exchange
-
-        async def note(*given: Any) -> Any:
-            exchange = await make(*given)
-            seen.append(exchange.caller.address)
-            return exchange
-
-        hub[0].hub.mcp._arrivals.exchange = note  # type: ignore[method-assign]
-        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-        for there in hub:
-            named = {"x-forwarded-for": "192.0.2.77"}
-            assert (await at(wire, there).post(ping, headers=named)).status == 200
-        assert seen == ["192.0.2.77"] * 2
+async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes) -> None:
+    ann = await hub[0].hub.accounts.register("ann")
+    one, other = [await wired(hub[0], ann.token) for _ in range(2)]
+    assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
+    shared, home = hub[1].hub.store.session_homes, hub[0].hub.bus.node
+    assert shared is not None
+    assert not await shared.take(full_hash(one.session), home, home)
+    assert await shared.take(full_hash(other.session), home, home)
 
 
 @pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
@@ -579,35 +535,32 @@ async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_tr
             return exchange
 
         arrivals.exchange = note
-        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
         for headers in ({"x-forwarded-for": "192.0.2.77"}, {}):
-            assert (await at(wire, hub[1]).post(ping, headers=headers)).status == 200
+            assert (await at(wire, hub[1]).post(PING, headers=headers)).status == 200
         assert [each.address for each in callers] == [found, "127.0.0.1"]
         # Whoever is on the machine of one node is not on that of another.
         assert not any(each.is_direct() for each in callers)
 
 
-async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(tmp_path: Path) -> None:
-    async with nodes(tmp_path) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wires = [await wired(hub[0], token) for token in (ann.token, "")]
-        house = hub[0].hub._server._protocols.house
-        begin, turns = house.turns.begin, []
+async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub: Nodes) -> None:
+    ann = await hub[0].hub.accounts.register("ann")
+    wires = [await wired(hub[0], token) for token in (ann.token, "")]
+    house = hub[0].hub._server._protocols.house
+    begin, turns = house.turns.begin, []
 
-        def note(who: str, start: Any) -> None:
-            turns.append(who)
-            begin(who, start)
+    def note(who: str, start: Any) -> None:
+        turns.append(who)
+        begin(who, start)
 
-        house.turns.begin = note
-        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-        for wire in wires:
-            there = at(wire, hub[1])
-            for _ in range(2):
-                assert (await there.post(ping)).status == 200
-        # The first request of a connection is read before it is known to be a node's.
-        assert turns.count(ann.account.id) == 2
-        assert turns.count("127.0.0.1") >= 3
-        assert turns.count("nodes") >= 3
+    house.turns.begin = note
+    for wire in wires:
+        there = at(wire, hub[1])
+        for _ in range(2):
+            assert (await there.post(PING)).status == 200
+    # The first request of a connection is read before it is known to be a node's.
+    assert turns.count(ann.account.id) == 2
+    assert turns.count("127.0.0.1") >= 3
+    assert turns.count("nodes") >= 3
 
 
 async def opening(there: Meeting, token: str = "") -> int:
@@ -622,118 +575,106 @@ async def opening(there: Meeting, token: str = "") -> int:
     return (await there.post(message, query=query)).status
 
 
+@pytest.mark.settings(quotas={"sessions_per_account": 3})
 async def test_an_account_has_so_many_sessions_at_all_nodes_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.EXCESS_SECONDS", 60.0)
-    async with nodes(tmp_path, quotas={"sessions_per_account": 3}) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wires = [await wired(hub[0], ann.token) for _ in range(3)]
-        # One more ends the one that was not used for longest, though it is elsewhere.
-        await wired(hub[1], ann.token)
-        assert [held(there) for there in hub] == [2, 1]
-        ping = {"jsonrpc": "2.0", "id": 5, "method": "ping"}
-        found = [(await at(wire, hub[1]).post(ping)).status for wire in wires]
-        assert found == [404, 200, 200]
+    ann = await hub[0].hub.accounts.register("ann")
+    wires = [await wired(hub[0], ann.token) for _ in range(3)]
+    # One more ends the one that was not used for longest, though it is elsewhere.
+    await wired(hub[1], ann.token)
+    assert [held(there) for there in hub] == [2, 1]
+    found = [(await at(wire, hub[1]).post(PING)).status for wire in wires]
+    assert found == [404, 200, 200]
 
 
-async def test_sessions_in_use_elsewhere_are_not_ended_for_another(tmp_path: Path) -> None:
-    async with nodes(tmp_path, quotas={"sessions_per_account": 1}) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        wire = await wired(hub[0], ann.token)
-        async with listening(wire):
-            assert await opening(hub[1], ann.token) == 429
-        assert await whoami(at(wire, hub[1])) == "ann"
-        pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
-        process = hub[1].hub.bus.node
+@pytest.mark.settings(quotas={"sessions_per_account": 1})
+async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes) -> None:
+    wire = await hub.enter("ann")
+    async with listening(wire):
+        assert await opening(hub[1], wire.token) == 429
+    assert await whoami(at(wire, hub[1])) == "ann"
+    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+    process = hub[1].hub.bus.node
 
-        async def counts_none() -> bool:
-            query = "SELECT SUM(number) FROM session_counts WHERE process = $1"
-            return bool(await pool.fetchval(query, process) == 0)
+    async def counts_none() -> bool:
+        query = "SELECT SUM(number) FROM session_counts WHERE process = $1"
+        return bool(await pool.fetchval(query, process) == 0)
 
-        # What was refused counts no longer.
-        await soon(counts_none)
-
-
-async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 1) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        bob = await hub[0].hub.accounts.register("bob")
-        for account in (ann, bob):
-            await wired(hub[0], account.token)
-        bus, now = hub[0].hub.bus, hub[0].hub.clock.now()
-        where = subject(EXCESS, bus.node)
-        await bus.publish(where, {"account": ann.account.id, "at": now - 3600})
-        await bus.publish(where, {"account": bob.account.id, "at": now + 3600})
-
-        async def one_is_left() -> bool:
-            return held(hub[0]) == 1
-
-        await soon(one_is_left)
-        left = hub[0].hub.mcp._sessions._sessions.values()
-        assert [session.user_id for session in left] == [ann.account.id]
+    # What was refused counts no longer.
+    await soon(counts_none)
 
 
-async def test_counts_that_the_database_did_not_take_are_told_again(tmp_path: Path) -> None:
-    async with nodes(tmp_path, 1) as hub:
-        counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
-        assert counts is not None
-        assert shared is not None
-        report, asked = shared.report, 0
-
-        async def fail_once(key: str, number: int) -> int:
-            nonlocal asked
-            asked += 1
-            if asked <= 2:
-                raise e.StoreOverloaded("full")
-            return await report(key, number)
-
-        shared.report = fail_once  # type: ignore[method-assign]
-        counts._note("account x", -1)
-
-        async def told() -> bool:
-            return asked >= 4
-
-        await soon(told)
-        # Of many numbers for one key the last is stored, not the largest.
-        await asyncio.gather(*(report("account y", number) for number in (1, 3, 2)))
-        pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
-        found = await pool.fetch("SELECT number FROM session_counts WHERE number > 0")
-        assert [row[0] for row in found] == [2]
+@pytest.mark.settings(count=1)
+async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes) -> None:
+    ann = await hub[0].hub.accounts.register("ann")
+    bob = await hub[0].hub.accounts.register("bob")
+    for account in (ann, bob):
+        await wired(hub[0], account.token)
+    bus, now = hub[0].hub.bus, hub[0].hub.clock.now()
+    where = subject(EXCESS, bus.node)
+    await bus.publish(where, {"account": ann.account.id, "at": now - 3600})
+    await bus.publish(where, {"account": bob.account.id, "at": now + 3600})
+    await nats.until(lambda: held(hub[0]) == 1)
+    left = hub[0].hub.mcp._sessions._sessions.values()
+    assert [session.user_id for session in left] == [ann.account.id]
 
 
-async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(
-    tmp_path: Path,
-) -> None:
-    async with nodes(tmp_path, 3, mcp={"max_anonymous_sessions": 2}) as hub:
-        assert await opening(hub[0]) == 200
-        assert await opening(hub[1]) == 200
-        assert await opening(hub[2]) == 429
-        await hub.stop(0)
-        assert await opening(hub[2]) == 200
+@pytest.mark.settings(count=1)
+async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes) -> None:
+    counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
+    assert counts is not None
+    assert shared is not None
+    report, asked = shared.report, 0
+
+    async def fail_once(key: str, number: int) -> int:
+        nonlocal asked
+        asked += 1
+        if asked <= 2:
+            raise e.StoreOverloaded("full")
+        return await report(key, number)
+
+    shared.report = fail_once  # type: ignore[method-assign]
+    counts._note("account x", -1)
+    await nats.until(lambda: asked >= 4)
+    # Of many numbers for one key the last is stored, not the largest.
+    await asyncio.gather(*(report("account y", number) for number in (1, 3, 2)))
+    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+    found = await pool.fetch("SELECT number FROM session_counts WHERE number > 0")
+    assert [row[0] for row in found] == [2]
 
 
+@pytest.mark.settings(count=3, mcp={"max_anonymous_sessions": 2})
+async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(hub: Nodes) -> None:
+    assert await opening(hub[0]) == 200
+    assert await opening(hub[1]) == 200
+    assert await opening(hub[2]) == 429
+    await hub.stop(0)
+    assert await opening(hub[2]) == 200
+
+
+@pytest.mark.settings(mcp={"max_sessions": 2})
 async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.RECOUNT_SECONDS", 0.0)
-    async with nodes(tmp_path, mcp={"max_sessions": 2}) as hub:
-        ann = await hub[0].hub.accounts.register("ann")
-        await wired(hub[0], ann.token)
-        wire = await wired(hub[1], ann.token)
-        pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
-        # As after a crash of the database's server.
-        await pool.execute("TRUNCATE session_counts")
+    ann = await hub[0].hub.accounts.register("ann")
+    await wired(hub[0], ann.token)
+    wire = await wired(hub[1], ann.token)
+    pool: Any = hub[0].hub.store._pool  # type: ignore[attr-defined]
+    # As after a crash of the database's server.
+    await pool.execute("TRUNCATE session_counts")
 
-        async def counted() -> bool:
-            told = await pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1")
-            return bool(told == 4)
+    async def counted() -> bool:
+        told = await pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1")
+        return bool(told == 4)
 
-        await soon(counted)
-        assert [await opening(there, ann.token) for there in hub] == [503, 503]
-        assert (await hub[0].ask("DELETE", headers=wire.headers({}))).status == 200
+    await soon(counted)
+    assert [await opening(there, ann.token) for there in hub] == [503, 503]
+    assert (await hub[0].ask("DELETE", headers=wire.headers({}))).status == 200
 
-        async def has_room() -> bool:
-            return await opening(hub[0], ann.token) == 200
+    async def has_room() -> bool:
+        return await opening(hub[0], ann.token) == 200
 
-        await soon(has_room)
+    await soon(has_room)

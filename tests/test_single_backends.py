@@ -35,14 +35,14 @@ from folkmoot.settings.backends import BackendSpec
 from folkmoot.transports import limits
 from folkmoot.transports.mcp import forwarding
 from tests import nats, postgres
+from tests.conftest import settings_of as marked
 from tests.harness import ask
 from tests.interaction.room_client import ROOM, chat, joined
 from tests.mcp_harness import Meeting, settings
 from tests.nodes import KEY, settings_of
 from tests.process import Process
 from tests.relay.upstream.scripted import SERVER, Told, call, resumed, seen, spec
-from tests.test_two_hubs import port
-from tests.test_two_nodes import soon
+from tests.test_two_hubs import port, soon
 from tests.transports.mcp.gateway_support import wired
 from tests.transports.rest.support import Asker
 
@@ -92,6 +92,33 @@ async def pid(backend: SingleBackend) -> int:
     return int(answer.result["pid"])
 
 
+async def answers_anew(backend: SingleBackend, before: int) -> None:
+    """Wait until another process of the server answers."""
+
+    async def other() -> bool:
+        with suppress(e.BackendUnavailable, e.BackendFailed):
+            return await pid(backend) != before
+        return False
+
+    await soon(other)
+
+
+async def begun_call(backend: SingleBackend) -> asyncio.Task[Any]:
+    """A call that the server has begun, and never answers."""
+    told = Told()
+    wanted = call("log", level="info", data="begun", only=True, log_level="info", tell=told)
+    calling = asyncio.create_task(backend.request(wanted))
+    await told.until(bool)
+    return calling
+
+
+@pytest.fixture
+async def there(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[LinkedNodes]:
+    """Two nodes and a server, or as many nodes as a `settings` mark says."""
+    async with linked(tmp_path, **marked(request)) as made:
+        yield made
+
+
 @asynccontextmanager
 async def linked(
     folder: Path,
@@ -130,188 +157,154 @@ async def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path) -> No
         assert hub.behind.fleet.views()[0].node == ""
 
 
-async def test_one_node_links_it_and_all_of_them_use_it(tmp_path: Path) -> None:
-    async with linked(tmp_path, 3) as there:
-        assert len({await pid(there[place]) for place in range(3)}) == 1
-        assert await there.homes() == [0]
-        first = there.hubs[0].settings.cluster.address
-        assert [there.view(place).node for place in range(3)] == [first] * 3
-        assert [there.view(place).connections for place in range(3)] == [1, 0, 0]
-        assert {there.view(place).server for place in range(3)} == {"scripted"}
-        large = {"text": "x" * 300_000, "number": 2**60}
-        answer = await there[2].request(call("echo", large=large))
-        assert answer.result["said"] == {"large": large}
-        # What it lists anew is listed everywhere.
-        await there[1].request(call("grow", name="more"))
-
-        async def grown() -> bool:
-            parts = [hub.behind.gateway.catalogue.parts["demo"] for hub in there.hubs]
-            return all("demo:more" in part.tools for part in parts)
-
-        await soon(grown)
-        # The operator of another node can have it linked anew.
-        before = await pid(there[1])
-        socket = there.hubs[1].settings.data_folder / "control.sock"
-        await asyncio.to_thread(
-            ask_socket, socket, "folkmoot/server_restart", {"namespace": "demo"}
-        )
-
-        async def other() -> bool:
-            with suppress(e.BackendUnavailable, e.BackendFailed):
-                return await pid(there[1]) != before
-            return False
-
-        await soon(other)
-        await there.up(0, 1, 2)
-        assert len(await there.homes()) == 1
+@pytest.mark.settings(count=3)
+async def test_one_node_links_it_and_all_of_them_use_it(there: LinkedNodes) -> None:
+    assert len({await pid(there[place]) for place in range(3)}) == 1
+    assert await there.homes() == [0]
+    first = there.hubs[0].settings.cluster.address
+    assert [there.view(place).node for place in range(3)] == [first] * 3
+    assert [there.view(place).connections for place in range(3)] == [1, 0, 0]
+    assert {there.view(place).server for place in range(3)} == {"scripted"}
+    large = {"text": "x" * 300_000, "number": 2**60}
+    answer = await there[2].request(call("echo", large=large))
+    assert answer.result["said"] == {"large": large}
+    # What it lists anew is listed everywhere.
+    await there[1].request(call("grow", name="more"))
+    gateways = [hub.behind.gateway for hub in there.hubs]
+    await nats.until(
+        lambda: all("demo:more" in each.catalogue.parts["demo"].tools for each in gateways)
+    )
+    # The operator of another node can have it linked anew.
+    before = await pid(there[1])
+    socket = there.hubs[1].settings.data_folder / "control.sock"
+    await asyncio.to_thread(ask_socket, socket, "folkmoot/server_restart", {"namespace": "demo"})
+    await answers_anew(there[1], before)
+    await there.up(0, 1, 2)
+    assert len(await there.homes()) == 1
 
 
-async def test_progress_logs_questions_and_cancellation_pass_between_nodes(tmp_path: Path) -> None:
-    async with linked(tmp_path) as there:
-        backend, told = there[1], Told()
-        await backend.request(call("progress", times=3, progress=True, tell=told))
-        assert told.said("progress") == [0, 1, 2]
-        told = Told()
-        await backend.request(call("log", level="info", data="hello", log_level="info", tell=told))
-        assert told.said("data") == ["hello"]
+async def test_progress_logs_questions_and_cancellation_pass_between_nodes(
+    there: LinkedNodes,
+) -> None:
+    backend, told = there[1], Told()
+    await backend.request(call("progress", times=3, progress=True, tell=told))
+    assert told.said("progress") == [0, 1, 2]
+    told = Told()
+    await backend.request(call("log", level="info", data="hello", log_level="info", tell=told))
+    assert told.said("data") == ["hello"]
 
-        wanted = call(
-            "ask",
-            asks="elicitation/create",
-            about={"message": "Which?", "requestedSchema": {"type": "object"}},
-            capabilities={"elicitation": {}},
-            era=Era.STATELESS,
-        )
-        wish = await backend.request(wanted)
-        (key,) = wish.result["inputRequests"]
-        answers = {key: {"action": "accept", "content": {"which": "this"}}}
-        done = await backend.request(resumed(wanted, wish, answers))
-        assert done.result["answered"]["result"]["content"] == {"which": "this"}
+    wanted = call(
+        "ask",
+        asks="elicitation/create",
+        about={"message": "Which?", "requestedSchema": {"type": "object"}},
+        capabilities={"elicitation": {}},
+        era=Era.STATELESS,
+    )
+    wish = await backend.request(wanted)
+    (key,) = wish.result["inputRequests"]
+    answers = {key: {"action": "accept", "content": {"which": "this"}}}
+    done = await backend.request(resumed(wanted, wish, answers))
+    assert done.result["answered"]["result"]["content"] == {"which": "this"}
 
-        told = Told()
-        calling = asyncio.create_task(
-            backend.request(
-                call(
-                    "log",
-                    level="info",
-                    data="begun",
-                    only=True,
-                    log_level="info",
-                    tell=told,
-                )
-            )
-        )
-        await told.until(bool)
-        assert not await seen(backend, "notifications/cancelled")
-        calling.cancel()
+    calling = await begun_call(backend)
+    assert not await seen(backend, "notifications/cancelled")
+    calling.cancel()
 
-        async def cancelled() -> bool:
-            return len(await seen(backend, "notifications/cancelled")) == 1
+    async def cancelled() -> bool:
+        return len(await seen(backend, "notifications/cancelled")) == 1
 
-        await soon(cancelled)
-        # An error of the server's own, and one of the node that links it.
-        answer = await backend.request(UpstreamRequest(method="nothing/such", params={}))
-        assert "Method not found" in str(answer.error)
+    await soon(cancelled)
+    # An error of the server's own, and one of the node that links it.
+    answer = await backend.request(UpstreamRequest(method="nothing/such", params={}))
+    assert "Method not found" in str(answer.error)
 
 
-async def test_someone_at_another_node_is_asked_by_the_server(tmp_path: Path) -> None:
-    async with linked(tmp_path) as there:
-        hub = there.hubs[1]
-        ann = await hub.accounts.register("ann")
-        meeting = Meeting(hub, "handshake")
-        wire = await wired(meeting, ann.token, capabilities={"elicitation": {}})
-        arguments = {
-            "asks": "elicitation/create",
-            "about": {
-                "message": "Which?",
-                "requestedSchema": {"type": "object", "properties": {}},
-            },
-        }
-        asking = wire.message("tools/call", {"name": "demo_ask", "arguments": arguments}, 7, None)
-        await there[1].request(call("grow", name="ask"))
+async def test_someone_at_another_node_is_asked_by_the_server(there: LinkedNodes) -> None:
+    hub = there.hubs[1]
+    ann = await hub.accounts.register("ann")
+    meeting = Meeting(hub, "handshake")
+    wire = await wired(meeting, ann.token, capabilities={"elicitation": {}})
+    arguments = {
+        "asks": "elicitation/create",
+        "about": {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}},
+    }
+    asking = wire.message("tools/call", {"name": "demo_ask", "arguments": arguments}, 7, None)
+    await there[1].request(call("grow", name="ask"))
 
-        async def listed() -> bool:
-            tools = await wire.ask("tools/list", {})
-            return "demo_ask" in {each["name"] for each in tools["result"]["tools"]}
+    async def listed() -> bool:
+        tools = await wire.ask("tools/list", {})
+        return "demo_ask" in {each["name"] for each in tools["result"]["tools"]}
 
-        await soon(listed)
-        answer: dict[str, Any] = {"action": "accept", "content": {"which": "this"}}
-        async with wire.streamed(asking) as events:
-            async for message in events:
-                if message.get("method") == "elicitation/create":
-                    reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
-                    assert (await wire.post(reply)).status == 202
-                elif message.get("id") == 7:
-                    break
-        assert message["result"]["answered"]["result"] == answer, message
-        await meeting.everyone_leaves()
+    await soon(listed)
+    answer: dict[str, Any] = {"action": "accept", "content": {"which": "this"}}
+    async with wire.streamed(asking) as events:
+        async for message in events:
+            if message.get("method") == "elicitation/create":
+                reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
+                assert (await wire.post(reply)).status == 202
+            elif message.get("id") == 7:
+                break
+    assert message["result"]["answered"]["result"] == answer, message
+    await meeting.everyone_leaves()
 
 
-async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(tmp_path: Path) -> None:
-    async with linked(tmp_path) as there:
-        changes = [Told(), Told()]
-        stops = [
-            await there[place].watch("note://1", lambda place=place: changes[place](1))
-            for place in range(2)
-        ]
-        await there[1].request(call("touch", uri="note://1"))
-        for each in changes:
-            await each.until(bool)
-        await there.hubs[0].behind.fleet.hand_over()
-        await there.up(0, 1)
-        assert await there.homes() == [1]
-        for place in range(2):
-            changes[place].things.clear()
+async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(there: LinkedNodes) -> None:
+    changes = [Told(), Told()]
+    stops = [
+        await there[place].watch("note://1", lambda place=place: changes[place](1))
+        for place in range(2)
+    ]
+    await there[1].request(call("touch", uri="note://1"))
+    for each in changes:
+        await each.until(bool)
+    await there.hubs[0].behind.fleet.hand_over()
+    await there.up(0, 1)
+    assert await there.homes() == [1]
+    for place in range(2):
+        changes[place].things.clear()
 
-        async def heard(place: int) -> bool:
-            await there[place].request(call("touch", uri="note://1"))
-            return bool(changes[place].things)
+    async def heard(place: int) -> bool:
+        await there[place].request(call("touch", uri="note://1"))
+        return bool(changes[place].things)
 
-        for place in range(2):
-            await soon(lambda place=place: heard(place))
-        for stop in stops:
-            stop()
+    for place in range(2):
+        await soon(lambda place=place: heard(place))
+    for stop in stops:
+        stop()
 
 
+@pytest.mark.settings(lease_seconds=20.0)
 async def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
     monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
-    async with linked(tmp_path, lease_seconds=20.0) as there:
-        before = await pid(there[0])
-        slow = [
-            asyncio.create_task(there[place].request(call("slow", nap=1.0))) for place in range(2)
-        ]
+    before = await pid(there[0])
+    slow = [asyncio.create_task(there[place].request(call("slow", nap=1.0))) for place in range(2)]
+    await nats.until(lambda: there[0].in_flight == 2)
+    socket = there.hubs[0].settings.data_folder / "control.sock"
+    await asyncio.to_thread(ask_socket, socket, "folkmoot/drain", {})
+    assert {(await each).result["pid"] for each in slow} == {before}
 
-        async def begun() -> bool:
-            return there[0].in_flight == 2
+    async def moved() -> bool:
+        return await there.homes() == [1]
 
-        await soon(begun)
-        socket = there.hubs[0].settings.data_folder / "control.sock"
-        await asyncio.to_thread(ask_socket, socket, "folkmoot/drain", {})
-        assert {(await each).result["pid"] for each in slow} == {before}
-
-        async def moved() -> bool:
-            return await there.homes() == [1]
-
-        await soon(moved)
-        await there.up(0, 1)
-        after = await pid(there[1])
-        assert after != before
-        assert await pid(there[0]) == after
-        second = there.hubs[1].settings.cluster.address
-        assert there.view(0).node == second
+    await soon(moved)
+    await there.up(0, 1)
+    after = await pid(there[1])
+    assert after != before
+    assert await pid(there[0]) == after
+    second = there.hubs[1].settings.cluster.address
+    assert there.view(0).node == second
 
 
-async def test_a_node_that_stops_leaves_the_link_to_another(tmp_path: Path) -> None:
-    async with linked(tmp_path) as there:
-        before = await pid(there[1])
-        await there.stop(0)
-        # Nobody waits for the end of its lease.
-        await there.up(1)
-        assert there[1].is_home
-        assert await pid(there[1]) != before
+async def test_a_node_that_stops_leaves_the_link_to_another(there: LinkedNodes) -> None:
+    before = await pid(there[1])
+    await there.stop(0)
+    # Nobody waits for the end of its lease.
+    await there.up(1)
+    assert there[1].is_home
+    assert await pid(there[1]) != before
 
 
 async def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
@@ -327,82 +320,75 @@ async def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
 
 
 async def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
     monkeypatch.setattr(fleet, "MOST_HAND_OVER_SECONDS", 60.0)
-    async with linked(tmp_path) as there:
-        hub = there.hubs[0]
-        ann = await hub.accounts.register("ann")
-        await Asker(port(hub), ann.token).create(ROOM)
-        told = Told()
-        calling = asyncio.create_task(
-            there[0].request(
-                call("log", level="info", data="begun", only=True, log_level="info", tell=told)
-            )
-        )
-        await told.until(bool)
-        async with joined(port(hub), ann.token) as seat:
+    hub = there.hubs[0]
+    ann = await hub.accounts.register("ann")
+    await Asker(port(hub), ann.token).create(ROOM)
+    calling = await begun_call(there[0])
+    async with joined(port(hub), ann.token) as seat:
 
-            async def talk() -> int:
-                try:
-                    await there[0]._nodes.leaving.wait()
-                    await seat.said(chat("meanwhile"))
-                finally:
-                    calling.cancel()
-                return await seat.closed()
+        async def talk() -> int:
+            try:
+                await there[0]._nodes.leaving.wait()
+                await seat.said(chat("meanwhile"))
+            finally:
+                calling.cancel()
+            return await seat.closed()
 
-            talking = asyncio.create_task(talk())
-            await there.stop(0)
-            assert await talking == CloseCode.RESTARTING
-        await there.up(1)
+        talking = asyncio.create_task(talk())
+        await there.stop(0)
+        assert await talking == CloseCode.RESTARTING
+    await there.up(1)
 
 
+@pytest.mark.settings(count=1)
 async def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with linked(tmp_path, 1) as there:
-        backend, states = there[0], list[BackendState]()
-        homes = backend._nodes.homes
-        find = homes.find
+    backend, states = there[0], list[BackendState]()
+    homes = backend._nodes.homes
+    find = homes.find
 
-        async def note(namespace: str) -> NodeHome | None:
-            states.append(backend.state)
-            return await find(namespace)
+    async def note(namespace: str) -> NodeHome | None:
+        states.append(backend.state)
+        return await find(namespace)
 
-        monkeypatch.setattr(homes, "find", note)
-        await there.hubs[0].behind.fleet.hand_over()
-        await soon(lambda: _true(len(states) > 2))
-        starting, down = BackendState.STARTING, BackendState.DOWN
-        assert states[:3] == [starting, starting, down]
+    monkeypatch.setattr(homes, "find", note)
+    await there.hubs[0].behind.fleet.hand_over()
+    await nats.until(lambda: len(states) > 2)
+    starting, down = BackendState.STARTING, BackendState.DOWN
+    assert states[:3] == [starting, starting, down]
 
 
+@pytest.mark.settings(count=1)
 async def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_stop_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with linked(tmp_path, 1) as there:
-        before, links = await pid(there[0]), there.hubs[0].behind.fleet
-        stop, left = links._stop, asyncio.Event()
+    before, links = await pid(there[0]), there.hubs[0].behind.fleet
+    stop, left = links._stop, asyncio.Event()
 
-        async def receive() -> dict[str, str]:
-            await left.wait()
-            return {"type": "http.disconnect"}
+    async def receive() -> dict[str, str]:
+        await left.wait()
+        return {"type": "http.disconnect"}
 
-        async def send(_: Any) -> None:
-            pass
+    async def send(_: Any) -> None:
+        pass
 
-        async def stop_and_leave(names: list[str]) -> None:
-            await stop(names)
-            left.set()
-            for _ in range(10):
-                await asyncio.sleep(0)
+    async def stop_and_leave(names: list[str]) -> None:
+        await stop(names)
+        left.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
 
-        monkeypatch.setattr(links, "_stop", stop_and_leave)
-        service = LinkService(links._single, links.restart)
-        await service(encode_json(NodeCall(what="restart", namespace="demo")), receive, send)
-        assert left.is_set()
-        await there.up(0)
-        assert await pid(there[0]) != before
+    monkeypatch.setattr(links, "_stop", stop_and_leave)
+    service = LinkService(links._single, links.restart)
+    await service(encode_json(NodeCall(what="restart", namespace="demo")), receive, send)
+    assert left.is_set()
+    await there.up(0)
+    assert await pid(there[0]) != before
 
 
 async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: Path) -> None:
@@ -430,75 +416,57 @@ async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_
             assert not there[0].is_home
             before = await pid(there[0])
             # It is in flight when the node dies, and nobody knows what came of it.
-            told = Told()
-            calling = asyncio.create_task(
-                there[0].request(
-                    call(
-                        "log",
-                        level="info",
-                        data="begun",
-                        only=True,
-                        log_level="info",
-                        tell=told,
-                    )
-                )
-            )
-            await told.until(bool)
+            calling = await begun_call(there[0])
             process.signal(signal.SIGKILL)
             with pytest.raises(e.BackendFailed, match="may or may not have been done"):
                 await calling
-            await soon(lambda: _true(there[0].is_home))
+            await nats.until(lambda: there[0].is_home)
             await there.up(0)
             assert await pid(there[0]) != before
     finally:
         process.__exit__()
 
 
-async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(tmp_path: Path) -> None:
-    async with linked(tmp_path) as there:
-        before = await pid(there[0])
-        lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
-        lease._lease.ended()
-        assert not there[0].is_here
-        with pytest.raises(e.BackendUnavailable):
-            await there[0].request_here(call("echo"))
-        async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
-            await lease.renew(connection)
-
-        async def anew() -> bool:
-            with suppress(e.BackendUnavailable, e.BackendFailed):
-                return await pid(there[1]) != before
-            return False
-
-        await soon(anew)
-        await there.up(0, 1)
-        assert len(await there.homes()) == 1
-        assert await pid(there[0]) == await pid(there[1])
+async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(
+    there: LinkedNodes,
+) -> None:
+    before = await pid(there[0])
+    lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
+    lease._lease.ended()
+    assert not there[0].is_here
+    with pytest.raises(e.BackendUnavailable):
+        await there[0].request_here(call("echo"))
+    async with there.hubs[0].store._pool.acquire() as connection:  # type: ignore[attr-defined]
+        await lease.renew(connection)
+    await answers_anew(there[1], before)
+    await there.up(0, 1)
+    assert len(await there.homes()) == 1
+    assert await pid(there[0]) == await pid(there[1])
 
 
+@pytest.mark.settings(count=1)
 async def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: LinkedNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(single, "WAIT_SECONDS", 0.5)
-    async with linked(tmp_path, 1) as there:
-        nowhere = f"http://127.0.0.1:{nats.free_port()}"
-        await move(there.hubs[0], nowhere)
-        wanted = spec(single=True, everyone=True)
-        async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
-            backend = hub.behind.fleet.backends["demo"]
-            await soon(lambda: _true(backend.state is BackendState.DOWN))
-            with pytest.raises(e.BackendUnavailable) as refused:
-                await backend.request(call("echo"))
-            assert "The node that links it does not answer." in refused.value.message
-            assert "127.0.0.1" not in refused.value.message
-            assert nowhere in backend.view().why
-            # Only one node links it, though another cannot reach that one.
-            assert there[0].is_home
-            assert await pid(there[0])
-            # The reason is that of now.
-            elsewhere = f"http://127.0.0.1:{nats.free_port()}"
-            await move(there.hubs[0], elsewhere)
-            await soon(lambda: _true(elsewhere in backend.view().why))
+    nowhere = f"http://127.0.0.1:{nats.free_port()}"
+    await move(there.hubs[0], nowhere)
+    wanted = spec(single=True, everyone=True)
+    async with (await node(tmp_path, 1, wanted, LEASE_SECONDS)).running() as hub:
+        backend = hub.behind.fleet.backends["demo"]
+        await nats.until(lambda: backend.state is BackendState.DOWN)
+        with pytest.raises(e.BackendUnavailable) as refused:
+            await backend.request(call("echo"))
+        assert "The node that links it does not answer." in refused.value.message
+        assert "127.0.0.1" not in refused.value.message
+        assert nowhere in backend.view().why
+        # Only one node links it, though another cannot reach that one.
+        assert there[0].is_home
+        assert await pid(there[0])
+        # The reason is that of now.
+        elsewhere = f"http://127.0.0.1:{nats.free_port()}"
+        await move(there.hubs[0], elsewhere)
+        await nats.until(lambda: elsewhere in backend.view().why)
 
 
 async def test_a_node_whose_own_address_is_wrong_says_so(
@@ -520,7 +488,7 @@ async def test_a_node_whose_own_address_is_wrong_says_so(
     cluster = msgspec.structs.replace(right.cluster, address=nowhere)
     wrong = msgspec.structs.replace(right, cluster=cluster)
     async with Hub(wrong, gateway=GatewaySpec()).running() as hub:
-        await soon(lambda: _true(warned() == [nowhere]))
+        await nats.until(lambda: warned() == [nowhere])
         # It is ready all the same: its clients are served, and operators are told.
         answer = await ask(port(hub), "/health/ready")
         assert answer.status == 200
@@ -548,20 +516,16 @@ async def move(hub: Hub, address: str) -> None:
         await store._lease.renew(connection)
 
 
-async def test_of_nodes_that_take_it_at_once_one_has_it(tmp_path: Path) -> None:
-    async with linked(tmp_path, 3) as there:
-        homes = [hub.store.backend_homes for hub in there.hubs]
-        for number in range(20):
-            found = await asyncio.gather(
-                *(each.take(f"other{number}") for each in homes if each is not None)
-            )
-            assert len({each.process for each in found if each is not None}) == 1
-        first = homes[0]
-        assert first is not None
-        await first.release("other0")
-        found = await asyncio.gather(*(each.find("other0") for each in homes if each))
-        assert all(each is None or each.process != first.process for each in found)
-
-
-async def _true(value: bool) -> bool:
-    return value
+@pytest.mark.settings(count=3)
+async def test_of_nodes_that_take_it_at_once_one_has_it(there: LinkedNodes) -> None:
+    homes = [hub.store.backend_homes for hub in there.hubs]
+    for number in range(20):
+        found = await asyncio.gather(
+            *(each.take(f"other{number}") for each in homes if each is not None)
+        )
+        assert len({each.process for each in found if each is not None}) == 1
+    first = homes[0]
+    assert first is not None
+    await first.release("other0")
+    found = await asyncio.gather(*(each.find("other0") for each in homes if each))
+    assert all(each is None or each.process != first.process for each in found)

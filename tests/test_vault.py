@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,20 +15,16 @@ from folkmoot.keys import MasterKey
 from folkmoot.store import SqliteStore
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from folkmoot.vault import Vault
-from tests.stores import open_store
 
 OLD = MasterKey(b"o" * 32)
 NEW = MasterKey(b"n" * 32)
 VAULT = Vault(b"d" * 32, OLD.id)
 
 
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[SqliteStore]:
-    store = await open_store(folder / "folkmoot.db")
-    try:
-        yield store
-    finally:
-        await store.close()
+@pytest.fixture
+async def vault(store: SqliteStore) -> AsyncIterator[Vault]:
+    """The vault of a new database."""
+    yield await Vault.load(store, OLD)  # noqa: PT022 - async fixtures are generators
 
 
 async def wraps(tx: Tx) -> list[Row]:
@@ -89,162 +84,147 @@ def test_a_vault_shows_no_key_and_is_not_pickled() -> None:
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_the_data_key_is_made_once_and_found_again(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        first = await Vault.load(store, OLD)
-        sealed = first.seal("subject", "row", b"hello")
-        again = await Vault.load(store, OLD)
-        assert again.open("subject", "row", sealed) == b"hello"
-        assert len(await store.read(wraps)) == 1
+async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vault: Vault) -> None:
+    sealed = vault.seal("subject", "row", b"hello")
+    again = await Vault.load(store, OLD)
+    assert again.open("subject", "row", sealed) == b"hello"
+    assert len(await store.read(wraps)) == 1
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_another_master_key_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await Vault.load(store, OLD)
-        before = await store.read(wraps)
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, NEW)
-        assert await store.read(wraps) == before
+async def test_another_master_key_opens_nothing_and_changes_nothing(store: SqliteStore) -> None:
+    await Vault.load(store, OLD)
+    before = await store.read(wraps)
+    with pytest.raises(e.KeyMismatch):
+        await Vault.load(store, NEW)
+    assert await store.read(wraps) == before
 
 
 async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, NEW)
-        assert (await Vault.load(store, OLD)).master_id == OLD.id
+    await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
+    with pytest.raises(e.KeyMismatch):
+        await Vault.load(store, NEW)
+    assert (await Vault.load(store, OLD)).master_id == OLD.id
 
 
-async def test_a_wrapped_key_that_was_changed_is_refused(tmp_path: Path) -> None:
+async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore) -> None:
     async def spoil(tx: Tx) -> None:
         await tx.execute(
             "UPDATE meta SET value = ? WHERE key = ?",
             (VAULT.seal("data_key", OLD.id, b"k" * 32), f"data_key.{OLD.id}"),
         )
 
-    async with opened(tmp_path) as store:
+    await Vault.load(store, OLD)
+    await store.write(spoil)
+    with pytest.raises(e.SealBroken):
         await Vault.load(store, OLD)
-        await store.write(spoil)
-        with pytest.raises(e.SealBroken):
-            await Vault.load(store, OLD)
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_the_master_key_is_changed_while_the_vault_is_in_use(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        sealed = vault.seal("subject", "row", b"hello")
-        await vault.admit(store, NEW)
-        await vault.settle_on(store, NEW)
-        assert vault.open("subject", "row", sealed) == b"hello"
-        assert vault.master_id == NEW.id
-        assert (await Vault.load(store, NEW)).open("subject", "row", sealed) == b"hello"
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, OLD)
+async def test_the_master_key_is_changed_while_the_vault_is_in_use(
+    store: SqliteStore, vault: Vault
+) -> None:
+    sealed = vault.seal("subject", "row", b"hello")
+    await vault.admit(store, NEW)
+    await vault.settle_on(store, NEW)
+    assert vault.open("subject", "row", sealed) == b"hello"
+    assert vault.master_id == NEW.id
+    assert (await Vault.load(store, NEW)).open("subject", "row", sealed) == b"hello"
+    with pytest.raises(e.KeyMismatch):
+        await Vault.load(store, OLD)
 
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize(("found", "lost"), [(OLD, NEW), (NEW, OLD)])
 async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
-    tmp_path: Path, found: MasterKey, lost: MasterKey
+    store: SqliteStore, vault: Vault, found: MasterKey, lost: MasterKey
 ) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        sealed = vault.seal("subject", "row", b"hello")
-        await vault.admit(store, NEW)
-        assert (await Vault.load(store, found)).open("subject", "row", sealed) == b"hello"
-        assert [row[0] for row in await store.read(wraps)] == [f"data_key.{found.id}"]
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, lost)
+    sealed = vault.seal("subject", "row", b"hello")
+    await vault.admit(store, NEW)
+    assert (await Vault.load(store, found)).open("subject", "row", sealed) == b"hello"
+    assert [row[0] for row in await store.read(wraps)] == [f"data_key.{found.id}"]
+    with pytest.raises(e.KeyMismatch):
+        await Vault.load(store, lost)
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_no_key_is_settled_on_that_was_not_admitted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        with pytest.raises(e.KeyMismatch):
-            await vault.settle_on(store, NEW)
-        assert vault.master_id == OLD.id
+async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, vault: Vault) -> None:
+    with pytest.raises(e.KeyMismatch):
+        await vault.settle_on(store, NEW)
+    assert vault.master_id == OLD.id
+    await Vault.load(store, OLD)
+
+
+@pytest.mark.requirement("rest.rotate-master")
+async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(
+    store: SqliteStore, vault: Vault
+) -> None:
+    sealed = vault.seal("subject", "row", b"hello")
+    await vault.admit(store, NEW, awaited=True)
+    for _ in range(2):
+        again = await Vault.load(store, OLD)
+        assert (again.master_id, again.awaited_id) == (OLD.id, NEW.id)
+    ended = await Vault.load(store, NEW)
+    assert (ended.master_id, ended.awaited_id) == (NEW.id, None)
+    assert ended.open("subject", "row", sealed) == b"hello"
+    with pytest.raises(e.KeyMismatch):
         await Vault.load(store, OLD)
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        sealed = vault.seal("subject", "row", b"hello")
-        await vault.admit(store, NEW, awaited=True)
-        for _ in range(2):
-            again = await Vault.load(store, OLD)
-            assert (again.master_id, again.awaited_id) == (OLD.id, NEW.id)
-        ended = await Vault.load(store, NEW)
-        assert (ended.master_id, ended.awaited_id) == (NEW.id, None)
-        assert ended.open("subject", "row", sealed) == b"hello"
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, OLD)
-
-
-@pytest.mark.requirement("rest.rotate-master")
-async def test_a_key_that_is_withdrawn_opens_nothing_any_more(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        await vault.admit(store, NEW, awaited=True)
-        await vault.withdraw(store)
-        assert vault.awaited_id is None
-        with pytest.raises(e.KeyMismatch) as caught:
-            await Vault.load(store, NEW)
-        assert caught.value.data == {"key_id": NEW.id, "recorded": OLD.id}
-        assert (await Vault.load(store, OLD)).awaited_id is None
+async def test_a_key_that_is_withdrawn_opens_nothing_any_more(
+    store: SqliteStore, vault: Vault
+) -> None:
+    await vault.admit(store, NEW, awaited=True)
+    await vault.withdraw(store)
+    assert vault.awaited_id is None
+    with pytest.raises(e.KeyMismatch) as caught:
+        await Vault.load(store, NEW)
+    assert caught.value.data == {"key_id": NEW.id, "recorded": OLD.id}
+    assert (await Vault.load(store, OLD)).awaited_id is None
 
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
-    tmp_path: Path, awaited: bool
+    store: SqliteStore, vault: Vault, awaited: bool
 ) -> None:
     third = MasterKey(b"t" * 32)
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        await vault.admit(store, third, awaited=True)
-        await vault.admit(store, NEW, awaited=awaited)
-        ids = [row[0] for row in await store.read(wraps)]
-        assert ids == sorted([f"data_key.{OLD.id}", f"data_key.{NEW.id}"])
-        assert vault.awaited_id == (NEW.id if awaited else None)
-        with pytest.raises(e.KeyMismatch):
-            await Vault.load(store, third)
+    await vault.admit(store, third, awaited=True)
+    await vault.admit(store, NEW, awaited=awaited)
+    ids = [row[0] for row in await store.read(wraps)]
+    assert ids == sorted([f"data_key.{OLD.id}", f"data_key.{NEW.id}"])
+    assert vault.awaited_id == (NEW.id if awaited else None)
+    with pytest.raises(e.KeyMismatch):
+        await Vault.load(store, third)
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("rest.rotate-master")
 async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
-    tmp_path: Path,
+    store: SqliteStore, vault: Vault, tmp_path: Path
 ) -> None:
-    dropped: list[bytes] = []
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        dropped.extend(str(row[1]).encode() for row in await store.read(wraps))
-        await vault.admit(store, NEW)
-        await vault.settle_on(store, NEW)
-    content = (tmp_path / "folkmoot.db").read_bytes()
-    assert len(dropped) == 1
-    assert dropped[0] not in content
+    [[_, dropped]] = await store.read(wraps)
+    await vault.admit(store, NEW)
+    await vault.settle_on(store, NEW)
+    await store.close()
+    assert str(dropped).encode() not in (tmp_path / "folkmoot.db").read_bytes()
 
 
 @pytest.mark.sqlite("reads its file")
-async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        vault = await Vault.load(store, OLD)
-        await vault.admit(store, NEW, awaited=True)
-        info = await store.info()
-        assert info.opened_by == tuple(sorted([OLD.id, NEW.id]))
-        assert (info.master_key_id, info.awaited_key_id) == (OLD.id, NEW.id)
-        await vault.settle_on(store, NEW)
-        info = await store.info()
-        assert (info.opened_by, info.master_key_id) == ((NEW.id,), NEW.id)
-        assert info.awaited_key_id is None
+async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(
+    store: SqliteStore, vault: Vault
+) -> None:
+    await vault.admit(store, NEW, awaited=True)
+    info = await store.info()
+    assert info.opened_by == tuple(sorted([OLD.id, NEW.id]))
+    assert (info.master_key_id, info.awaited_key_id) == (OLD.id, NEW.id)
+    await vault.settle_on(store, NEW)
+    info = await store.info()
+    assert (info.opened_by, info.master_key_id) == ((NEW.id,), NEW.id)
+    assert info.awaited_key_id is None
 
 
 def test_a_derived_key_is_the_same_each_time_and_another_for_each_purpose() -> None:

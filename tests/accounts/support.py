@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Store, Tx, Unit
+from folkmoot.core.ports import Row, SqlStatement, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.store.support import Gate
@@ -56,9 +56,6 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_one(sql, params)
 
-    async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
-        return await self._tx.insert(*tables, after=after)
-
     async def together(self, *statements: SqlStatement) -> list[list[Row]]:
         self._statements += statements
         return await self._tx.together(*statements)
@@ -69,11 +66,8 @@ class RecordingTx:
         self._statements.append((sql, params))
         return await self._tx.fetch_numbered(name, sql, params)
 
-    async def next_sequence(self, name: str, count: int = 1) -> int:
-        return await self._tx.next_sequence(name, count)
-
-    def publish(self, subject: str, event: Any = None) -> None:
-        self._tx.publish(subject, event)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
 
 
 class RecordingStore:

@@ -23,177 +23,169 @@ async def labels(here: World, account: Account) -> list[str]:
 
 
 @pytest.mark.requirement("credentials.many")
-async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        here.clock.advance(1)
-        laptop = await tokens.create(ann.account, "laptop")
-        here.clock.advance(1)
-        phone = await tokens.create(ann.account, "phone")
-        secrets = [ann.token, laptop.token, phone.token]
-        assert [await here.accounts.authenticate(each) for each in secrets] == [ann.account] * 3
-        assert await labels(here, ann.account) == ["first token", "laptop", "phone"]
-        heard: list[Event] = []
-        here.store.bus.listen("credential.*", heard.append)
-        await tokens.revoke(ann.account, laptop.credential.id)
-        assert heard == [Event(f"credential.{laptop.credential.id}", {"account": ann.account.id})]
-        assert await here.accounts.authenticate(laptop.token) is None
-        assert await here.accounts.still_valid(laptop.credential.id) is None
-        assert [await here.accounts.authenticate(each) for each in (ann.token, phone.token)] == [
-            ann.account
-        ] * 2
-        assert await labels(here, ann.account) == ["first token", "phone"]
-        assert repr(phone) == f"<NewToken {phone.credential.id}>"
-        rows = await here.rows("SELECT * FROM credentials")
-        assert not any(token.encode() in repr(rows).encode() for token in secrets)
+async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(world: World) -> None:
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    world.clock.advance(1)
+    laptop = await tokens.create(ann.account, "laptop")
+    world.clock.advance(1)
+    phone = await tokens.create(ann.account, "phone")
+    secrets = [ann.token, laptop.token, phone.token]
+    assert [await world.accounts.authenticate(each) for each in secrets] == [ann.account] * 3
+    assert await labels(world, ann.account) == ["first token", "laptop", "phone"]
+    heard: list[Event] = []
+    world.store.bus.listen("credential.*", heard.append)
+    await tokens.revoke(ann.account, laptop.credential.id)
+    assert heard == [Event(f"credential.{laptop.credential.id}", {"account": ann.account.id})]
+    assert await world.accounts.authenticate(laptop.token) is None
+    assert await world.accounts.still_valid(laptop.credential.id) is None
+    assert [await world.accounts.authenticate(each) for each in (ann.token, phone.token)] == [
+        ann.account
+    ] * 2
+    assert await labels(world, ann.account) == ["first token", "phone"]
+    assert repr(phone) == f"<NewToken {phone.credential.id}>"
+    rows = await world.rows("SELECT * FROM credentials")
+    assert not any(token.encode() in repr(rows).encode() for token in secrets)
 
 
 async def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            made = await tokens.create(ann.account, "laptop")
-            await tokens.revoke(ann.account, made.credential.id)
-        lines: list[Any] = [
-            (it.message, it.by, it.account, it.about)  # type: ignore[attr-defined]
-            for it in caplog.records
-        ]
-        about = ("ann", ann.account.id, made.credential.id)
-        assert lines == [("token.created", *about), ("token.revoked", *about)]
-        assert made.token not in caplog.text
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    with caplog.at_level(logging.INFO, "folkmoot.audit"):
+        made = await tokens.create(ann.account, "laptop")
+        await tokens.revoke(ann.account, made.credential.id)
+    lines: list[Any] = [
+        (it.message, it.by, it.account, it.about)  # type: ignore[attr-defined]
+        for it in caplog.records
+    ]
+    about = ("ann", ann.account.id, made.credential.id)
+    assert lines == [("token.created", *about), ("token.revoked", *about)]
+    assert made.token not in caplog.text
 
 
 @pytest.mark.requirement("credentials.many")
-async def test_nobody_revokes_what_is_not_theirs_or_not_there(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        ann, bob = await here.register("ann"), await here.register("bob")
-        tokens = here.accounts.authentication
-        for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
-            with pytest.raises(e.CredentialNotFound):
-                await tokens.revoke(ann.account, wrong)
-        await tokens.revoke(ann.account, ann.credential_id)
+async def test_nobody_revokes_what_is_not_theirs_or_not_there(world: World) -> None:
+    ann, bob = await world.register("ann"), await world.register("bob")
+    tokens = world.accounts.authentication
+    for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
         with pytest.raises(e.CredentialNotFound):
-            await tokens.revoke(ann.account, ann.credential_id)
-        assert await here.accounts.authenticate(bob.token) == bob.account
-        assert await here.accounts.authenticate(ann.token) is None
-        back = await here.accounts.recover("ann", ann.recovery_code)
-        assert await here.accounts.authenticate(back.token) is not None
+            await tokens.revoke(ann.account, wrong)
+    await tokens.revoke(ann.account, ann.credential_id)
+    with pytest.raises(e.CredentialNotFound):
+        await tokens.revoke(ann.account, ann.credential_id)
+    assert await world.accounts.authenticate(bob.token) == bob.account
+    assert await world.accounts.authenticate(ann.token) is None
+    back = await world.accounts.recover("ann", ann.recovery_code)
+    assert await world.accounts.authenticate(back.token) is not None
 
 
 @pytest.mark.requirement("credentials.recover-ends-all")
-async def test_recovering_ends_every_credential_and_deleting_removes_them(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        other = await tokens.create(ann.account, "other")
-        session = await tokens.bind(other.credential.id, "5" * 64, 2_000_000_000)
-        assert session is not None
-        for each in (ann.credential_id, other.credential.id, session.id):
-            assert await here.accounts.still_valid(each) == ann.account
-        back = await here.accounts.recover("ann", ann.recovery_code)
-        for each in (ann.credential_id, other.credential.id, session.id):
-            assert await here.accounts.still_valid(each) is None
-        assert await labels(here, back.account) == ["recovered"]
-        await here.accounts.delete(back.account)
-        assert await here.rows("SELECT * FROM credentials") == []
-        with pytest.raises(e.TokenInvalid):
-            await tokens.create(back.account)
+async def test_recovering_ends_every_credential_and_deleting_removes_them(world: World) -> None:
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    other = await tokens.create(ann.account, "other")
+    session = await tokens.bind(other.credential.id, "5" * 64, 2_000_000_000)
+    assert session is not None
+    for each in (ann.credential_id, other.credential.id, session.id):
+        assert await world.accounts.still_valid(each) == ann.account
+    back = await world.accounts.recover("ann", ann.recovery_code)
+    for each in (ann.credential_id, other.credential.id, session.id):
+        assert await world.accounts.still_valid(each) is None
+    assert await labels(world, back.account) == ["recovered"]
+    await world.accounts.delete(back.account)
+    assert await world.rows("SELECT * FROM credentials") == []
+    with pytest.raises(e.TokenInvalid):
+        await tokens.create(back.account)
 
 
 @pytest.mark.requirement("credentials.session-row")
 async def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        made = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
-        assert made is not None
-        assert (made.kind, made.parent_id) == ("session", ann.credential_id)
-        assert await here.accounts.still_valid(made.id) == ann.account
-        assert await labels(here, ann.account) == ["first token"]
-        again = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
-        assert again is not None
-        assert await here.accounts.still_valid(made.id) is None, "the session has another now"
-        await tokens.revoke(ann.account, ann.credential_id)
-        assert await here.accounts.still_valid(again.id) is None
-        assert await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000) is None
-        assert await here.rows("SELECT * FROM credentials") == []
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    made = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+    assert made is not None
+    assert (made.kind, made.parent_id) == ("session", ann.credential_id)
+    assert await world.accounts.still_valid(made.id) == ann.account
+    assert await labels(world, ann.account) == ["first token"]
+    again = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+    assert again is not None
+    assert await world.accounts.still_valid(made.id) is None, "the session has another now"
+    await tokens.revoke(ann.account, ann.credential_id)
+    assert await world.accounts.still_valid(again.id) is None
+    assert await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000) is None
+    assert await world.rows("SELECT * FROM credentials") == []
 
 
 @pytest.mark.requirement("credentials.expire")
 async def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        short = await tokens.create(ann.account, "short", expires_in=60)
-        assert await here.accounts.authenticate(short.token) == ann.account
-        here.clock.advance(59)
-        assert await here.accounts.authenticate(short.token) == ann.account
-        here.clock.advance(1)
-        assert await here.accounts.authenticate(short.token) is None
-        assert await here.accounts.still_valid(short.credential.id) is None
-        heard: list[str] = []
-        here.store.bus.listen("credential.*", lambda event: heard.append(event.subject))
-        await tokens.upkeep()
-        assert heard == [f"credential.{short.credential.id}"]
-        assert await labels(here, ann.account) == ["first token"]
-        before = here.store.writes
-        await tokens.upkeep()
-        assert here.store.writes == before, "nothing to do is nothing written"
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    short = await tokens.create(ann.account, "short", expires_in=60)
+    assert await world.accounts.authenticate(short.token) == ann.account
+    world.clock.advance(59)
+    assert await world.accounts.authenticate(short.token) == ann.account
+    world.clock.advance(1)
+    assert await world.accounts.authenticate(short.token) is None
+    assert await world.accounts.still_valid(short.credential.id) is None
+    heard: list[str] = []
+    world.store.bus.listen("credential.*", lambda event: heard.append(event.subject))
+    await tokens.upkeep()
+    assert heard == [f"credential.{short.credential.id}"]
+    assert await labels(world, ann.account) == ["first token"]
+    before = world.store.writes
+    await tokens.upkeep()
+    assert world.store.writes == before, "nothing to do is nothing written"
 
 
-async def test_a_token_that_expires_makes_none_that_outlives_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
-        for longer in (None, 61):
-            with pytest.raises(e.ArgumentInvalid, match="at most 60 seconds"):
-                await tokens.create(ann.account, "longer", expires_in=longer, by=short)
-        await tokens.create(ann.account, "same", expires_in=60, by=short)
-        assert sorted(await labels(here, ann.account)) == ["first token", "same", "short"]
+async def test_a_token_that_expires_makes_none_that_outlives_it(world: World) -> None:
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
+    for longer in (None, 61):
+        with pytest.raises(e.ArgumentInvalid, match="at most 60 seconds"):
+            await tokens.create(ann.account, "longer", expires_in=longer, by=short)
+    await tokens.create(ann.account, "same", expires_in=60, by=short)
+    assert sorted(await labels(world, ann.account)) == ["first token", "same", "short"]
 
 
 @pytest.mark.requirement("credentials.used-at")
 async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        session = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
-        assert session is not None
-        before = here.store.writes
-        for _ in range(3):
-            assert await here.accounts.authenticate(ann.token) is not None
-        assert here.store.writes == before
-        [shown] = await tokens.list(ann.account)
-        assert shown.used_at is None
-        await tokens.upkeep()
-        [shown] = await tokens.list(ann.account)
-        assert shown.used_at == int(here.clock.now())
-        here.clock.advance(100)
-        assert await here.accounts.still_valid(session.id) is not None
-        await tokens.upkeep()
-        [shown] = await tokens.list(ann.account)
-        assert shown.used_at == int(here.clock.now()), "the use of a session is its token's"
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    session = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
+    assert session is not None
+    before = world.store.writes
+    for _ in range(3):
+        assert await world.accounts.authenticate(ann.token) is not None
+    assert world.store.writes == before
+    [shown] = await tokens.list(ann.account)
+    assert shown.used_at is None
+    await tokens.upkeep()
+    [shown] = await tokens.list(ann.account)
+    assert shown.used_at == int(world.clock.now())
+    world.clock.advance(100)
+    assert await world.accounts.still_valid(session.id) is not None
+    await tokens.upkeep()
+    [shown] = await tokens.list(ann.account)
+    assert shown.used_at == int(world.clock.now()), "the use of a session is its token's"
 
 
 @pytest.mark.requirement("credentials.bounded")
+@pytest.mark.settings(quotas=Quotas(QuotaSettings(tokens_per_account=3)))
 async def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path, quotas=Quotas(QuotaSettings(tokens_per_account=3))) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        made = await asyncio.gather(
-            *(tokens.create(ann.account, str(number)) for number in range(5)),
-            return_exceptions=True,
-        )
-        refused = [each for each in made if isinstance(each, e.QuotaExceeded)]
-        assert len(refused) == 3
-        assert "one account may have 3" in refused[0].message
-        assert refused[0].data["quota"] == "tokens_per_account"
-        assert len(await tokens.list(ann.account)) == 3
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    made = await asyncio.gather(
+        *(tokens.create(ann.account, str(number)) for number in range(5)),
+        return_exceptions=True,
+    )
+    refused = [each for each in made if isinstance(each, e.QuotaExceeded)]
+    assert len(refused) == 3
+    assert "one account may have 3" in refused[0].message
+    assert refused[0].data["quota"] == "tokens_per_account"
+    assert len(await tokens.list(ann.account)) == 3
 
 
 WRONG: dict[str, dict[str, Any]] = {
@@ -218,23 +210,19 @@ async def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
 
 
 @pytest.mark.requirement("credentials.scope-child", "credentials.session-row")
-async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        ann, tokens = await here.register("ann"), here.accounts.authentication
-        short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
-        made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)
-        assert made is not None
-        assert (made.scope, made.expires_at) == (
-            "account rooms:square",
-            short.credential.expires_at,
-        )
-        who = await here.accounts.principal(made.id)
-        assert who is not None
-        assert (who.name, who.scope) == ("ann", "account rooms:square")
-        child = await tokens.create(ann.account, by=made.id, expires_in=30)
-        assert child.credential.scope == "account rooms:square"
-        here.clock.advance(60)
-        assert await here.accounts.principal(made.id) is None
-        await tokens.revoke(ann.account, short.credential.id)
-        with pytest.raises(e.TokenInvalid):
-            await tokens.create(ann.account, by=made.id)
+async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(world: World) -> None:
+    ann, tokens = await world.register("ann"), world.accounts.authentication
+    short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
+    made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)
+    assert made is not None
+    assert (made.scope, made.expires_at) == ("account rooms:square", short.credential.expires_at)
+    who = await world.accounts.principal(made.id)
+    assert who is not None
+    assert (who.name, who.scope) == ("ann", "account rooms:square")
+    child = await tokens.create(ann.account, by=made.id, expires_in=30)
+    assert child.credential.scope == "account rooms:square"
+    world.clock.advance(60)
+    assert await world.accounts.principal(made.id) is None
+    await tokens.revoke(ann.account, short.credential.id)
+    with pytest.raises(e.TokenInvalid):
+        await tokens.create(ann.account, by=made.id)

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from folkmoot.accounts import Account, Credential, Identity
 from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.accounts.model import principal_of
-from tests.accounts.support import world
+from tests.accounts.support import World
 from tests.store.support import Gate
 
 
@@ -59,50 +58,47 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_that_was_seen_costs_no_statement(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        assert await here.accounts.authenticate(new.token) == new.account
-        before = len(here.store.statements)
-        for _ in range(10):
-            assert await here.accounts.authenticate(new.token) == new.account
-        assert len(here.store.statements) == before
+async def test_a_token_that_was_seen_costs_no_statement(world: World) -> None:
+    new = await world.register("alice")
+    assert await world.accounts.authenticate(new.token) == new.account
+    before = len(world.store.statements)
+    for _ in range(10):
+        assert await world.accounts.authenticate(new.token) == new.account
+    assert len(world.store.statements) == before
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_an_account_read_while_it_was_recovered_is_not_remembered(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        accounts = here.accounts
+async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: World) -> None:
+    new = await world.register("alice")
+    accounts = world.accounts
 
-        async def recover_meanwhile() -> None:
-            here.store.after_read = None
-            await accounts.recover("alice", new.recovery_code)
+    async def recover_meanwhile() -> None:
+        world.store.after_read = None
+        await accounts.recover("alice", new.recovery_code)
 
-        here.store.after_read = recover_meanwhile
-        assert await accounts.authenticate(new.token) == new.account  # as it was when asked
-        assert await accounts.authenticate(new.token) is None
+    world.store.after_read = recover_meanwhile
+    assert await accounts.authenticate(new.token) == new.account  # as it was when asked
+    assert await accounts.authenticate(new.token) is None
 
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        accounts = here.accounts
-        gate = here.store.in_unit = Gate()
+async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world: World) -> None:
+    new = await world.register("alice")
+    accounts = world.accounts
+    gate = world.store.in_unit = Gate()
 
-        async def recover() -> None:
-            await accounts.recover("alice", new.recovery_code)
+    async def recover() -> None:
+        await accounts.recover("alice", new.recovery_code)
 
-        async with asyncio.TaskGroup() as tasks:
-            caller = tasks.create_task(recover())
-            await gate.entered()
-            caller.cancel()
-            await asyncio.wait([caller])
-            # Not committed yet: whoever asks now may be let in, until the old token ends.
-            assert await accounts.authenticate(new.token) is not None
-            gate.open()
-        here.store.in_unit = None
-        await here.inner.write(lambda tx: tx.fetch("SELECT 1"))
-        assert await accounts.authenticate(new.token) is None
+    async with asyncio.TaskGroup() as tasks:
+        caller = tasks.create_task(recover())
+        await gate.entered()
+        caller.cancel()
+        await asyncio.wait([caller])
+        # Not committed yet: whoever asks now may be let in, until the old token ends.
+        assert await accounts.authenticate(new.token) is not None
+        gate.open()
+    world.store.in_unit = None
+    await world.inner.write(lambda tx: tx.fetch("SELECT 1"))
+    assert await accounts.authenticate(new.token) is None

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from folkmoot.accounts import ReservedNames
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.names.grammar import RESERVED_NAMES, parse_handle
-from tests.accounts.support import DAY, START, World, world
+from tests.accounts.support import DAY, START, World
 
 SEED = re.compile(r"^[a-z][a-z0-9_]{2,19}\Z")
 VALID = st.from_regex(r"[a-z][a-z0-9_]{2,19}", fullmatch=True)
@@ -60,64 +59,58 @@ INVALID = [
 
 @pytest.mark.requirement("handle.format", "tool.register.invalid-handle")
 @pytest.mark.parametrize("handle", INVALID)
-async def test_what_is_no_handle_is_not_registered(tmp_path: Path, handle: str) -> None:
-    async with world(tmp_path) as here:
-        with pytest.raises(e.HandleInvalid) as refused:
-            await here.register(handle)
-        assert refused.value.message == (
-            "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
-            "starting with a letter."
-        )
-        assert await here.accounts.count() == 0
+async def test_what_is_no_handle_is_not_registered(world: World, handle: str) -> None:
+    with pytest.raises(e.HandleInvalid) as refused:
+        await world.register(handle)
+    assert refused.value.message == (
+        "Invalid handle. Must be 3-20 characters, lowercase alphanumeric and underscores, "
+        "starting with a letter."
+    )
+    assert await world.accounts.count() == 0
 
 
 @pytest.mark.requirement("tool.change-handle.invalid")
-async def test_nobody_changes_to_what_is_no_handle(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        for handle in INVALID:
-            with pytest.raises(e.HandleInvalid) as refused:
-                await here.accounts.change_handle(alice, handle)
-            assert refused.value.message == "Invalid handle format."
+async def test_nobody_changes_to_what_is_no_handle(world: World) -> None:
+    alice = await world.join("alice")
+    for handle in INVALID:
+        with pytest.raises(e.HandleInvalid, match=r"^Invalid handle format\.$"):
+            await world.accounts.change_handle(alice, handle)
 
 
 @pytest.mark.requirement("handle.case-and-at")
-async def test_a_handle_is_stored_in_lower_case_without_its_at(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = (await here.register("@Alice_2")).account
-        assert alice.handle == "alice_2"
-        assert await here.rows("SELECT handle FROM users") == [("alice_2",)]
-        assert (await here.accounts.lookup(alice, "@ALICE_2")).id == alice.id
+async def test_a_handle_is_stored_in_lower_case_without_its_at(world: World) -> None:
+    alice = (await world.register("@Alice_2")).account
+    assert alice.handle == "alice_2"
+    assert await world.rows("SELECT handle FROM users") == [("alice_2",)]
+    assert (await world.accounts.lookup(alice, "@ALICE_2")).id == alice.id
 
 
 @pytest.mark.requirement("handle.unique", "tool.register.taken", "tool.change-handle.taken")
-async def test_a_handle_in_use_is_taken_in_every_spelling(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.register("alice")
-        bob = await here.join("bobby")
-        for spelling in ("alice", "ALICE", "@Alice"):
-            with pytest.raises(e.HandleTaken) as refused:
-                await here.register(spelling)
-            assert refused.value.message == "Handle already taken."
-            with pytest.raises(e.HandleTaken, match=r"Handle already taken\."):
-                await here.accounts.change_handle(bob, spelling)
-        with pytest.raises(e.HandleTaken):
-            await here.accounts.change_handle(bob, "bobby")
-        assert await here.accounts.count() == 2
+async def test_a_handle_in_use_is_taken_in_every_spelling(world: World) -> None:
+    await world.register("alice")
+    bob = await world.join("bobby")
+    for spelling in ("alice", "ALICE", "@Alice"):
+        with pytest.raises(e.HandleTaken, match=r"^Handle already taken\.$"):
+            await world.register(spelling)
+        with pytest.raises(e.HandleTaken, match=r"Handle already taken\."):
+            await world.accounts.change_handle(bob, spelling)
+    with pytest.raises(e.HandleTaken):
+        await world.accounts.change_handle(bob, "bobby")
+    assert await world.accounts.count() == 2
 
 
 @pytest.mark.requirement("handle.reserved")
-async def test_nobody_takes_a_reserved_name(tmp_path: Path) -> None:
+@pytest.mark.settings(reserved=ReservedNames(["github"]))
+async def test_nobody_takes_a_reserved_name(world: World) -> None:
     names = {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
-    async with world(tmp_path, reserved=ReservedNames(["github"])) as here:
-        alice = await here.join("alice")
-        assert names == RESERVED_NAMES
-        for name in [*sorted(names), "github"]:
-            with pytest.raises(e.HandleTaken):
-                await here.register(name.upper())
-            with pytest.raises(e.HandleTaken):
-                await here.accounts.change_handle(alice, name)
-        assert await here.rows("SELECT handle FROM handles") == [("alice",)]
+    alice = await world.join("alice")
+    assert names == RESERVED_NAMES
+    for name in [*sorted(names), "github"]:
+        with pytest.raises(e.HandleTaken):
+            await world.register(name.upper())
+        with pytest.raises(e.HandleTaken):
+            await world.accounts.change_handle(alice, name)
+    assert await world.rows("SELECT handle FROM handles") == [("alice",)]
 
 
 async def leads_to(here: World, handle: str) -> str:
@@ -129,94 +122,88 @@ async def leads_to(here: World, handle: str) -> str:
 
 @pytest.mark.requirement("handle.redirect", "handle.redirect-expires", "handle.resolution")
 async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        change = await here.accounts.change_handle(alice, "Alice_V2")
-        assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
-        assert change.redirects_until == START + 2_592_000
-        assert change.account.handle == "alice_v2"
-        here.clock.advance(30 * DAY - 1)
-        assert await leads_to(here, "@Alice") == "alice_v2"
-        with pytest.raises(e.HandleTaken):
-            await here.register("alice")
-        here.clock.advance(1)
-        with pytest.raises(e.UserNotFound):
-            await leads_to(here, "alice")
-        await here.register("alice")
-        assert await leads_to(here, "alice") == "alice"
-        assert await leads_to(here, "alice_v2") == "alice_v2"
+    alice = await world.join("alice")
+    change = await world.accounts.change_handle(alice, "Alice_V2")
+    assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
+    assert change.redirects_until == START + 2_592_000
+    assert change.account.handle == "alice_v2"
+    world.clock.advance(30 * DAY - 1)
+    assert await leads_to(world, "@Alice") == "alice_v2"
+    with pytest.raises(e.HandleTaken):
+        await world.register("alice")
+    world.clock.advance(1)
+    with pytest.raises(e.UserNotFound):
+        await leads_to(world, "alice")
+    await world.register("alice")
+    assert await leads_to(world, "alice") == "alice"
+    assert await leads_to(world, "alice_v2") == "alice_v2"
 
 
 @pytest.mark.requirement("handle.redirect-chain")
-async def test_a_chain_of_changes_leads_to_the_present_handle(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        for name in ("second", "third", "fourth"):
-            await here.accounts.change_handle(alice, name)
-            here.clock.advance(DAY)
-        for name in ("alice", "second", "third"):
-            assert await leads_to(here, name) == "fourth"
-        here.clock.advance(27 * DAY)
-        with pytest.raises(e.UserNotFound):
-            await leads_to(here, "alice")
-        assert await leads_to(here, "second") == "fourth"
+async def test_a_chain_of_changes_leads_to_the_present_handle(world: World) -> None:
+    alice = await world.join("alice")
+    for name in ("second", "third", "fourth"):
+        await world.accounts.change_handle(alice, name)
+        world.clock.advance(DAY)
+    for name in ("alice", "second", "third"):
+        assert await leads_to(world, name) == "fourth"
+    world.clock.advance(27 * DAY)
+    with pytest.raises(e.UserNotFound):
+        await leads_to(world, "alice")
+    assert await leads_to(world, "second") == "fourth"
 
 
 @pytest.mark.requirement("handle.redirect-protected", "handle.redirect-taken-back")
-async def test_only_its_owner_takes_a_redirected_handle_back(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.join("alice"), await here.join("bobby")
-        await here.accounts.change_handle(alice, "second")
-        with pytest.raises(e.HandleTaken):
-            await here.accounts.change_handle(bob, "alice")
-        back = await here.accounts.change_handle(alice, "alice")
-        assert (back.old_handle, back.new_handle) == ("second", "alice")
-        assert await leads_to(here, "alice") == "alice"
-        assert await leads_to(here, "second") == "alice"
+async def test_only_its_owner_takes_a_redirected_handle_back(world: World) -> None:
+    alice, bob = await world.join("alice"), await world.join("bobby")
+    await world.accounts.change_handle(alice, "second")
+    with pytest.raises(e.HandleTaken):
+        await world.accounts.change_handle(bob, "alice")
+    back = await world.accounts.change_handle(alice, "alice")
+    assert (back.old_handle, back.new_handle) == ("second", "alice")
+    assert await leads_to(world, "alice") == "alice"
+    assert await leads_to(world, "second") == "alice"
 
 
 @pytest.mark.requirement("handle.live-user-wins")
-async def test_a_live_user_wins_over_what_once_led_elsewhere(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.join("alice"), await here.join("bobby")
-        await here.accounts.change_handle(alice, "second")
-        here.clock.advance(30 * DAY)
-        await here.accounts.change_handle(bob, "alice")
-        assert (await here.accounts.lookup(bob, "alice")).id == bob.id
-        assert await here.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
+async def test_a_live_user_wins_over_what_once_led_elsewhere(world: World) -> None:
+    alice, bob = await world.join("alice"), await world.join("bobby")
+    await world.accounts.change_handle(alice, "second")
+    world.clock.advance(30 * DAY)
+    await world.accounts.change_handle(bob, "alice")
+    assert (await world.accounts.lookup(bob, "alice")).id == bob.id
+    assert await world.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
 
 
-async def test_nobody_hoards_names_by_changing_again_and_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        for number in range(10):
-            await here.accounts.change_handle(alice, f"alice_{number}")
-        with pytest.raises(e.TooManyHandleChanges) as refused:
-            await here.accounts.change_handle(alice, "one_more")
-        assert refused.value.data == {"retry_at": START + 30 * DAY}
-        await here.register("one_more")
-        await here.accounts.change_handle(alice, "alice")
-        here.clock.advance(30 * DAY)
-        await here.accounts.change_handle(alice, "afterwards")
+async def test_nobody_hoards_names_by_changing_again_and_again(world: World) -> None:
+    alice = await world.join("alice")
+    for number in range(10):
+        await world.accounts.change_handle(alice, f"alice_{number}")
+    with pytest.raises(e.TooManyHandleChanges) as refused:
+        await world.accounts.change_handle(alice, "one_more")
+    assert refused.value.data == {"retry_at": START + 30 * DAY}
+    await world.register("one_more")
+    await world.accounts.change_handle(alice, "alice")
+    world.clock.advance(30 * DAY)
+    await world.accounts.change_handle(alice, "afterwards")
 
 
 @pytest.mark.requirement("handle.redirect-for-tools")
 @pytest.mark.requirement("tool.lookup.redirect", "tool.add-contact.redirect")
-async def test_whoever_takes_a_handle_follows_its_redirect(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        bob = await here.join("bobby")
-        old = await here.register("alice")
-        await here.accounts.change_handle(old.account, "alice_v2")
-        accounts = here.accounts
-        for action in (
-            accounts.lookup,
-            accounts.add_contact,
-            accounts.remove_contact,
-            accounts.block,
-            accounts.unblock,
-        ):
-            assert (await action(bob, "alice")).handle == "alice_v2"
-        assert (await accounts.recover("alice", old.recovery_code)).account.handle == "alice_v2"
-        await here.may_write(bob, "alice")
+async def test_whoever_takes_a_handle_follows_its_redirect(world: World) -> None:
+    bob = await world.join("bobby")
+    old = await world.register("alice")
+    await world.accounts.change_handle(old.account, "alice_v2")
+    accounts = world.accounts
+    for action in (
+        accounts.lookup,
+        accounts.add_contact,
+        accounts.remove_contact,
+        accounts.block,
+        accounts.unblock,
+    ):
+        assert (await action(bob, "alice")).handle == "alice_v2"
+    assert (await accounts.recover("alice", old.recovery_code)).account.handle == "alice_v2"
+    await world.may_write(bob, "alice")

@@ -6,7 +6,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
-from tests.accounts.support import START, world
+from tests.accounts.support import START, World
 
 RESTRICTED = [
     pytest.param("contacts_only", marks=pytest.mark.requirement("privacy.contacts-only")),
@@ -15,214 +15,199 @@ RESTRICTED = [
 
 
 @pytest.mark.requirement("privacy.public")
-async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice", bio="Hello, I'm Alice")
-        bob = await here.join("bobby")
-        assert await here.accounts.lookup(bob, "alice") == alice
-        assert [f.bio for f in await here.accounts.search(bob, "lic")] == ["Hello, I'm Alice"]
-        await here.may_write(bob, "alice")
+async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(world: World) -> None:
+    alice = await world.join("alice", bio="Hello, I'm Alice")
+    bob = await world.join("bobby")
+    assert await world.accounts.lookup(bob, "alice") == alice
+    assert [f.bio for f in await world.accounts.search(bob, "lic")] == ["Hello, I'm Alice"]
+    await world.may_write(bob, "alice")
 
 
 @pytest.mark.requirement("privacy.recipients-contacts", "privacy.no-enumeration")
-@pytest.mark.requirement("tool.lookup.privacy")
+@pytest.mark.requirement("tool.lookup.privacy", "tool.send.privacy")
 @pytest.mark.parametrize("privacy", RESTRICTED)
 async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
-    tmp_path: Path, privacy: str
+    world: World, privacy: str
 ) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.join("alice", privacy=privacy), await here.join("bobby")
-        await here.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
-        with pytest.raises(e.UserNotFound) as hidden:
-            await here.accounts.lookup(bob, "alice")
-        with pytest.raises(e.UserNotFound) as absent:
-            await here.accounts.lookup(bob, "nobody")
-        assert hidden.value.as_jsonrpc() == absent.value.as_jsonrpc()
-        assert hidden.value.message == "User not found."
-        with pytest.raises(e.CannotSend) as refused:
-            await here.may_write(bob, "alice")
-        assert refused.value.message == "Cannot send message to this user."
-        await here.accounts.add_contact(alice, "bobby")
-        assert await here.accounts.lookup(bob, "alice") == alice
-        await here.may_write(bob, "alice")
-        await here.accounts.remove_contact(alice, "bobby")
-        with pytest.raises(e.CannotSend):
-            await here.may_write(bob, "alice")
-        assert await here.accounts.lookup(alice, "alice") == alice
+    alice, bob = await world.join("alice", privacy=privacy), await world.join("bobby")
+    await world.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
+    with pytest.raises(e.UserNotFound) as hidden:
+        await world.accounts.lookup(bob, "alice")
+    with pytest.raises(e.UserNotFound) as absent:
+        await world.accounts.lookup(bob, "nobody")
+    assert hidden.value.as_jsonrpc() == absent.value.as_jsonrpc()
+    assert hidden.value.message == "User not found."
+    with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
+        await world.may_write(bob, "alice")
+    await world.accounts.add_contact(alice, "bobby")
+    assert await world.accounts.lookup(bob, "alice") == alice
+    await world.may_write(bob, "alice")
+    await world.accounts.remove_contact(alice, "bobby")
+    with pytest.raises(e.CannotSend):
+        await world.may_write(bob, "alice")
+    assert await world.accounts.lookup(alice, "alice") == alice
 
 
 @pytest.mark.requirement("privacy.no-enumeration", "tool.lookup.not-found")
 async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        await here.join("hidden", privacy="private")
-        await here.join("halfway", privacy="contacts_only")
-        asked = []
+    viewer = await world.join("viewer")
+    await world.join("hidden", privacy="private")
+    await world.join("halfway", privacy="contacts_only")
+    asked = []
+    with pytest.raises(e.UserNotFound):
+        # The first time a store may have to learn how a query is run.
+        await world.accounts.lookup(viewer, "nobody")
+    for handle in ("hidden", "halfway", "nobody", "no handle", "\ud800", "x" * 1_000_000):
+        world.store.statements.clear()
         with pytest.raises(e.UserNotFound):
-            # The first time a store may have to learn how a query is run.
-            await here.accounts.lookup(viewer, "nobody")
-        for handle in ("hidden", "halfway", "nobody", "no handle", "\ud800", "x" * 1_000_000):
-            here.store.statements.clear()
-            with pytest.raises(e.UserNotFound):
-                await here.accounts.lookup(viewer, handle)
-            asked.append([sql for sql, _ in here.store.statements])
-        assert all(statements == asked[0] for statements in asked)
+            await world.accounts.lookup(viewer, handle)
+        asked.append([sql for sql, _ in world.store.statements])
+    assert all(statements == asked[0] for statements in asked)
 
 
 @pytest.mark.requirement("tool.block.blocks", "tool.block.one-way", "tool.block.unblock")
-async def test_a_block_works_in_one_direction_until_it_is_lifted(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.join("alice"), await here.join("bobby")
-        await here.accounts.add_contact(alice, "bobby")
-        for _ in range(2):
-            assert (await here.accounts.block(alice, "@Bobby")).id == bob.id
-        with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
-            await here.may_write(bob, "alice")
-        await here.may_write(alice, "bobby")
-        for _ in range(2):
-            assert (await here.accounts.unblock(alice, "bobby")).id == bob.id
-        await here.may_write(bob, "alice")
+async def test_a_block_works_in_one_direction_until_it_is_lifted(world: World) -> None:
+    alice, bob = await world.join("alice"), await world.join("bobby")
+    await world.accounts.add_contact(alice, "bobby")
+    for _ in range(2):
+        assert (await world.accounts.block(alice, "@Bobby")).id == bob.id
+    with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
+        await world.may_write(bob, "alice")
+    await world.may_write(alice, "bobby")
+    for _ in range(2):
+        assert (await world.accounts.unblock(alice, "bobby")).id == bob.id
+    await world.may_write(bob, "alice")
 
 
-async def test_a_block_holds_for_a_contact_of_someone_private(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.join("alice", privacy="private"), await here.join("bobby")
-        await here.accounts.add_contact(alice, "bobby")
-        await here.accounts.block(alice, "bobby")
-        with pytest.raises(e.CannotSend):
-            await here.may_write(bob, "alice")
+async def test_a_block_holds_for_a_contact_of_someone_private(world: World) -> None:
+    alice, bob = await world.join("alice", privacy="private"), await world.join("bobby")
+    await world.accounts.add_contact(alice, "bobby")
+    await world.accounts.block(alice, "bobby")
+    with pytest.raises(e.CannotSend):
+        await world.may_write(bob, "alice")
 
 
 @pytest.mark.requirement("tool.block.not-found", "tool.add-contact.not-found")
-async def test_nobody_adds_or_blocks_whom_there_is_not(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        accounts = here.accounts
-        for action in (
-            accounts.block,
-            accounts.unblock,
-            accounts.add_contact,
-            accounts.remove_contact,
-            accounts.lookup,
-        ):
-            for handle in ("nobody", "", "no handle", "\0", "\ud800", "%"):
-                with pytest.raises(e.UserNotFound) as refused:
-                    await action(alice, handle)
-                assert refused.value.message == "User not found."
-        with pytest.raises(e.UserNotFound):
-            await here.store.read(lambda tx: accounts.fetch(tx, "nobody"))
-        assert await here.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
+async def test_nobody_adds_or_blocks_whom_there_is_not(world: World) -> None:
+    alice = await world.join("alice")
+    accounts = world.accounts
+    for action in (
+        accounts.block,
+        accounts.unblock,
+        accounts.add_contact,
+        accounts.remove_contact,
+        accounts.lookup,
+    ):
+        for handle in ("nobody", "", "no handle", "\0", "\ud800", "%"):
+            with pytest.raises(e.UserNotFound, match=r"^User not found\.$"):
+                await action(alice, handle)
+    with pytest.raises(e.UserNotFound):
+        await world.store.read(lambda tx: accounts.fetch(tx, "nobody"))
+    assert await world.store.read(lambda tx: accounts.fetch(tx, alice.id)) == alice
 
 
 @pytest.mark.requirement("tool.add-contact.self")
-async def test_nobody_adds_or_blocks_themselves(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        await here.accounts.change_handle(alice, "alice_v2")
-        for handle in ("alice_v2", "@Alice"):
-            with pytest.raises(e.CannotAddSelf) as refused:
-                await here.accounts.add_contact(alice, handle)
-            assert refused.value.message == "Cannot add yourself as a contact."
-            with pytest.raises(e.CannotBlockSelf):
-                await here.accounts.block(alice, handle)
+async def test_nobody_adds_or_blocks_themselves(world: World) -> None:
+    alice = await world.join("alice")
+    await world.accounts.change_handle(alice, "alice_v2")
+    for handle in ("alice_v2", "@Alice"):
+        with pytest.raises(e.CannotAddSelf, match=r"^Cannot add yourself as a contact\.$"):
+            await world.accounts.add_contact(alice, handle)
+        with pytest.raises(e.CannotBlockSelf):
+            await world.accounts.block(alice, handle)
 
 
 @pytest.mark.requirement("tool.contacts.output", "tool.add-contact.replaces")
 async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        accounts = here.accounts
-        alice, bob = await here.join("alice"), await here.join("bobby", display_name="Bob B.")
-        assert await accounts.add_contact(alice, "bobby", "bestfriend") == bob
-        here.clock.advance(5)
-        await accounts.add_contact(alice, "BOBBY", "old friend")
-        await accounts.change_handle(bob, "bob_v2")
-        [contact] = (await accounts.contacts(alice)).contacts
-        assert (contact.handle, contact.display_name) == ("bob_v2", "Bob B.")
-        assert (contact.nickname, contact.added_at) == ("old friend", START)
-        await accounts.add_contact(alice, "bob_v2")
-        [contact] = (await accounts.contacts(alice)).contacts
-        assert contact.nickname == ""
-        with pytest.raises(e.ArgumentInvalid, match="nickname"):
-            await accounts.add_contact(alice, "bob_v2", "x" * 101)
+    accounts = world.accounts
+    alice, bob = await world.join("alice"), await world.join("bobby", display_name="Bob B.")
+    assert await accounts.add_contact(alice, "bobby", "bestfriend") == bob
+    world.clock.advance(5)
+    await accounts.add_contact(alice, "BOBBY", "old friend")
+    await accounts.change_handle(bob, "bob_v2")
+    [contact] = (await accounts.contacts(alice)).contacts
+    assert (contact.handle, contact.display_name) == ("bob_v2", "Bob B.")
+    assert (contact.nickname, contact.added_at) == ("old friend", START)
+    await accounts.add_contact(alice, "bob_v2")
+    [contact] = (await accounts.contacts(alice)).contacts
+    assert contact.nickname == ""
+    with pytest.raises(e.ArgumentInvalid, match="nickname"):
+        await accounts.add_contact(alice, "bob_v2", "x" * 101)
+    await accounts.remove_contact(alice, "bob_v2")
+    assert (await accounts.contacts(alice)).contacts == []
+    with pytest.raises(e.ContactNotFound):
         await accounts.remove_contact(alice, "bob_v2")
-        assert (await accounts.contacts(alice)).contacts == []
-        with pytest.raises(e.ContactNotFound):
-            await accounts.remove_contact(alice, "bob_v2")
 
 
-async def test_the_list_of_contacts_tells_no_display_name_that_is_private(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        people: list[Account] = []
-        for privacy in ("public", "contacts_only", "private"):
-            name = f"{privacy[:7]}_one"
-            people.append(await here.join(name, privacy=privacy, display_name="Real Name"))
-            await here.accounts.add_contact(viewer, name)
+async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world: World) -> None:
+    viewer = await world.join("viewer")
+    people: list[Account] = []
+    for privacy in ("public", "contacts_only", "private"):
+        name = f"{privacy[:7]}_one"
+        people.append(await world.join(name, privacy=privacy, display_name="Real Name"))
+        await world.accounts.add_contact(viewer, name)
 
-        async def names() -> set[tuple[str, str]]:
-            page = await here.accounts.contacts(viewer)
-            return {(contact.handle, contact.display_name) for contact in page.contacts}
+    async def names() -> set[tuple[str, str]]:
+        page = await world.accounts.contacts(viewer)
+        return {(contact.handle, contact.display_name) for contact in page.contacts}
 
-        told = {("public_one", "Real Name"), ("contact_one", "Real Name")}
-        assert await names() == {*told, ("private_one", "private_one")}
-        await here.accounts.add_contact(people[2], "viewer")
-        assert await names() == {*told, ("private_one", "Real Name")}
+    told = {("public_one", "Real Name"), ("contact_one", "Real Name")}
+    assert await names() == {*told, ("private_one", "private_one")}
+    await world.accounts.add_contact(people[2], "viewer")
+    assert await names() == {*told, ("private_one", "Real Name")}
 
 
 @pytest.mark.requirement("paging.unbounded-lists")
-async def test_contacts_and_blocks_come_in_pages_by_handle(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        accounts = here.accounts
-        alice = await here.join("alice")
-        names = [f"user_{number * 7 % 25:02}" for number in range(25)]
-        for name in names:
-            await here.register(name)
-            await accounts.add_contact(alice, name)
-            await accounts.block(alice, name)
-        known: list[str] = []
-        blocked: list[str] = []
-        cursor = None
-        while True:
-            page = await accounts.contacts(alice, 4, cursor)
-            assert 1 <= len(page.contacts) <= 4
-            known += [contact.handle for contact in page.contacts]
-            blocks = await accounts.blocked(alice, 4, cursor)
-            blocked += blocks.blocked
-            assert blocks.next_cursor == page.next_cursor
-            if (cursor := page.next_cursor) is None:
-                break
-        assert known == blocked == sorted(names)
-        assert (await accounts.contacts(alice, 25)).next_cursor is None
-        assert (await accounts.blocked(alice, 25)).next_cursor is None
-        await accounts.unblock(alice, names[0])
-        assert names[0] not in (await accounts.blocked(alice)).blocked
-        assert (await accounts.blocked(await here.join("bob"))).blocked == []
+async def test_contacts_and_blocks_come_in_pages_by_handle(world: World) -> None:
+    accounts = world.accounts
+    alice = await world.join("alice")
+    names = [f"user_{number * 7 % 25:02}" for number in range(25)]
+    for name in names:
+        await world.register(name)
+        await accounts.add_contact(alice, name)
+        await accounts.block(alice, name)
+    known: list[str] = []
+    blocked: list[str] = []
+    cursor = None
+    while True:
+        page = await accounts.contacts(alice, 4, cursor)
+        assert 1 <= len(page.contacts) <= 4
+        known += [contact.handle for contact in page.contacts]
+        blocks = await accounts.blocked(alice, 4, cursor)
+        blocked += blocks.blocked
+        assert blocks.next_cursor == page.next_cursor
+        if (cursor := page.next_cursor) is None:
+            break
+    assert known == blocked == sorted(names)
+    assert (await accounts.contacts(alice, 25)).next_cursor is None
+    assert (await accounts.blocked(alice, 25)).next_cursor is None
+    await accounts.unblock(alice, names[0])
+    assert names[0] not in (await accounts.blocked(alice)).blocked
+    assert (await accounts.blocked(await world.join("bob"))).blocked == []
 
 
 @pytest.mark.parametrize("limit", [0, -1, 101, 10**30])
-async def test_a_page_of_contacts_has_a_limit(tmp_path: Path, limit: int) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        with pytest.raises(e.ArgumentInvalid, match="limit"):
-            await here.accounts.contacts(alice, limit)
-        with pytest.raises(e.ArgumentInvalid, match="limit"):
-            await here.accounts.blocked(alice, limit)
+async def test_a_page_of_contacts_has_a_limit(world: World, limit: int) -> None:
+    alice = await world.join("alice")
+    with pytest.raises(e.ArgumentInvalid, match="limit"):
+        await world.accounts.contacts(alice, limit)
+    with pytest.raises(e.ArgumentInvalid, match="limit"):
+        await world.accounts.blocked(alice, limit)
 
 
 @pytest.mark.parametrize(
     "cursor", ["", "1", "x-y", "alice", "after-", "after-Alice", "after-alice\n"]
 )
-async def test_a_cursor_that_no_page_gave_is_refused(tmp_path: Path, cursor: str) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        with pytest.raises(e.ArgumentInvalid, match="cursor"):
-            await here.accounts.contacts(alice, 10, cursor)
-        with pytest.raises(e.ArgumentInvalid, match="cursor"):
-            await here.accounts.blocked(alice, 10, cursor)
+async def test_a_cursor_that_no_page_gave_is_refused(world: World, cursor: str) -> None:
+    alice = await world.join("alice")
+    with pytest.raises(e.ArgumentInvalid, match="cursor"):
+        await world.accounts.contacts(alice, 10, cursor)
+    with pytest.raises(e.ArgumentInvalid, match="cursor"):
+        await world.accounts.blocked(alice, 10, cursor)
 
 
 def contents(folder: Path) -> bytes:
@@ -230,26 +215,25 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("contact.nickname-sealed")
-async def test_nicknames_are_nowhere_readable_in_the_database(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = [(await here.accounts.register(name)).account for name in ("alice", "bob")]
-        await here.accounts.add_contact(alice, "bob", "Schnuckelchen")
-        (contact,) = (await here.accounts.contacts(alice)).contacts
-        assert contact.nickname == "Schnuckelchen"
-        kept = await here.accounts.belongings(alice.id)
-        assert kept is not None
-        assert [each.nickname for each in kept.contacts] == ["Schnuckelchen"]
-        [(stored,)] = await here.rows("SELECT nickname FROM contacts")
-        assert "Schnuckelchen" not in stored
-        assert b"Schnuckelchen" not in contents(tmp_path)
-        # Sealed for this contact alone: moved to another, it does not open.
-        carol = (await here.accounts.register("carol")).account
-        await here.accounts.add_contact(alice, "carol", "Caro")
-        await here.store.write(
-            lambda tx: tx.execute(
-                "UPDATE contacts SET nickname = ? WHERE contact_id = ?", (stored, carol.id)
-            )
+async def test_nicknames_are_nowhere_readable_in_the_database(world: World, tmp_path: Path) -> None:
+    alice, bob = [(await world.accounts.register(name)).account for name in ("alice", "bob")]
+    await world.accounts.add_contact(alice, "bob", "Schnuckelchen")
+    (contact,) = (await world.accounts.contacts(alice)).contacts
+    assert contact.nickname == "Schnuckelchen"
+    kept = await world.accounts.belongings(alice.id)
+    assert kept is not None
+    assert [each.nickname for each in kept.contacts] == ["Schnuckelchen"]
+    [(stored,)] = await world.rows("SELECT nickname FROM contacts")
+    assert "Schnuckelchen" not in stored
+    assert b"Schnuckelchen" not in contents(tmp_path)
+    # Sealed for this contact alone: moved to another, it does not open.
+    carol = (await world.accounts.register("carol")).account
+    await world.accounts.add_contact(alice, "carol", "Caro")
+    await world.store.write(
+        lambda tx: tx.execute(
+            "UPDATE contacts SET nickname = ? WHERE contact_id = ?", (stored, carol.id)
         )
-        with pytest.raises(e.SealBroken):
-            await here.accounts.contacts(alice)
-        assert bob.id != carol.id
+    )
+    with pytest.raises(e.SealBroken):
+        await world.accounts.contacts(alice)
+    assert bob.id != carol.id

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, world
+from tests.accounts.support import DAY, START, World, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -38,17 +38,14 @@ async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_
 
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
-async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        with pytest.raises(e.NothingToUpdate) as nothing:
-            await here.accounts.set_profile(alice)
-        assert nothing.value.message == "No fields to update."
-        for privacy in ("", "PUBLIC", "friends", "public\n"):
-            with pytest.raises(e.PrivacyInvalid) as refused:
-                await here.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
-            assert refused.value.message == "Invalid privacy level."
-        assert await here.accounts.account(alice.id) == alice
+async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: World) -> None:
+    alice = await world.join("alice")
+    with pytest.raises(e.NothingToUpdate, match=r"^No fields to update\.$"):
+        await world.accounts.set_profile(alice)
+    for privacy in ("", "PUBLIC", "friends", "public\n"):
+        with pytest.raises(e.PrivacyInvalid, match=r"^Invalid privacy level\.$"):
+            await world.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
+    assert await world.accounts.account(alice.id) == alice
 
 
 @pytest.mark.requirement("tool.set-profile.lengths", "crypto.bad-field-named")
@@ -65,42 +62,37 @@ async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(tmp_path:
     ],
 )
 async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
-    tmp_path: Path, field: str, value: str
+    world: World, field: str, value: str
 ) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        fields: dict[str, Any] = {"status": "fine", field: value}
-        with pytest.raises(e.ArgumentInvalid, match=field):
-            await here.accounts.set_profile(alice, **fields)
-        assert await here.accounts.account(alice.id) == alice
+    alice = await world.join("alice")
+    fields: dict[str, Any] = {"status": "fine", field: value}
+    with pytest.raises(e.ArgumentInvalid, match=field):
+        await world.accounts.set_profile(alice, **fields)
+    assert await world.accounts.account(alice.id) == alice
 
 
 @pytest.mark.requirement("tool.change-handle.output")
 async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        assert await here.accounts.authenticate(new.token) == new.account
-        change = await here.accounts.change_handle(new.account, "alice_v2")
-        seen = await here.accounts.authenticate(new.token)
-        assert seen == change.account
-        assert seen is not None
-        assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
+    new = await world.register("alice")
+    assert await world.accounts.authenticate(new.token) == new.account
+    change = await world.accounts.change_handle(new.account, "alice_v2")
+    seen = await world.accounts.authenticate(new.token)
+    assert seen == change.account
+    assert seen is not None
+    assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
 
-async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
-            with pytest.raises(e.ArgumentInvalid, match="payload_formats"):
-                await here.accounts.set_profile(alice, payload_formats=wrong)
-        formats = ["mail-1", "mail-2", "mail-1"]
-        told = await here.accounts.set_profile(
-            alice, client_public_key=KEY, payload_formats=formats
-        )
-        assert told.payload_formats == "mail-1 mail-2"
-        same = await here.accounts.set_profile(alice, client_public_key=KEY, bio="Here.")
-        assert same.payload_formats == "mail-1 mail-2"
-        gone = await here.accounts.set_profile(alice, client_public_key="")
-        assert gone.payload_formats == ""
+async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world: World) -> None:
+    alice = await world.join("alice")
+    for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
+        with pytest.raises(e.ArgumentInvalid, match="payload_formats"):
+            await world.accounts.set_profile(alice, payload_formats=wrong)
+    formats = ["mail-1", "mail-2", "mail-1"]
+    told = await world.accounts.set_profile(alice, client_public_key=KEY, payload_formats=formats)
+    assert told.payload_formats == "mail-1 mail-2"
+    same = await world.accounts.set_profile(alice, client_public_key=KEY, bio="Here.")
+    assert same.payload_formats == "mail-1 mail-2"
+    gone = await world.accounts.set_profile(alice, client_public_key="")
+    assert gone.payload_formats == ""

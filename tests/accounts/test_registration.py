@@ -13,7 +13,7 @@ from folkmoot.accounts import Account, registration
 from folkmoot.accounts.credentials import new_recovery_code, new_token
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import DAY, START, world
+from tests.accounts.support import DAY, START, World
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -23,177 +23,166 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.requirement("tool.register.creates", "profile.defaults", "crypto.key-pair")
-async def test_a_new_account_has_keys_credentials_and_an_open_profile(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        alice = new.account
-        assert uuid.UUID(alice.id).version == 4
-        assert (alice.handle, alice.display_name) == ("alice", "alice")
-        assert (alice.bio, alice.status, alice.privacy) == ("", "", "public")
-        assert alice.created_at == alice.updated_at == START
-        assert re.fullmatch("sk_[0-9a-f]{64}", new.token)
-        assert re.fullmatch("[A-HJ-NP-Z2-9]{4}(-[A-HJ-NP-Z2-9]{4}){2}", new.recovery_code)
-        assert here.store.writes == 1
-        assert await here.accounts.account(alice.id) == alice
-        assert await here.accounts.account("nobody") is None
+async def test_a_new_account_has_keys_credentials_and_an_open_profile(world: World) -> None:
+    new = await world.register("alice")
+    alice = new.account
+    assert uuid.UUID(alice.id).version == 4
+    assert (alice.handle, alice.display_name) == ("alice", "alice")
+    assert (alice.bio, alice.status, alice.privacy) == ("", "", "public")
+    assert alice.created_at == alice.updated_at == START
+    assert re.fullmatch("sk_[0-9a-f]{64}", new.token)
+    assert re.fullmatch("[A-HJ-NP-Z2-9]{4}(-[A-HJ-NP-Z2-9]{4}){2}", new.recovery_code)
+    assert world.store.writes == 1
+    assert await world.accounts.account(alice.id) == alice
+    assert await world.accounts.account("nobody") is None
 
 
 @pytest.mark.requirement("profile.account-type", "crypto.client-key")
-async def test_the_account_type_and_the_clients_key_are_given_at_registration(
-    tmp_path: Path,
-) -> None:
-    async with world(tmp_path) as here:
-        alice = (await here.register("alice")).account
-        robot = await here.accounts.register("robot", account_type="agent", client_public_key=KEY)
-        assert (alice.account_type, alice.client_public_key) == ("person", None)
-        seen = await here.accounts.lookup(alice, "robot")
-        assert (seen.account_type, seen.client_public_key) == ("agent", KEY)
-        assert seen == robot.account
-        with pytest.raises(e.ArgumentInvalid, match="account_type"):
-            await here.accounts.register("other", account_type="god")
-        with pytest.raises(e.ArgumentInvalid, match="client_public_key"):
-            await here.accounts.register("other", client_public_key="abc")
-        assert await here.accounts.count() == 2
+async def test_the_account_type_and_the_clients_key_are_given_at_registration(world: World) -> None:
+    alice = (await world.register("alice")).account
+    robot = await world.accounts.register("robot", account_type="agent", client_public_key=KEY)
+    assert (alice.account_type, alice.client_public_key) == ("person", None)
+    seen = await world.accounts.lookup(alice, "robot")
+    assert (seen.account_type, seen.client_public_key) == ("agent", KEY)
+    assert seen == robot.account
+    with pytest.raises(e.ArgumentInvalid, match="account_type"):
+        await world.accounts.register("other", account_type="god")
+    with pytest.raises(e.ArgumentInvalid, match="client_public_key"):
+        await world.accounts.register("other", client_public_key="abc")
+    assert await world.accounts.count() == 2
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("auth.token-hashed", "recovery.code-hashed", "crypto.private-key-sealed")
-async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        [(recovery_hash, sealed)] = await here.rows("SELECT recovery_hash, private_key FROM users")
-        [(token_hash,)] = await here.rows("SELECT hash FROM credentials")
-        assert token_hash == sha256(new.token.encode()).hexdigest()
-        assert recovery_hash == sha256(new.recovery_code.encode()).hexdigest()
-        private = await here.store.read(lambda tx: here.accounts.private_key(tx, new.account.id))
-        public = bytes(PrivateKey(private).public_key)
-        assert base64.b64encode(public).decode() == new.account.public_key
-        assert sealed != base64.b64encode(private).decode()
-        bob = (await here.register("bobby")).account
-        await here.inner.write(
-            lambda tx: tx.execute("UPDATE users SET private_key = ? WHERE id = ?", (sealed, bob.id))
-        )
-        with pytest.raises(e.SealBroken):
-            await here.store.read(lambda tx: here.accounts.private_key(tx, bob.id))
-        with pytest.raises(e.UserNotFound):
-            await here.store.read(lambda tx: here.accounts.private_key(tx, "nobody"))
-        secrets = (new.token, new.recovery_code, base64.b64encode(private).decode())
-        files = contents(tmp_path)
-        assert len(files) > 1
-        for name, content in files.items():
-            for secret in (*[s.encode() for s in secrets], private):
-                assert secret not in content, name
+async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(
+    world: World, tmp_path: Path
+) -> None:
+    new = await world.register("alice")
+    [(recovery_hash, sealed)] = await world.rows("SELECT recovery_hash, private_key FROM users")
+    [(token_hash,)] = await world.rows("SELECT hash FROM credentials")
+    assert token_hash == sha256(new.token.encode()).hexdigest()
+    assert recovery_hash == sha256(new.recovery_code.encode()).hexdigest()
+    private = await world.store.read(lambda tx: world.accounts.private_key(tx, new.account.id))
+    public = bytes(PrivateKey(private).public_key)
+    assert base64.b64encode(public).decode() == new.account.public_key
+    assert sealed != base64.b64encode(private).decode()
+    bob = (await world.register("bobby")).account
+    await world.inner.write(
+        lambda tx: tx.execute("UPDATE users SET private_key = ? WHERE id = ?", (sealed, bob.id))
+    )
+    with pytest.raises(e.SealBroken):
+        await world.store.read(lambda tx: world.accounts.private_key(tx, bob.id))
+    with pytest.raises(e.UserNotFound):
+        await world.store.read(lambda tx: world.accounts.private_key(tx, "nobody"))
+    secrets = (new.token, new.recovery_code, base64.b64encode(private).decode())
+    files = contents(tmp_path)
+    assert len(files) > 1
+    for name, content in files.items():
+        for secret in (*[s.encode() for s in secrets], private):
+            assert secret not in content, name
 
 
 @pytest.mark.requirement("auth.token-never-logged", "crypto.private-key-never-out")
-async def test_what_registering_answers_prints_no_secret(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        back = await here.accounts.recover("alice", new.recovery_code)
-        assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
-        fields = set(Account.__struct_fields__)
-        assert not {name for name in fields if "hash" in name or "private" in name}
+async def test_what_registering_answers_prints_no_secret(world: World) -> None:
+    new = await world.register("alice")
+    back = await world.accounts.recover("alice", new.recovery_code)
+    assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
+    fields = set(Account.__struct_fields__)
+    assert not {name for name in fields if "hash" in name or "private" in name}
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_opens_its_own_account_and_any_other_text_none(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice, bob = await here.register("alice"), await here.register("bobby")
-        authenticate = here.accounts.authenticate
-        assert await authenticate(alice.token) == alice.account
-        assert await authenticate(bob.token) == bob.account
-        digest = sha256(alice.token.encode()).hexdigest()
-        assert await here.accounts.still_valid(alice.credential_id) == alice.account
-        for text in ("", digest, "c_" + "0" * 24):
-            assert await here.accounts.still_valid(text) is None
-        for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_token(), digest):
-            assert await authenticate(text) is None
-        assert await authenticate("sk_" + digest) is None
+async def test_a_token_opens_its_own_account_and_any_other_text_none(world: World) -> None:
+    alice, bob = await world.register("alice"), await world.register("bobby")
+    authenticate = world.accounts.authenticate
+    assert await authenticate(alice.token) == alice.account
+    assert await authenticate(bob.token) == bob.account
+    digest = sha256(alice.token.encode()).hexdigest()
+    assert await world.accounts.still_valid(alice.credential_id) == alice.account
+    for text in ("", digest, "c_" + "0" * 24):
+        assert await world.accounts.still_valid(text) is None
+    for text in ("", "alice", alice.token.upper(), alice.token + "\n", new_token(), digest):
+        assert await authenticate(text) is None
+    assert await authenticate("sk_" + digest) is None
 
 
 @pytest.mark.requirement("auth.registration-open")
-async def test_with_open_registration_anyone_registers(tmp_path: Path) -> None:
-    async with world(tmp_path, "open") as here:
-        assert here.accounts.policy == "open"
-        await here.register("alice")
-        assert await here.accounts.count() == 1
+@pytest.mark.settings(policy="open")
+async def test_with_open_registration_anyone_registers(world: World) -> None:
+    assert world.accounts.policy == "open"
+    await world.register("alice")
+    assert await world.accounts.count() == 1
 
 
 @pytest.mark.requirement("auth.registration-closed")
-async def test_with_closed_registration_nobody_registers_not_even_the_invited(
-    tmp_path: Path,
-) -> None:
-    async with world(tmp_path, "closed") as here:
-        code = await here.accounts.create_invite(None)
-        with pytest.raises(e.RegistrationClosed, match="closed"):
-            await here.register("alice")
-        with pytest.raises(e.RegistrationClosed):
-            await here.accounts.register("alice", invite_code=code)
-        assert await here.accounts.count() == 0
-        assert (await here.accounts.invitation(code)).state == "valid"
+@pytest.mark.settings(policy="closed")
+async def test_with_closed_registration_nobody_registers_not_even_the_invited(world: World) -> None:
+    code = await world.accounts.create_invite(None)
+    with pytest.raises(e.RegistrationClosed, match="closed"):
+        await world.register("alice")
+    with pytest.raises(e.RegistrationClosed):
+        await world.accounts.register("alice", invite_code=code)
+    assert await world.accounts.count() == 0
+    assert (await world.accounts.invitation(code)).state == "valid"
 
 
 @pytest.mark.requirement("auth.registration-invite")
-async def test_with_registration_by_invite_an_account_needs_a_code(tmp_path: Path) -> None:
-    async with world(tmp_path, "invite") as here:
-        for code in (None, ""):
-            with pytest.raises(e.InviteRequired, match="invite code"):
-                await here.accounts.register("alice", invite_code=code)
-        code = await here.accounts.create_invite(None)
-        new = await here.accounts.register("alice", invite_code=code)
-        assert await here.accounts.authenticate(new.token) == new.account
+@pytest.mark.settings(policy="invite")
+async def test_with_registration_by_invite_an_account_needs_a_code(world: World) -> None:
+    for code in (None, ""):
+        with pytest.raises(e.InviteRequired, match="invite code"):
+            await world.accounts.register("alice", invite_code=code)
+    code = await world.accounts.create_invite(None)
+    new = await world.accounts.register("alice", invite_code=code)
+    assert await world.accounts.authenticate(new.token) == new.account
 
 
 @pytest.mark.requirement("recovery.new-token", "auth.old-token-stops", "recovery.code-stays")
 async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        token = new.token
-        for _ in range(3):
-            here.clock.advance(DAY)
-            assert (await here.accounts.authenticate(token)) is not None
-            back = await here.accounts.recover("@Alice", new.recovery_code)
-            assert back.account.id == new.account.id
-            assert re.fullmatch("sk_[0-9a-f]{64}", back.token)
-            assert await here.accounts.authenticate(token) is None
-            assert await here.accounts.authenticate(back.token) == back.account
-            token = back.token
+    new = await world.register("alice")
+    token = new.token
+    for _ in range(3):
+        world.clock.advance(DAY)
+        assert (await world.accounts.authenticate(token)) is not None
+        back = await world.accounts.recover("@Alice", new.recovery_code)
+        assert back.account.id == new.account.id
+        assert re.fullmatch("sk_[0-9a-f]{64}", back.token)
+        assert await world.accounts.authenticate(token) is None
+        assert await world.accounts.authenticate(back.token) == back.account
+        token = back.token
 
 
 @pytest.mark.requirement("recovery.lenient-input")
-async def test_a_recovery_code_is_accepted_as_people_write_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        code = (await here.register("alice")).recovery_code
-        for written in (code, code.lower(), code.replace("-", ""), f" {code.lower()}\n"):
-            assert (await here.accounts.recover("alice", written)).account.handle == "alice"
+async def test_a_recovery_code_is_accepted_as_people_write_it(world: World) -> None:
+    code = (await world.register("alice")).recovery_code
+    for written in (code, code.lower(), code.replace("-", ""), f" {code.lower()}\n"):
+        assert (await world.accounts.recover("alice", written)).account.handle == "alice"
 
 
 @pytest.mark.requirement("tool.recover.not-found", "tool.recover.wrong-code")
 async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        new, bob = await here.register("alice"), await here.register("bobby")
-        before = here.store.writes
-        for handle in ("nobody", "", "not a handle", "\ud800"):
-            with pytest.raises(e.HandleNotFound) as unknown:
-                await here.accounts.recover(handle, new.recovery_code)
-            assert unknown.value.message == "Handle not found."
-        wrong = [new_recovery_code() for _ in range(20)]
-        for code in (bob.recovery_code, new.token, "", "A" * 1_000_000, "\ud800\0", *wrong):
-            with pytest.raises(e.RecoveryCodeInvalid) as refused:
-                await here.accounts.recover("alice", code)
-            assert refused.value.message == "Invalid recovery code."
-            assert refused.value.data == {}
-        assert here.store.writes == before
-        assert await here.accounts.authenticate(new.token) == new.account
+    new, bob = await world.register("alice"), await world.register("bobby")
+    before = world.store.writes
+    for handle in ("nobody", "", "not a handle", "\ud800"):
+        with pytest.raises(e.HandleNotFound, match=r"^Handle not found\.$"):
+            await world.accounts.recover(handle, new.recovery_code)
+    wrong = [new_recovery_code() for _ in range(20)]
+    for code in (bob.recovery_code, new.token, "", "A" * 1_000_000, "\ud800\0", *wrong):
+        with pytest.raises(e.RecoveryCodeInvalid) as refused:
+            await world.accounts.recover("alice", code)
+        assert refused.value.message == "Invalid recovery code."
+        assert refused.value.data == {}
+    assert world.store.writes == before
+    assert await world.accounts.authenticate(new.token) == new.account
 
 
 @pytest.mark.requirement("recovery.constant-time")
 async def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[str, str]] = []
 
@@ -203,133 +192,126 @@ async def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_
 
     registration_compare = registration.compare_digest
     monkeypatch.setattr(registration, "compare_digest", compare)
-    async with world(tmp_path) as here:
-        code = (await here.register("alice")).recovery_code
-        stored = sha256(code.encode()).hexdigest()
-        for guess in ("", "AAAA-AAAA-AAAA", new_recovery_code()):
-            with pytest.raises(e.RecoveryCodeInvalid):
-                await here.accounts.recover("alice", guess)
-        assert [(s, len(g)) for s, g in compared] == [(stored, 64)] * 3
+    code = (await world.register("alice")).recovery_code
+    stored = sha256(code.encode()).hexdigest()
+    for guess in ("", "AAAA-AAAA-AAAA", new_recovery_code()):
+        with pytest.raises(e.RecoveryCodeInvalid):
+            await world.accounts.recover("alice", guess)
+    assert [(s, len(g)) for s, g in compared] == [(stored, 64)] * 3
 
 
 @pytest.mark.requirement("health.users-counted")
-async def test_accounts_are_counted_without_reading_them(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        assert await here.accounts.count() == 0
-        people = [await here.register(name) for name in ("alice", "bobby", "carol")]
-        with pytest.raises(e.HandleTaken):
-            await here.register("alice")
-        await here.accounts.delete(people[0].account)
-        here.store.statements.clear()
-        assert await here.accounts.count() == 2
-        [(statement, _)] = here.store.statements
-        assert "users u" not in statement
-        assert await here.rows("SELECT COUNT(*) FROM users") == [(2,)]
+async def test_accounts_are_counted_without_reading_them(world: World) -> None:
+    assert await world.accounts.count() == 0
+    people = [await world.register(name) for name in ("alice", "bobby", "carol")]
+    with pytest.raises(e.HandleTaken):
+        await world.register("alice")
+    await world.accounts.delete(people[0].account)
+    world.store.statements.clear()
+    assert await world.accounts.count() == 2
+    [(statement, _)] = world.store.statements
+    assert "users u" not in statement
+    assert await world.rows("SELECT COUNT(*) FROM users") == [(2,)]
 
 
 @pytest.mark.requirement("auth.old-token-stops", "delete.account")
-async def test_a_deleted_account_is_gone_with_all_that_was_its_own(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        accounts = here.accounts
-        new, bob = await here.register("alice"), await here.join("bobby")
-        alice = new.account
-        await accounts.change_handle(alice, "alice_v2")
-        await accounts.add_contact(alice, "bobby")
-        await accounts.add_contact(bob, "alice_v2")
-        await accounts.block(alice, "bobby")
-        await accounts.block(bob, "alice_v2")
-        code = await accounts.create_invite(alice, "come along")
-        assert await accounts.authenticate(new.token) is not None
-        heard: list[str] = []
+async def test_a_deleted_account_is_gone_with_all_that_was_its_own(world: World) -> None:
+    accounts = world.accounts
+    new, bob = await world.register("alice"), await world.join("bobby")
+    alice = new.account
+    await accounts.change_handle(alice, "alice_v2")
+    await accounts.add_contact(alice, "bobby")
+    await accounts.add_contact(bob, "alice_v2")
+    await accounts.block(alice, "bobby")
+    await accounts.block(bob, "alice_v2")
+    code = await accounts.create_invite(alice, "come along")
+    assert await accounts.authenticate(new.token) is not None
+    heard: list[str] = []
 
-        async def farewell(tx: Tx, account: Account) -> None:
-            [(count,)] = await tx.fetch("SELECT COUNT(*) FROM users WHERE id = ?", (account.id,))
-            heard.append(f"{account.handle} {count}")
+    async def farewell(tx: Tx, account: Account) -> None:
+        [(count,)] = await tx.fetch("SELECT COUNT(*) FROM users WHERE id = ?", (account.id,))
+        heard.append(f"{account.handle} {count}")
 
-        await accounts.delete(alice, also=farewell)
-        assert heard == ["alice_v2 1"]
-        assert await accounts.authenticate(new.token) is None
-        assert await accounts.account(alice.id) is None
-        assert await accounts.search(bob, "alice") == []
-        assert (await accounts.contacts(bob)).contacts == []
-        assert (await accounts.invitation(code)).state == "unknown"
-        with pytest.raises(e.HandleNotFound):
-            await accounts.recover("alice_v2", new.recovery_code)
-        for handle in ("alice", "alice_v2"):
-            with pytest.raises(e.UserNotFound):
-                await accounts.lookup(bob, handle)
-        for table in ("contacts", "blocks", "invites", "user_grams"):
-            rows = await here.rows(f"SELECT * FROM {table}")
-            assert alice.id not in {value for row in rows for value in row}, table
-        assert await here.rows("SELECT user_id FROM handles WHERE kind <> 'live'") == [(None,)] * 2
+    await accounts.delete(alice, also=farewell)
+    assert heard == ["alice_v2 1"]
+    assert await accounts.authenticate(new.token) is None
+    assert await accounts.account(alice.id) is None
+    assert await accounts.search(bob, "alice") == []
+    assert (await accounts.contacts(bob)).contacts == []
+    assert (await accounts.invitation(code)).state == "unknown"
+    with pytest.raises(e.HandleNotFound):
+        await accounts.recover("alice_v2", new.recovery_code)
+    for handle in ("alice", "alice_v2"):
+        with pytest.raises(e.UserNotFound):
+            await accounts.lookup(bob, handle)
+    for table in ("contacts", "blocks", "invites", "user_grams"):
+        rows = await world.rows(f"SELECT * FROM {table}")
+        assert alice.id not in {value for row in rows for value in row}, table
+    assert await world.rows("SELECT user_id FROM handles WHERE kind <> 'live'") == [(None,)] * 2
 
 
 @pytest.mark.requirement("delete.handle-reserved")
-async def test_a_deleted_handle_stays_reserved_for_thirty_days(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.accounts.delete(await here.join("alice"))
-        bob = await here.join("bobby")
-        here.clock.advance(30 * DAY - 1)
-        with pytest.raises(e.HandleTaken):
-            await here.register("alice")
-        with pytest.raises(e.HandleTaken):
-            await here.accounts.change_handle(bob, "alice")
-        here.clock.advance(1)
-        await here.register("alice")
+async def test_a_deleted_handle_stays_reserved_for_thirty_days(world: World) -> None:
+    await world.accounts.delete(await world.join("alice"))
+    bob = await world.join("bobby")
+    world.clock.advance(30 * DAY - 1)
+    with pytest.raises(e.HandleTaken):
+        await world.register("alice")
+    with pytest.raises(e.HandleTaken):
+        await world.accounts.change_handle(bob, "alice")
+    world.clock.advance(1)
+    await world.register("alice")
 
 
-async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(tmp_path: Path) -> None:
+async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(world: World) -> None:
     async def farewell(tx: Tx, account: Account) -> None:
         await tx.execute("DELETE FROM user_grams")
         raise LookupError("changed my mind")
 
-    async with world(tmp_path) as here:
-        new = await here.register("alice")
-        with pytest.raises(LookupError):
-            await here.accounts.delete(new.account, also=farewell)
-        assert await here.accounts.authenticate(new.token) == new.account
-        assert [f.handle for f in await here.accounts.search(new.account, "alice")] == ["alice"]
+    new = await world.register("alice")
+    with pytest.raises(LookupError):
+        await world.accounts.delete(new.account, also=farewell)
+    assert await world.accounts.authenticate(new.token) == new.account
+    assert [f.handle for f in await world.accounts.search(new.account, "alice")] == ["alice"]
 
 
-async def test_whoever_was_deleted_meanwhile_does_nothing_more(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        alice = await here.join("alice")
-        await here.join("bobby")
-        accounts = here.accounts
-        await accounts.delete(alice)
-        for action in (
-            accounts.add_contact(alice, "bobby"),
-            accounts.block(alice, "bobby"),
-            accounts.set_profile(alice, bio="x"),
-            accounts.change_handle(alice, "another"),
-            accounts.create_invite(alice),
-            accounts.delete(alice),
-        ):
-            with pytest.raises(e.TokenInvalid):
-                await action
-        assert await accounts.belongings(alice.id) is None
-        assert await accounts.count() == 1
+async def test_whoever_was_deleted_meanwhile_does_nothing_more(world: World) -> None:
+    alice = await world.join("alice")
+    await world.join("bobby")
+    accounts = world.accounts
+    await accounts.delete(alice)
+    for action in (
+        accounts.add_contact(alice, "bobby"),
+        accounts.block(alice, "bobby"),
+        accounts.set_profile(alice, bio="x"),
+        accounts.change_handle(alice, "another"),
+        accounts.create_invite(alice),
+        accounts.delete(alice),
+    ):
+        with pytest.raises(e.TokenInvalid):
+            await action
+    assert await accounts.belongings(alice.id) is None
+    assert await accounts.count() == 1
 
 
-async def test_everything_that_belongs_to_an_account_can_be_taken_away(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        accounts = here.accounts
-        alice = await here.join("alice")
-        for number in range(120):
-            await here.register(f"user_{number:03}")
-            await accounts.add_contact(alice, f"user_{number:03}")
-        await accounts.block(alice, "user_007")
-        code = await accounts.create_invite(alice, "hello")
-        await accounts.register("invited", invite_code=code)
-        change = await accounts.change_handle(alice, "alice_v2")
-        found = await accounts.belongings(alice.id)
-        assert here.store.long_reads == 1
-        assert found is not None
-        assert found.account == change.account
-        assert found.redirects == {"alice": change.redirects_until}
-        assert [contact.handle for contact in found.contacts] == [
-            "invited",
-            *(f"user_{number:03}" for number in range(120)),
-        ]
-        assert found.blocked == ["user_007"]
-        assert [(i.created_at, i.claimed_at) for i in found.invites] == [(START, START)]
+async def test_everything_that_belongs_to_an_account_can_be_taken_away(world: World) -> None:
+    accounts = world.accounts
+    alice = await world.join("alice")
+    for number in range(120):
+        await world.register(f"user_{number:03}")
+        await accounts.add_contact(alice, f"user_{number:03}")
+    await accounts.block(alice, "user_007")
+    code = await accounts.create_invite(alice, "hello")
+    await accounts.register("invited", invite_code=code)
+    change = await accounts.change_handle(alice, "alice_v2")
+    found = await accounts.belongings(alice.id)
+    assert world.store.long_reads == 1
+    assert found is not None
+    assert found.account == change.account
+    assert found.redirects == {"alice": change.redirects_until}
+    assert [contact.handle for contact in found.contacts] == [
+        "invited",
+        *(f"user_{number:03}" for number in range(120)),
+    ]
+    assert found.blocked == ["user_007"]
+    assert [(i.created_at, i.claimed_at) for i in found.invites] == [(START, START)]

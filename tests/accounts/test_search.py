@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.accounts.queries import grams_of
 from folkmoot.core.ports import NewRows, Tx
-from tests.accounts.support import World, world
+from tests.accounts.support import World
 
 
 async def found(here: World, viewer: Account, query: str) -> list[str]:
@@ -17,177 +16,165 @@ async def found(here: World, viewer: Account, query: str) -> list[str]:
 
 @pytest.mark.requirement("tool.search-users.contains", "tool.search-users.output")
 async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        await here.join("alice", display_name="Straße Ümläut", bio="Hello!")
-        await here.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
-        for query in ("a", "LI", "ice", "alice", "Alic", "@alice", "straSSE", "e üm", "ÜMLÄUT"):
-            assert await found(here, viewer, query) == ["alice"], query
-        for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
-            assert await found(here, viewer, query) == ["bobby"], query
-        for query in ("alicf", "ecila", "alice\nbobby", "aliceStraße"):
-            assert await found(here, viewer, query) == [], query
-        [alice] = await here.accounts.search(viewer, "alice")
-        assert (alice.handle, alice.display_name, alice.bio) == ("alice", "Straße Ümläut", "Hello!")
-        assert set(alice.__struct_fields__) == {"handle", "display_name", "bio", "account_type"}
+    viewer = await world.join("viewer")
+    await world.join("alice", display_name="Straße Ümläut", bio="Hello!")
+    await world.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
+    for query in ("a", "LI", "ice", "alice", "Alic", "@alice", "straSSE", "e üm", "ÜMLÄUT"):
+        assert await found(world, viewer, query) == ["alice"], query
+    for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
+        assert await found(world, viewer, query) == ["bobby"], query
+    for query in ("alicf", "ecila", "alice\nbobby", "aliceStraße"):
+        assert await found(world, viewer, query) == [], query
+    [alice] = await world.accounts.search(viewer, "alice")
+    assert (alice.handle, alice.display_name, alice.bio) == ("alice", "Straße Ümläut", "Hello!")
+    assert set(alice.__struct_fields__) == {"handle", "display_name", "bio", "account_type"}
 
 
 @pytest.mark.requirement("tool.search-users.literal")
-async def test_percent_and_underscore_mean_themselves(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        await here.join("percent", display_name="100% wool")
-        await here.join("under_score")
-        await here.join("backslash", display_name="a\\b*c?d[e]'f\"g")
-        assert await found(here, viewer, "%") == ["percent"]
-        assert await found(here, viewer, "0% w") == ["percent"]
-        assert await found(here, viewer, "_") == ["under_score"]
-        assert await found(here, viewer, "r_s") == ["under_score"]
-        for query in ("%%", "p%t", "p_rcent", "__", "percent%"):
-            assert await found(here, viewer, query) == [], query
-        for query in ("\\", "*", "?", "[e]", "'", '"', "b*c?d["):
-            assert await found(here, viewer, query) == ["backslash"], query
+async def test_percent_and_underscore_mean_themselves(world: World) -> None:
+    viewer = await world.join("viewer")
+    await world.join("percent", display_name="100% wool")
+    await world.join("under_score")
+    await world.join("backslash", display_name="a\\b*c?d[e]'f\"g")
+    assert await found(world, viewer, "%") == ["percent"]
+    assert await found(world, viewer, "0% w") == ["percent"]
+    assert await found(world, viewer, "_") == ["under_score"]
+    assert await found(world, viewer, "r_s") == ["under_score"]
+    for query in ("%%", "p%t", "p_rcent", "__", "percent%"):
+        assert await found(world, viewer, query) == [], query
+    for query in ("\\", "*", "?", "[e]", "'", '"', "b*c?d["):
+        assert await found(world, viewer, query) == ["backslash"], query
 
 
 @pytest.mark.requirement("privacy.contacts-only-search")
-async def test_someone_contacts_only_is_found_by_the_two_names_alone(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        alice = await here.join("alice", privacy="contacts_only", bio="for friends", status="here")
-        [seen] = await here.accounts.search(viewer, "alice")
-        assert (seen.handle, seen.display_name) == ("alice", "alice")
-        assert (seen.bio, seen.account_type) == (None, None)
-        [own] = await here.accounts.search(alice, "alice")
-        assert own.bio == "for friends"
-        await here.accounts.add_contact(viewer, "alice")
-        [seen] = await here.accounts.search(viewer, "alice")
-        assert (seen.bio, seen.account_type) == (None, None)
-        await here.accounts.add_contact(alice, "viewer")
-        for query in ("alice", "ali", ""):
-            found_now = await here.accounts.search(viewer, query)
-            [seen] = [each for each in found_now if each.handle == "alice"]
-            looked_up = await here.accounts.lookup(viewer, "alice")
-            assert (seen.bio, seen.account_type) == (looked_up.bio, looked_up.account_type)
-            assert seen.bio == "for friends"
+async def test_someone_contacts_only_is_found_by_the_two_names_alone(world: World) -> None:
+    viewer = await world.join("viewer")
+    alice = await world.join("alice", privacy="contacts_only", bio="for friends", status="here")
+    [seen] = await world.accounts.search(viewer, "alice")
+    assert (seen.handle, seen.display_name) == ("alice", "alice")
+    assert (seen.bio, seen.account_type) == (None, None)
+    [own] = await world.accounts.search(alice, "alice")
+    assert own.bio == "for friends"
+    await world.accounts.add_contact(viewer, "alice")
+    [seen] = await world.accounts.search(viewer, "alice")
+    assert (seen.bio, seen.account_type) == (None, None)
+    await world.accounts.add_contact(alice, "viewer")
+    for query in ("alice", "ali", ""):
+        found_now = await world.accounts.search(viewer, query)
+        [seen] = [each for each in found_now if each.handle == "alice"]
+        looked_up = await world.accounts.lookup(viewer, "alice")
+        assert (seen.bio, seen.account_type) == (looked_up.bio, looked_up.account_type)
+        assert seen.bio == "for friends"
 
 
 @pytest.mark.requirement("privacy.private-search", "tool.search-users.private-left-out")
-async def test_someone_private_is_found_by_those_in_their_own_contacts_alone(
-    tmp_path: Path,
-) -> None:
-    async with world(tmp_path) as here:
-        accounts = here.accounts
-        viewer = await here.join("viewer")
-        alice = await here.join("alice", privacy="private", display_name="Secret", bio="hidden")
-        await accounts.add_contact(viewer, "alice")
-        for query in ("alice", "ali", "a", "Secret", "secr", "@alice", ""):
-            assert "alice" not in await found(here, viewer, query), query
-        assert await found(here, alice, "secre") == ["alice"]
-        await accounts.add_contact(alice, "viewer")
-        for query in ("alice", "ali", "a", "Secret", "@alice"):
-            [seen] = await accounts.search(viewer, query)
-            assert (seen.handle, seen.bio) == ("alice", "hidden")
-        await accounts.remove_contact(alice, "viewer")
-        assert await found(here, viewer, "alice") == []
-        await accounts.set_profile(alice, privacy="public")
-        assert await found(here, viewer, "alice") == ["alice"]
+async def test_someone_private_is_found_by_those_in_their_own_contacts_alone(world: World) -> None:
+    accounts = world.accounts
+    viewer = await world.join("viewer")
+    alice = await world.join("alice", privacy="private", display_name="Secret", bio="hidden")
+    await accounts.add_contact(viewer, "alice")
+    for query in ("alice", "ali", "a", "Secret", "secr", "@alice", ""):
+        assert "alice" not in await found(world, viewer, query), query
+    assert await found(world, alice, "secre") == ["alice"]
+    await accounts.add_contact(alice, "viewer")
+    for query in ("alice", "ali", "a", "Secret", "@alice"):
+        [seen] = await accounts.search(viewer, query)
+        assert (seen.handle, seen.bio) == ("alice", "hidden")
+    await accounts.remove_contact(alice, "viewer")
+    assert await found(world, viewer, "alice") == []
+    await accounts.set_profile(alice, privacy="public")
+    assert await found(world, viewer, "alice") == ["alice"]
 
 
-async def test_a_changed_name_is_found_and_the_one_before_is_not(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        alice = await here.join("alice", display_name="First Name")
-        await here.accounts.set_profile(alice, display_name="Second Name")
-        assert await found(here, viewer, "first") == []
-        assert await found(here, viewer, "second") == ["alice"]
-        await here.accounts.change_handle(alice, "renamed")
-        assert await found(here, viewer, "alice") == []
-        assert await found(here, viewer, "renamed") == ["renamed"]
+async def test_a_changed_name_is_found_and_the_one_before_is_not(world: World) -> None:
+    viewer = await world.join("viewer")
+    alice = await world.join("alice", display_name="First Name")
+    await world.accounts.set_profile(alice, display_name="Second Name")
+    assert await found(world, viewer, "first") == []
+    assert await found(world, viewer, "second") == ["alice"]
+    await world.accounts.change_handle(alice, "renamed")
+    assert await found(world, viewer, "alice") == []
+    assert await found(world, viewer, "renamed") == ["renamed"]
 
 
 @pytest.mark.requirement("tool.search-users.limit")
-async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        for number in range(70):
-            await here.join(f"someone_{number}")
-        await here.join("someone")
-        for query in ("", "o", "some", "someone", "@SOMEONE"):
-            assert len(await found(here, viewer, query)) == 50, query
-        for query in ("someone", "@SOMEONE"):
-            assert (await found(here, viewer, query))[0] == "someone"
-        assert await found(here, viewer, "someone_6") == ["someone_6"] + [
-            f"someone_{number}" for number in range(60, 70)
-        ]
+async def test_at_most_fifty_are_found_and_the_best_match_is_among_them(world: World) -> None:
+    viewer = await world.join("viewer")
+    for number in range(70):
+        await world.join(f"someone_{number}")
+    await world.join("someone")
+    for query in ("", "o", "some", "someone", "@SOMEONE"):
+        assert len(await found(world, viewer, query)) == 50, query
+    for query in ("someone", "@SOMEONE"):
+        assert (await found(world, viewer, query))[0] == "someone"
+    assert await found(world, viewer, "someone_6") == ["someone_6"] + [
+        f"someone_{number}" for number in range(60, 70)
+    ]
 
 
 @pytest.mark.parametrize("query", ["\0", "a\0", "\ud800", "x" * 101, "x" * 1_000_000, "\u202e"])
-async def test_what_no_name_holds_finds_nobody_and_asks_nothing(tmp_path: Path, query: str) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        here.store.statements.clear()
-        assert await here.accounts.search(viewer, query) == []
-        assert here.store.statements == []
+async def test_what_no_name_holds_finds_nobody_and_asks_nothing(world: World, query: str) -> None:
+    viewer = await world.join("viewer")
+    world.store.statements.clear()
+    assert await world.accounts.search(viewer, query) == []
+    assert world.store.statements == []
 
 
-async def test_all_pages_of_candidates_are_read_until_enough_match(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        # Every one has all grams of the query, and only the last have it in one piece.
-        for number in range(205):
-            await here.join(f"nearly_{number}", display_name="abcd bcde")
-        for number in range(3):
-            await here.join(f"truly_{number}", display_name="abcde")
-        assert await found(here, viewer, "abcde") == ["truly_0", "truly_1", "truly_2"]
+async def test_all_pages_of_candidates_are_read_until_enough_match(world: World) -> None:
+    viewer = await world.join("viewer")
+    # Every one has all grams of the query, and only the last have it in one piece.
+    for number in range(205):
+        await world.join(f"nearly_{number}", display_name="abcd bcde")
+    for number in range(3):
+        await world.join(f"truly_{number}", display_name="abcde")
+    assert await found(world, viewer, "abcde") == ["truly_0", "truly_1", "truly_2"]
 
 
 @pytest.mark.sqlite("asks for its query plans")
-async def test_every_question_is_answered_from_an_index(tmp_path: Path) -> None:
+async def test_every_question_is_answered_from_an_index(world: World) -> None:
     async def plan(here: World, sql: str, params: Any) -> str:
         rows = await here.rows(f"EXPLAIN QUERY PLAN {sql}", *params)
         return "\n".join(row[-1] for row in rows)
 
-    async with world(tmp_path) as here:
-        new = await here.register("viewer")
-        viewer = new.account
-        for number in range(30):
-            await here.join(f"someone_{number}")
-            await here.accounts.add_contact(viewer, f"someone_{number}")
-        here.store.statements.clear()
-        for query in ("s", "some", "someone_1"):
-            await here.accounts.search(viewer, query)
-        await here.accounts.lookup(viewer, "someone_1")
-        await here.accounts.authenticate(new.token)
-        await here.accounts.contacts(viewer, 5)
-        await here.may_write(viewer, "someone_1")
-        await here.accounts.change_handle(viewer, "another")
-        await here.accounts.delete(viewer)
-        assert len(here.store.statements) > 15
-        for sql, params in list(here.store.statements):
-            told = await plan(here, sql, params)
-            reads = [line for line in told.splitlines() if line.startswith("SCAN")]
-            assert reads in ([], ["SCAN CONSTANT ROW"]) or reads[0].startswith("SCAN probed"), sql
+    new = await world.register("viewer")
+    viewer = new.account
+    for number in range(30):
+        await world.join(f"someone_{number}")
+        await world.accounts.add_contact(viewer, f"someone_{number}")
+    world.store.statements.clear()
+    for query in ("s", "some", "someone_1"):
+        await world.accounts.search(viewer, query)
+    await world.accounts.lookup(viewer, "someone_1")
+    await world.accounts.authenticate(new.token)
+    await world.accounts.contacts(viewer, 5)
+    await world.may_write(viewer, "someone_1")
+    await world.accounts.change_handle(viewer, "another")
+    await world.accounts.delete(viewer)
+    assert len(world.store.statements) > 15
+    for sql, params in list(world.store.statements):
+        told = await plan(world, sql, params)
+        reads = [line for line in told.splitlines() if line.startswith("SCAN")]
+        assert reads in ([], ["SCAN CONSTANT ROW"]) or reads[0].startswith("SCAN probed"), sql
 
 
 async def test_a_short_query_reads_no_more_than_it_shows_and_a_long_one_follows_the_rarest_gram(
-    tmp_path: Path,
+    world: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        for number in range(60):
-            await here.join(f"common_{number}")
-        await here.join("common_rare")
-        here.store.statements.clear()
-        await here.accounts.search(viewer, "com")
-        limits = [params[-1] for sql, params in here.store.statements if "FROM user_grams g" in sql]
-        assert limits == [50]
-        here.store.statements.clear()
-        assert await found(here, viewer, "common_rare") == ["common_rare"]
-        [led] = [params[0] for sql, params in here.store.statements if "FROM user_grams g" in sql]
-        [(users,)] = await here.rows("SELECT COUNT(*) FROM user_grams WHERE gram = ?", led)
-        assert users == 1
+    viewer = await world.join("viewer")
+    for number in range(60):
+        await world.join(f"common_{number}")
+    await world.join("common_rare")
+    world.store.statements.clear()
+    await world.accounts.search(viewer, "com")
+    limits = [params[-1] for sql, params in world.store.statements if "FROM user_grams g" in sql]
+    assert limits == [50]
+    world.store.statements.clear()
+    assert await found(world, viewer, "common_rare") == ["common_rare"]
+    [led] = [params[0] for sql, params in world.store.statements if "FROM user_grams g" in sql]
+    [(users,)] = await world.rows("SELECT COUNT(*) FROM user_grams WHERE gram = ?", led)
+    assert users == 1
 
 
 async def crowd(here: World, count: int, names: str) -> None:
@@ -206,12 +193,11 @@ async def crowd(here: World, count: int, names: str) -> None:
     await here.inner.write(unit)
 
 
-async def test_a_name_that_very_many_have_is_found_by_a_short_read(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        viewer = await here.join("viewer")
-        await crowd(here, 1_100, "Alice Johnson")
-        before = here.inner.stats().given_up_reads
-        for query in ("alice", "johnson", "Alice John", "alice_johnson_"):
-            assert len(await found(here, viewer, query)) == 50, query
-        assert here.inner.stats().given_up_reads == before
-        assert await found(here, viewer, "alice_johnson_1099") == ["alice_johnson_1099"]
+async def test_a_name_that_very_many_have_is_found_by_a_short_read(world: World) -> None:
+    viewer = await world.join("viewer")
+    await crowd(world, 1_100, "Alice Johnson")
+    before = world.inner.stats().given_up_reads
+    for query in ("alice", "johnson", "Alice John", "alice_johnson_"):
+        assert len(await found(world, viewer, query)) == 50, query
+    assert world.inner.stats().given_up_reads == before
+    assert await found(world, viewer, "alice_johnson_1099") == ["alice_johnson_1099"]

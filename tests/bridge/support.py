@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,7 @@ from folkmoot.core.verdict import Block, Mock
 from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay.conversation import ProxyConversation
-from tests.harness import serving
-from tests.mcp_harness import META, settings
+from tests.mcp_harness import META
 
 Lie = Callable[[str, dict[str, Any], dict[str, Any]], dict[str, Any] | None]
 """What a hub makes of a tool's answer: the tool, its arguments and the answer, to the answer."""
@@ -178,19 +177,6 @@ class Desk:
         async with httpx2.AsyncClient(timeout=None) as client:
             url = f"{self.account.hub}/mcp"
             return (await client.post(url, content=body, headers=headers)).content
-
-
-@asynccontextmanager
-async def town(folder: Path) -> AsyncIterator[Town]:
-    """A hub that tells the truth until it is told to lie."""
-    async with Hub(settings(folder / "hub")).running() as hub:
-        there = Town(hub, folder)
-        async with serving(endpoints={"/mcp": there}, max_body_bytes=1 << 22) as front:
-            there.url = f"http://127.0.0.1:{front.port}"
-            try:
-                yield there
-            finally:
-                await there.close()
 
 
 def in_messages(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Lie:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -21,10 +22,11 @@ from folkmoot.bridge.ledger import (
 from folkmoot.core import errors as e
 
 ME = "my key"
+Open: TypeAlias = Callable[..., Ledger]
 
 
 @pytest.fixture
-def open_ledger() -> Iterator[Callable[..., Ledger]]:
+def open_ledger() -> Iterator[Open]:
     """Open ledgers that are closed at the end."""
     with ExitStack() as stack:
 
@@ -41,7 +43,7 @@ def seen(message_id: str, box: str | None = None, peer: str = "bob") -> SeenLett
 
 
 def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "new" / "bridge.db")
     assert ledger.is_new
@@ -64,7 +66,7 @@ def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
 
 
 def test_two_bridges_that_meet_someone_at_once_trust_one_key(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledgers = [open_ledger(tmp_path / "bridge.db") for _ in range(4)]
 
@@ -77,7 +79,7 @@ def test_two_bridges_that_meet_someone_at_once_trust_one_key(
 
 
 def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db", most_letters=10)
     with ledger.changing():
@@ -93,7 +95,7 @@ def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(
 
 
 def test_what_was_sent_is_known_before_and_after_it_has_a_place(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.note_sent(ME, "box", "bob", "key")
@@ -112,7 +114,7 @@ def test_what_was_sent_is_known_before_and_after_it_has_a_place(
 
 
 def test_no_pin_is_given_up_for_another(
-    tmp_path: Path, open_ledger: Callable[..., Ledger], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, open_ledger: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_PINS", 3)
     ledger = open_ledger(tmp_path / "bridge.db")
@@ -124,7 +126,7 @@ def test_no_pin_is_given_up_for_another(
 
 
 def test_pins_of_another_device_never_take_the_place_of_those_here(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
@@ -136,7 +138,7 @@ def test_pins_of_another_device_never_take_the_place_of_those_here(
 
 
 def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     open_to_all = tmp_path / "open.db"
     open_to_all.touch(0o644)
@@ -159,7 +161,7 @@ def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(
 
 
 def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_another_key(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     path = tmp_path / "bridge.db"
     ledger = open_ledger(path)
@@ -173,7 +175,7 @@ def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_anot
 
 
 def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
@@ -188,7 +190,7 @@ def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_anothe
 
 
 def test_messages_are_found_by_the_beginning_of_their_ids(
-    tmp_path: Path, open_ledger: Callable[..., Ledger]
+    tmp_path: Path, open_ledger: Open
 ) -> None:
     ledger = open_ledger(tmp_path / "bridge.db")
     names = [f"0123456{n}-0000-4000-8000-00000000000{n}" for n in range(3)]

@@ -203,6 +203,13 @@ def test_every_control_of_every_page_is_reached_by_keyboard_and_shows_that_it_ha
         assert not web.page.evaluate(LEFT, list(reached)), path
 
 
+PRESSED = """async (button) => {
+  button.click();
+  for (let turn = 0; turn < 5; turn++) await null;
+  return document.activeElement.localName;
+}"""
+
+
 def test_escape_closes_a_question_and_the_focus_is_where_it_was(here: Place, desk: Desk) -> None:
     web = Console(desk, here.url, here.token("ada"))
     for path, name, opened in (
@@ -219,6 +226,8 @@ def test_escape_closes_a_question_and_the_focus_is_where_it_was(here: Place, des
         web.page.keyboard.press("Escape")
         expect(web.page.locator(opened)).to_have_count(0)
         expect(button).to_be_focused()
+        # The focus is in the question before anything is painted: no key falls in between.
+        assert button.evaluate(PRESSED) in ("button", "input", "textarea")
 
 
 MEANWHILE = {

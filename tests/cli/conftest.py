@@ -5,21 +5,32 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from folkmoot.app import Hub as RealHub
+from folkmoot.cli import program
 from folkmoot.cli.credentials import Keyring, Login, hub_at, write
+from folkmoot.cli.output import ExitCode
+from folkmoot.rooms import read_spec, visitor_of
+from folkmoot.settings import load
 from tests.cli.terminal import Terminal
 from tests.forge import forked
 from tests.forge.forked import Forked
+from tests.harness import run
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+BUILT = cache(program.get_command)
+"""The commands, built once for all tests."""
+Run = Callable[..., Any]
+"""What runs a command, and what of it a test asks for."""
 
 
 class Ran(NamedTuple):
@@ -30,24 +41,108 @@ class Ran(NamedTuple):
     err: str
 
 
-@pytest.fixture
-def environment() -> dict[str, str]:
-    """Our environment without settings, as wide as a plain terminal."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
-    return {**kept, "COLUMNS": "80"}
+class Cli(NamedTuple):
+    """A command line in a folder, and the account whose credentials it has, if there is one.
 
+    Keyword arguments of its methods are environment variables.
+    """
 
-@pytest.fixture
-def folkmoot(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Ran]:
-    """Run `folkmoot` in an empty folder; keyword arguments are environment variables."""
+    folder: Path
+    environ: dict[str, str]
+    name: str = ""
+    hub: str = ""
 
-    def run(*arguments: str, **variables: str) -> Ran:
-        env = {**environment, **variables}
-        done = forked.run(arguments, cwd=tmp_path, env=env, timeout=60)
+    def __call__(self, *arguments: str, given: str | bytes | None = None, **variables: str) -> Ran:
+        env = {**self.environ, **variables}
+        done = forked.run(arguments, cwd=self.folder, env=env, input=given, timeout=60)
         assert "Traceback" not in done.stderr
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    return run
+    def someone(self, name: str) -> Cli:
+        """The command line of someone with credentials of their own."""
+        file = str(self.folder / f"{name}.json")
+        return Cli(self.folder, {**self.environ, "FOLKMOOT_CREDENTIALS": file}, name)
+
+    def json(self, *arguments: str, **variables: str) -> Any:
+        """What a command answers to a program."""
+        ran = self(*arguments, "--json", **variables)
+        assert (ran.code, ran.err) == (0, "")
+        return json.loads(ran.out)
+
+    def fails(
+        self, *arguments: str, told: str, code: int = ExitCode.FAILED,
+        given: str | None = None, **variables: str,
+    ) -> Ran:  # fmt: skip
+        """Run a command that prints nothing but why it fails."""
+        ran = self(*arguments, given=given, **variables)
+        assert (ran.code, ran.out) == (code, ""), ran
+        assert told in ran.err, ran
+        return ran
+
+    def begin(self, *arguments: str, stdin: int = subprocess.PIPE, **variables: str) -> Forked:
+        """Start a command that stays."""
+        pipe = subprocess.PIPE
+        env = {**self.environ, **variables}
+        return Forked(arguments, cwd=self.folder, env=env, stdin=stdin, stdout=pipe, stderr=pipe)
+
+    def at_terminal(
+        self, *arguments: str, columns: int = 80, rows: int = 24, **variables: str
+    ) -> Terminal:
+        """Start a command on a terminal."""
+        environ = {**self.environ, "TERM": "xterm-256color", **variables}
+        return Terminal(arguments, env=environ, cwd=self.folder, columns=columns, rows=rows)
+
+    def shown(self, *arguments: str, columns: int = 80, **variables: str) -> str:
+        """All that a command writes on a terminal, until it ends."""
+        with self.at_terminal(*arguments, columns=columns, TERM="xterm", **variables) as terminal:
+            terminal.end()
+            return terminal.raw.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """The command without settings in an empty folder, as wide as a plain terminal."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
+    homes = {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+    }
+    return Cli(tmp_path, {**kept, **homes, "COLUMNS": "80"})
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    """Run a command in this process, in a folder of its own: it is quicker."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(program, "get_command", BUILT)
+    return lambda *arguments: Ran(program.run(list(arguments)), *capsys.readouterr())
+
+
+@pytest.fixture(scope="session")
+def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a hub that ran once, with alice, an agent and a room."""
+    folder = tmp_path_factory.mktemp("hub") / "data"
+
+    async def main() -> None:
+        options = {"data": str(folder), "port": "0"}
+        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
+            alice = (await hub.accounts.register("alice")).account
+            await hub.accounts.register("robot", account_type="agent")
+            square = read_spec({"name": "square", "access": "private"})
+            await hub.rooms.create(visitor_of(alice), square)
+
+    run(main())
+    return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path, ran_once: Path) -> Path:
+    """A copy of it where commands look by themselves."""
+    return shutil.copytree(ran_once, tmp_path / ".folkmoot", copy_function=shutil.copy)
 
 
 class Hub(NamedTuple):
@@ -57,11 +152,19 @@ class Hub(NamedTuple):
     said: str
     url: str
 
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.url.rpartition(":")[2])
+
     def stop(self, number: int = signal.SIGINT) -> Ran:
         """Stop it and answer how it ended."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
         return Ran(self.process.wait(), out, err)
+
+
+StartHub = Callable[..., Hub]
 
 
 def execute(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
@@ -70,15 +173,15 @@ def execute(arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[..., Hub]]:
+def start_hub(cli: Cli) -> Iterator[StartHub]:
     """Start hubs that listen on any free port; those still running at the end are killed."""
     hubs: list[Hub] = []
 
     def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
         process = begin(
             ["serve", "--port", "0", *arguments],
-            cwd=tmp_path,
-            env={**environment, **variables},
+            cwd=cli.folder,
+            env={**cli.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -101,96 +204,43 @@ def start_hub(tmp_path: Path, environment: dict[str, str]) -> Iterator[Callable[
 
 
 @pytest.fixture
-def on_terminal(tmp_path: Path, environment: Mapping[str, str]) -> Callable[..., str]:
-    """Run `folkmoot` on a terminal of 80 columns and answer what appears on it."""
-
-    def run(*arguments: str, **variables: str) -> str:
-        return watch(arguments, tmp_path, {**environment, **variables})
-
-    return run
+def hub(start_hub: StartHub) -> Hub:
+    """A hub without rate limits."""
+    return start_hub(FOLKMOOT_RATE_LIMITS="off")
 
 
-def watch(arguments: Sequence[str], folder: Path, environ: Mapping[str, str]) -> str:
-    """What a command shows on a terminal, until it ends."""
-    leader, follower = os.openpty()
-    process = Forked(
-        arguments,
-        cwd=folder,
-        env={**environ, "TERM": "xterm"},
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            read = os.read(leader, 65536)
-        except OSError:
-            # Linux tells the end of the last writer as an error.
-            break
-        if not read:
-            break
-        shown += read
-    os.close(leader)
-    process.wait(60)
-    return shown.decode().replace("\r\n", "\n")
+People = tuple[Cli, Cli]
+Person = Callable[..., Cli]
 
 
-class Person(NamedTuple):
-    """Someone with a command line and credentials of their own, and a terminal if need be."""
-
-    name: str
-    hub: str
-    folder: Path
-    environ: dict[str, str]
-
-    def __call__(self, *arguments: str, given: str | None = None, **variables: str) -> Ran:
-        environ = {**self.environ, **variables}
-        done = forked.run(arguments, cwd=self.folder, env=environ, input=given, timeout=60)
-        assert "Traceback" not in done.stderr
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def json(self, *arguments: str) -> Any:
-        """What a command answers to a program."""
-        ran = self(*arguments, "--json")
+def registered(cli: Cli, hub: Hub, name: str, *options: str) -> Cli:
+    """Someone who has registered at a hub."""
+    made = cli.someone(name)._replace(hub=hub.url)
+    if options:
+        ran = made("register", name, "--url", hub.url, *options)
         assert (ran.code, ran.err) == (0, "")
-        return json.loads(ran.out)
-
-    def begin(self, *arguments: str, stdin: int | None = subprocess.PIPE) -> Forked:
-        """Start a command that stays; all its streams are pipes."""
-        return Forked(
-            arguments,
-            cwd=self.folder,
-            env=self.environ,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def at_terminal(
-        self, *arguments: str, columns: int = 80, rows: int = 24, **variables: str
-    ) -> Terminal:
-        """Start a command on a terminal."""
-        environ = {**self.environ, "TERM": "xterm-256color", **variables}
-        return Terminal(arguments, env=environ, cwd=self.folder, columns=columns, rows=rows)
+    else:
+        # What the command does, at a fifth of its cost.
+        account = hub_at(hub.url).create_account(name)
+        login = Login(hub.url, account.handle, account.token, account.recovery_code)
+        write(Path(made.environ["FOLKMOOT_CREDENTIALS"]), Keyring([login]))
+    return made
 
 
 @pytest.fixture
-def person(tmp_path: Path, environment: dict[str, str]) -> Callable[[Hub, str], Person]:
-    """Make people who have registered at a hub."""
+def person(hub: Hub, cli: Cli) -> Person:
+    """Make people who have registered at the hub."""
+    return partial(registered, cli, hub)
 
-    def make(hub: Hub, name: str, *options: str) -> Person:
-        credentials = {"FOLKMOOT_CREDENTIALS": str(tmp_path / f"{name}.json")}
-        made = Person(name, hub.url, tmp_path, {**environment, **credentials})
-        if options:
-            ran = made("register", name, "--url", hub.url, *options)
-            assert (ran.code, ran.err) == (0, "")
-        else:
-            # What the command does, at a fifth of its cost.
-            account = hub_at(hub.url).create_account(name)
-            login = Login(hub.url, account.handle, account.token, account.recovery_code)
-            write(tmp_path / f"{name}.json", Keyring([login]))
-        return made
 
-    return make
+@pytest.fixture
+def people(person: Person) -> People:
+    """Ada and Bob."""
+    return person("ada"), person("bob")
+
+
+@pytest.fixture
+def room(people: People) -> People:
+    """Ada and Bob, and Ada's room `planning`, which is empty."""
+    assert people[0]("room", "create", "planning").code == 0
+    return people

@@ -7,17 +7,15 @@ from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.cli.conftest import Person
-
-People = tuple[Person, Person]
+from tests.cli.conftest import Cli
 
 
-def token_of(who: Person) -> str:
+def token_of(who: Cli) -> str:
     """The token of someone's account."""
     return str(json.loads((who.folder / f"{who.name}.json").read_text())["accounts"][0]["token"])
 
 
-def post_text(who: Person, room: str, body: str) -> dict[str, Any]:
+def post_text(who: Cli, room: str, body: str) -> dict[str, Any]:
     """Send an envelope in these very characters."""
     parts = urlsplit(who.hub)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
@@ -29,13 +27,13 @@ def post_text(who: Person, room: str, body: str) -> dict[str, Any]:
     return dict(answer)
 
 
-def post(who: Person, room: str, kind: str, payload: Any, **members: Any) -> dict[str, Any]:
+def post(who: Cli, room: str, kind: str, payload: Any, **members: Any) -> dict[str, Any]:
     """Send an envelope."""
     envelope = {"protocol": "mcpx/v1", "kind": kind, "payload": payload, **members}
     return post_text(who, room, json.dumps(envelope))
 
 
-def propose(who: Person, room: str, path: str, **members: Any) -> dict[str, Any]:
+def propose(who: Cli, room: str, path: str, **members: Any) -> dict[str, Any]:
     """Propose that a file be deleted."""
     params = {"name": "delete_file", "arguments": {"path": path}}
     payload = {"jsonrpc": "2.0", "method": "tools/call", "params": params}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +12,7 @@ from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
 from folkmoot.settings import load
 from folkmoot.settings.editing import edit
+from tests.cli.conftest import Cli
 
 BACKEND = '[backends.abc]\nurl = "http://h/"\n'
 
@@ -63,7 +62,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
-    folkmoot: Callable[..., Any], tmp_path: Path
+    cli: Cli, tmp_path: Path
 ) -> None:
     file = tmp_path / "hub.toml"
     file.write_text('[backends.none]\ncommand = ["false"]\n')
@@ -75,14 +74,13 @@ def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(
         "backends test none --config hub.toml",
         "backends add two --config hub.toml -- false",
     ):
-        ran = folkmoot(*command.split())
-        assert (ran.code, told in ran.err) == (ExitCode.SETTINGS, True), ran
+        cli.fails(*command.split(), told=told, code=ExitCode.SETTINGS)
     assert not (tmp_path / "data").exists()
-    doctor = json.loads(folkmoot("doctor", "--config", "hub.toml", "--json").out)
+    doctor = json.loads(cli("doctor", "--config", "hub.toml", "--json").out)
     assert told in [each["text"] for each in doctor["findings"] if each["level"] == "problem"]
-    assert folkmoot("config", "show", "--config", "hub.toml").code == 0
+    assert cli("config", "show", "--config", "hub.toml").code == 0
     servers = tmp_path / "mcp.json"
     servers.write_text('{"mcpServers": {"two": {"command": "false"}}}')
     servers.chmod(0o666)
-    ran = folkmoot("backends", "add", "--from", "mcp.json", "--data", "other")
+    ran = cli("backends", "add", "--from", "mcp.json", "--data", "other")
     assert "mcp.json: can be written by others; run: chmod go-w mcp.json" in ran.err

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Hub, Ran
+from tests.cli.conftest import Cli, Hub, Person
 from tests.transports.rest.support import done
 from tests.transports.rest.test_sessions import SESSION, Browser
 
 
 @pytest.mark.requirement("browser.one-time-code", "browser.listed")
 def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
-    start_hub: Callable[..., Hub],
-    folkmoot: Callable[..., Ran],
-    on_terminal: Callable[..., str],
-    tmp_path: Path,
+    hub: Hub, person: Person, cli: Cli
 ) -> None:
-    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
-    port = int(hub.url.rpartition(":")[2])
-    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "ada.json")}
-    folkmoot("register", "ada", "--url", hub.url, **mine)
+    port = hub.port
+    ada = person("ada")
 
-    made = folkmoot("open", "--print", **mine)
+    made = ada("open", "--print")
     link = re.fullmatch(rf"http://localhost:{port}/sign-in#(oc_[0-9a-f]{{64}})\n", made.out)
     assert link is not None, made
     assert made.err == "Open this link to be signed in as @ada. It works once, for two minutes.\n"
-    operators = json.loads(folkmoot("open", "--for", "@ada", "--json").out)
+    operators = cli.json("open", "--for", "@ada")
     assert operators["url"].startswith(f"http://localhost:{port}/sign-in#oc_")
 
-    running = json.loads(folkmoot("open", "--for", "ada", "--operate", "--json").out)
+    running = cli.json("open", "--for", "ada", "--operate")
     assert running["url"].startswith(f"http://localhost:{port}/sign-in?next=/#oc_")
 
     async def use() -> Browser:
@@ -45,14 +36,12 @@ def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
         return browser
 
     browser = asyncio.run(use())
-    (session,) = (
-        it for it in json.loads(folkmoot("tokens", "--json", **mine).out) if it["kind"] == "browser"
-    )
+    (session,) = (it for it in ada.json("tokens") if it["kind"] == "browser")
     assert session["label"] == "Firefox on Linux"
-    table = on_terminal("tokens", **mine)
+    table = ada.shown("tokens")
     assert "Firefox on Linux" in table
     assert "browser" in table
-    assert folkmoot("tokens", "revoke", session["id"], **mine).code == 0
+    assert ada("tokens", "revoke", session["id"]).code == 0
     assert asyncio.run(browser.get(SESSION))["handle"] is None
 
     for arguments, words in (
@@ -60,10 +49,8 @@ def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
         (("--operate",), "--operate needs --for HANDLE"),
         (("--for", "ada", "--as", "ada"), "--for cannot be combined with --url or --as"),
     ):
-        ran = folkmoot("open", "--print", *arguments, **mine)
+        ran = ada("open", "--print", *arguments)
         assert (ran.code != 0, ran.out) == (True, "")
         assert words in ran.err
     hub.stop()
-    ran = folkmoot("open", "--for", "ada")
-    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
-    assert "No hub is running, so there is no page to open." in ran.err
+    cli.fails("open", "--for", "ada", told="No hub is running, so there is no page to open.")

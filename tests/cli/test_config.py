@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import FIELDS
+from tests.cli.conftest import Cli
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
-def test_show_tells_each_value_and_where_it_came_from(
-    folkmoot: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_show_tells_each_value_and_where_it_came_from(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "moot.toml").write_text('\n[log]\nlevel = "debug"\n')
-    ran = folkmoot(
+    ran = cli(
         "config", "show", "--config", "moot.toml", "--data", "here",
         FOLKMOOT_PORT="9000", FOLKMOOT_MASTER_KEY="hush",
     )  # fmt: skip
@@ -27,14 +25,13 @@ def test_show_tells_each_value_and_where_it_came_from(
     assert list(rows) == list(FIELDS)
     assert rows["host"] == ['"127.0.0.1"', "default"]
     assert rows["log.level"] == ['"debug"', "moot.toml:3"]
-    assert rows["port"] == ["9000", "FOLKMOOT_PORT"]
-    assert rows["data"] == ['"here"', "--data"]
+    assert (rows["port"], rows["data"]) == (["9000", "FOLKMOOT_PORT"], ['"here"', "--data"])
     assert rows["master_key"] == ['"***"', "FOLKMOOT_MASTER_KEY"]
     assert "hush" not in ran.out
 
 
-def test_show_is_json_for_programs(folkmoot: Callable[..., Any]) -> None:
-    ran = folkmoot("config", "show", "--json", FOLKMOOT_MASTER_KEY="hush")
+def test_show_is_json_for_programs(cli: Cli) -> None:
+    ran = cli("config", "show", "--json", FOLKMOOT_MASTER_KEY="hush")
     told = json.loads(ran.out)
     assert told["file"] is None
     assert told["settings"]["port"] == {"value": 8420, "origin": "default"}
@@ -42,32 +39,29 @@ def test_show_is_json_for_programs(folkmoot: Callable[..., Any]) -> None:
     assert "hush" not in ran.out
 
 
-def test_show_fits_a_terminal(on_terminal: Callable[..., str]) -> None:
-    shown = on_terminal("config", "show", FOLKMOOT_TELEMETRY_SERVICE_NAME="x" * 100)
+def test_show_fits_a_terminal(cli: Cli) -> None:
+    shown = cli.shown("config", "show", FOLKMOOT_TELEMETRY_SERVICE_NAME="x" * 100)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert max(map(len, shown.splitlines())) <= 80
     assert all(path in shown for path in FIELDS)
 
 
-def test_check_says_that_a_file_is_right(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
+def test_check_says_that_a_file_is_right(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "moot.toml").write_text("port = 1\n")
-    ran = folkmoot("config", "check", "moot.toml")
+    ran = cli("config", "check", "moot.toml")
     assert ran == (0, "moot.toml is valid: 1 setting in effect.\n", "")
-    assert folkmoot("config", "check", "--config", "moot.toml") == ran
-    twice = folkmoot("config", "check", "moot.toml", "--config", "other.toml")
-    assert (twice.code, "give the file once" in twice.err) == (ExitCode.USAGE, True)
-    assert folkmoot("config", "check").out == (
-        "There is no settings file. The environment is valid.\n"
+    assert cli("config", "check", "--config", "moot.toml") == ran
+    told = "give the file once"
+    cli.fails(
+        "config", "check", "moot.toml", "--config", "other.toml", told=told, code=ExitCode.USAGE
     )
+    assert cli("config", "check").out == ("There is no settings file. The environment is valid.\n")
 
 
-def test_check_tells_everything_wrong_a_line_each(
-    folkmoot: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_check_tells_everything_wrong_a_line_each(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "moot.toml").write_text('port = "abc"\n\n[http]\nnope = 7\n')
-    ran = folkmoot("config", "check", "moot.toml")
-    assert ran.code == ExitCode.SETTINGS
-    assert ran.out == ""
+    ran = cli("config", "check", "moot.toml")
+    assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
     assert ran.err.splitlines() == [
         'folkmoot: error: moot.toml:1: port must be an integer between 0 and 65535, not "abc"',
         "folkmoot: error: moot.toml:4: unknown setting 'nope' in [http]",
@@ -75,9 +69,9 @@ def test_check_tells_everything_wrong_a_line_each(
 
 
 def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(
-    folkmoot: Callable[..., Any], tmp_path: Path
+    cli: Cli, tmp_path: Path
 ) -> None:
     (tmp_path / "moot.toml").write_text("port = \n")
     for command in (["serve"], ["config", "show"], ["status"], ["backup", "x"]):
-        ran = folkmoot(*command, "--config", "moot.toml")
+        ran = cli(*command, "--config", "moot.toml")
         assert ran == (ExitCode.SETTINGS, "", "folkmoot: error: moot.toml:1:8: invalid value\n")

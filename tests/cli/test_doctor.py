@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -22,9 +22,9 @@ from folkmoot.mail import Mail
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.certificates import certificate
+from tests.cli.conftest import Cli, Run, StartHub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -45,11 +45,11 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def examined(folkmoot: Callable[..., Any]) -> Callable[..., Any]:
+def examined(cli: Cli) -> Run:
     """Run the doctor and answer its findings by subject, with its exit code."""
 
     def run(*arguments: str, **variables: str) -> tuple[int, dict[str, dict[str, str]]]:
-        ran = folkmoot("doctor", "--json", "--port", "0", *arguments, **variables)
+        ran = cli("doctor", "--json", "--port", "0", *arguments, **variables)
         assert ran.err == ""
         told = json.loads(ran.out)
         assert told["ok"] is (ran.code == 0)
@@ -58,8 +58,20 @@ def examined(folkmoot: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+@pytest.fixture
+def problem(examined: Run) -> Run:
+    """Run the doctor, who finds a problem with a subject."""
+
+    def run(subject: str, *arguments: str, **variables: str) -> dict[str, str]:
+        code, findings = examined(*arguments, **variables)
+        assert (code, findings[subject]["level"]) == (ExitCode.FAILED, "problem")
+        return findings[subject]
+
+    return run
+
+
 def test_before_the_first_start_all_is_well_and_nothing_is_made(
-    examined: Callable[..., Any], tmp_path: Path
+    examined: Run, tmp_path: Path
 ) -> None:
     code, findings = examined()
     assert code == ExitCode.OK
@@ -68,9 +80,7 @@ def test_before_the_first_start_all_is_well_and_nothing_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
-    examined: Callable[..., Any], data: Path
-) -> None:
+def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: Path) -> None:
     before = snapshot(data)
     code, findings = examined()
     assert code == ExitCode.OK
@@ -81,9 +91,9 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(
 
 
 def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
-    folkmoot: Callable[..., Any], start_hub: Callable[..., Any]
+    cli: Cli, start_hub: StartHub
 ) -> None:
-    ran = folkmoot("doctor", "--host", "0.0.0.0", "--port", "0")
+    ran = cli("doctor", "--host", "0.0.0.0", "--port", "0")
     assert (ran.code, ran.err) == (ExitCode.OK, "")
     assert "warning  settings     --host: the hub listens on 0.0.0.0 without TLS" in ran.out
     assert "→ Set tls.certificate and tls.key, or put a proxy" in ran.out
@@ -92,21 +102,16 @@ def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_d
 
 
 def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(
-    examined: Callable[..., Any], data: Path
+    problem: Run, data: Path
 ) -> None:
     settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
     (data / "config.toml").write_text(settings)
-    code, findings = examined()
-    assert code == ExitCode.FAILED
-    assert findings["backends"]["text"] == "tides: The user nobody-of-that-name does not exist"
-    assert findings["backends"]["advice"] == (
-        "Fix that, or change user or sandbox of [backends.tides]."
-    )
+    found = problem("backends")
+    assert found["text"] == "tides: The user nobody-of-that-name does not exist"
+    assert found["advice"] == "Fix that, or change user or sandbox of [backends.tides]."
 
 
-def test_a_running_hub_is_asked(
-    examined: Callable[..., Any], start_hub: Callable[..., Any]
-) -> None:
+def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub) -> None:
     hub = start_hub()
     code, findings = examined("--port", hub.url.rpartition(":")[2])
     assert code == ExitCode.OK
@@ -116,45 +121,34 @@ def test_a_running_hub_is_asked(
     assert elsewhere["port"] == findings["port"]
 
 
-def test_what_is_wrong_is_told_with_what_to_do(folkmoot: Callable[..., Any], data: Path) -> None:
+def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path) -> None:
     data.chmod(0o755)
     (data / "master.key").unlink()
-    ran = folkmoot("doctor", "--port", "0")
+    ran = cli("doctor", "--port", "0")
     assert ran.code == ExitCode.FAILED
     assert f"→ Run: chmod 700 {data}" in ran.out
     assert "problem  master key" in ran.out
     assert ran.out.endswith("\nFound 1 problem and 1 warning.\n")
 
 
-def test_another_key_is_a_problem_and_is_not_shown(
-    examined: Callable[..., Any], data: Path
+def test_another_key_is_a_problem_and_is_not_shown(problem: Run, data: Path) -> None:
+    assert "5f5f" not in problem("master key", FOLKMOOT_MASTER_KEY="5f" * 32)["text"]
+
+
+def test_a_key_that_is_none_is_a_problem_before_the_first_start(problem: Run) -> None:
+    problem("master key", FOLKMOOT_MASTER_KEY="shorty12345")
+
+
+@pytest.mark.parametrize(("file", "subject"), [("master.key", "master key"), ("hub.lock", "hub")])
+def test_a_link_that_a_hub_refuses_is_a_problem(
+    problem: Run, data: Path, file: str, subject: str
 ) -> None:
-    code, findings = examined(FOLKMOOT_MASTER_KEY="5f" * 32)
-    assert code == ExitCode.FAILED
-    assert findings["master key"]["level"] == "problem"
-    assert "5f5f" not in findings["master key"]["text"]
+    (data / file).unlink(missing_ok=True)
+    (data / file).symlink_to("nowhere")
+    problem(subject)
 
 
-def test_a_key_that_is_none_is_a_problem_before_the_first_start(
-    examined: Callable[..., Any],
-) -> None:
-    code, findings = examined(FOLKMOOT_MASTER_KEY="shorty12345")
-    assert code == ExitCode.FAILED
-    assert findings["master key"]["level"] == "problem"
-
-
-def test_links_that_a_hub_refuses_are_problems(examined: Callable[..., Any], data: Path) -> None:
-    (data / "master.key").unlink()
-    (data / "master.key").symlink_to("nowhere")
-    (data / "hub.lock").symlink_to("elsewhere")
-    code, findings = examined()
-    assert code == ExitCode.FAILED
-    assert findings["master key"]["level"] == findings["hub"]["level"] == "problem"
-
-
-def test_a_folder_in_the_place_of_the_database_is_named_as_one(
-    examined: Callable[..., Any], data: Path
-) -> None:
+def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, data: Path) -> None:
     (data / "folkmoot.db").unlink()
     (data / "folkmoot.db").mkdir()
     code, findings = examined()
@@ -163,49 +157,37 @@ def test_a_folder_in_the_place_of_the_database_is_named_as_one(
     assert findings["master key"]["level"] == "ok"
 
 
-def test_a_key_others_can_read_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
+def test_a_key_others_can_read_is_a_problem(problem: Run, data: Path) -> None:
     (data / "master.key").chmod(0o644)
-    code, findings = examined()
-    assert code == ExitCode.FAILED
-    assert findings["permissions"]["advice"] == f"Run: chmod 600 {data / 'master.key'}"
+    assert problem("permissions")["advice"] == f"Run: chmod 600 {data / 'master.key'}"
 
 
-def test_a_file_that_is_no_database_is_a_problem(examined: Callable[..., Any], data: Path) -> None:
+def test_a_file_that_is_no_database_is_a_problem(problem: Run, data: Path) -> None:
     (data / "folkmoot.db").write_bytes(b"not a database" * 1000)
-    code, findings = examined()
-    assert code == ExitCode.FAILED
-    assert findings["database"]["level"] == "problem"
-    assert "-wal and -shm" in findings["database"]["advice"]
+    assert "-wal and -shm" in problem("database")["advice"]
 
 
-def test_a_database_of_another_version_is_a_problem(
-    examined: Callable[..., Any], data: Path
-) -> None:
+def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path) -> None:
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as database:
         database.execute("INSERT INTO schema_migrations VALUES (999, 'later')").fetchall()
-    code, findings = examined()
-    assert code == ExitCode.FAILED
-    assert findings["database"]["text"].endswith("was written by another version of Folkmoot.")
-    assert "folkmoot export" in findings["database"]["advice"]
+    found = problem("database")
+    assert found["text"].endswith("was written by another version of Folkmoot.")
+    assert "folkmoot export" in found["advice"]
 
 
-def test_a_taken_port_is_a_problem(examined: Callable[..., Any]) -> None:
+def test_a_taken_port_is_a_problem(problem: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, findings = examined("--port", str(taken.getsockname()[1]))
-    assert code == ExitCode.FAILED
-    assert findings["port"]["level"] == "problem"
-    assert "--port" in findings["port"]["advice"]
+        found = problem("port", "--port", str(taken.getsockname()[1]))
+    assert "--port" in found["advice"]
 
 
-def test_a_folder_that_cannot_be_is_a_problem(examined: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_is_a_problem(problem: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    code, findings = examined("--data", "file/below")
-    assert code == ExitCode.FAILED
-    assert findings["data folder"]["level"] == "problem"
+    problem("data folder", "--data", "file/below")
 
 
 def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
-    examined: Callable[..., Any], tmp_path: Path
+    examined: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "moot.toml").write_text("port = true\n")
     code, findings = examined("--config", "moot.toml")
@@ -214,7 +196,7 @@ def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
     assert findings["program"]["level"] == "ok"
 
 
-def test_a_certificate_is_tried_with_its_key(examined: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path) -> None:
     assert examined()[1]["tls"]["text"] == "off"
     cert, key = certificate(tmp_path / "one")
     _, other = certificate(tmp_path / "other")
@@ -231,8 +213,8 @@ def test_a_certificate_is_tried_with_its_key(examined: Callable[..., Any], tmp_p
         assert findings["port"]["level"] == "ok"
 
 
-def test_the_findings_fit_a_terminal(on_terminal: Callable[..., str]) -> None:
-    shown = on_terminal("doctor", "--port", "0", NO_COLOR="1")
+def test_the_findings_fit_a_terminal(cli: Cli) -> None:
+    shown = cli.shown("doctor", "--port", "0", NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith("\nNo problems found.\n")
 
@@ -258,7 +240,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(
-    examined: Callable[..., Any], tmp_path: Path
+    examined: Run, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "one"\naction = "blok"\n')
     (tmp_path / "file").write_text("")
@@ -299,7 +281,7 @@ def sent(folder: Path, count: int) -> None:
 
 @pytest.mark.requirement("hub.quota-told")
 def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(
-    examined: Callable[..., Any], data: Path
+    examined: Run, data: Path
 ) -> None:
     sent(data, 5)
     before = snapshot(data)
@@ -317,7 +299,7 @@ def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_a_share_that_was_counted_wrong_is_found(examined: Callable[..., Any], data: Path) -> None:
+def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path) -> None:
     sent(data, 2)
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as connection:
         connection.execute("UPDATE mail_shares SET bytes = bytes - 1")
@@ -327,7 +309,7 @@ def test_a_share_that_was_counted_wrong_is_found(examined: Callable[..., Any], d
 
 
 def test_a_database_and_a_bus_that_cannot_be_reached_are_problems_without_their_passwords(
-    examined: Callable[..., Any],
+    examined: Run,
 ) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from folkmoot.cli.operator import QUOTING
 from folkmoot.cli.output import ExitCode
-from folkmoot.settings import load
-from tests.cli.conftest import Hub, Person, Ran
+from tests.cli.conftest import Cli, StartHub, registered
 from tests.harness import ask, run
-
-Run = Callable[..., Ran]
 
 CALL = "mcp.request.tools/call"
 SETTINGS = """
@@ -28,31 +21,9 @@ ops = ["gina"]
 """
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a hub that ran once, with an account of alice's."""
-    from folkmoot.app import Hub as RealHub
-
-    folder = tmp_path_factory.mktemp("hub") / "data"
-
-    async def main() -> None:
-        options = {"data": str(folder), "port": "0"}
-        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
-            await hub.accounts.register("alice")
-
-    run(main())
-    return folder
-
-
-@pytest.fixture
-def data(tmp_path: Path, made: Path) -> Path:
-    """A copy of it where commands look by themselves."""
-    return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
-
-
-def test_rights_are_given_shown_and_taken_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli: Cli, data: Path) -> None:
     (data / "config.toml").write_text(SETTINGS)
-    ran = folkmoot("grant", "@Alice", "msg/send", "!room/*", "weather:*")
+    ran = cli("grant", "@Alice", "msg/send", "!room/*", "weather:*")
     assert ran.out.splitlines() == [
         f"Granted to @alice: {CALL}:msg/send",
         f"Granted to @alice: !{CALL}:room/*",
@@ -62,21 +33,21 @@ def test_rights_are_given_shown_and_taken_while_no_hub_runs(folkmoot: Run, data:
         f"folkmoot: warning: {CALL}:weather:* covers nothing yet: no backend is called weather.",
         "No hub is running. This takes effect at its next start.",
     ]
-    shown = folkmoot("grants", "alice").out.splitlines()
+    shown = cli("grants", "alice").out.splitlines()
     assert shown[0].split() == [f"{CALL}:msg/*", "every", "account"]
     assert [line.split()[:2] for line in shown[-3:]] == [
         [f"!{CALL}:room/*", "granted"],
         [f"{CALL}:msg/send", "granted"],
         [f"{CALL}:weather:*", "granted"],
     ]
-    ran = folkmoot("grants")
+    ran = cli("grants")
     assert ran.out.splitlines() == [
         "@alice  3 granted",
         "@gina   1 in the settings (ops)  nobody has this handle yet",
     ]
-    ran = folkmoot("revoke", "alice", "weather:*")
+    ran = cli("revoke", "alice", "weather:*")
     assert ran.out == f"Revoked from @alice: {CALL}:weather:*\n"
-    told = json.loads(folkmoot("revoke", "alice", "--all", "--json").out)
+    told = cli.json("revoke", "alice", "--all")
     assert told == {"handle": "alice", "revoked": [f"!{CALL}:room/*", f"{CALL}:msg/send"]}
 
 
@@ -98,44 +69,36 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path) -> None:
+def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path) -> None:
     assert data.is_dir()
     for arguments, code, told in REFUSED:
-        ran = folkmoot(*arguments)
+        ran = cli(*arguments)
         assert (ran.code, ran.out) == (code, ""), arguments
         assert told in ran.err.splitlines()[0], arguments
 
 
-def test_where_no_hub_has_run_nobody_can_be_given_anything(folkmoot: Run, tmp_path: Path) -> None:
-    ran = folkmoot("grant", "alice", "msg/send")
-    assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("nobody has an account. Start the hub first.\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited(
-    folkmoot: Run,
+    cli: Cli,
     data: Path,
-    start_hub: Callable[..., Hub],
-    person: Callable[..., Person],
+    start_hub: StartHub,
 ) -> None:
     (data / "config.toml").write_text(SETTINGS)
     hub = start_hub()
-    port = int(hub.url.rpartition(":")[2])
-    invite: dict[str, Any] = json.loads(folkmoot("invite", "--for", "@GINA", "--json").out)
+    port = hub.port
+    invite: dict[str, Any] = cli.json("invite", "--for", "@GINA")
     assert invite["handle"] == "gina"
     assert invite["invite_url"] == f"{hub.url}/invite/{invite['invite_code']}"
     page = run(ask(port, f"/invite/{invite['invite_code']}"))
     assert f"Register me as @gina, with the invite code {invite['invite_code']}" in page.text
-    gina = person(hub, "gina", "--invite", invite["invite_code"])
+    gina = registered(cli, hub, "gina", "--invite", invite["invite_code"])
     assert gina("search", "alice").code == 0
-    ran = folkmoot("grant", "gina", "!msg/search_users")
+    ran = cli("grant", "gina", "!msg/search_users")
     assert (ran.code, ran.err) == (0, "")
     refused = gina("search", "alice")
     assert "mcp.request.tools/call:msg/search_users is denied to you." in refused.err
-    assert folkmoot("revoke", "gina", "!msg/search_users").code == 0
+    assert cli("revoke", "gina", "!msg/search_users").code == 0
     assert gina("search", "alice").code == 0
-    people = json.loads(folkmoot("grants", "--json").out)["people"]
+    people = cli.json("grants")["people"]
     assert [(it["handle"], it["state"], it["groups"]) for it in people] == [
         ("gina", "account", ["ops"])
     ]
@@ -146,13 +109,13 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
 
 
 def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(
-    folkmoot: Run, data: Path, start_hub: Callable[..., Hub]
+    cli: Cli, data: Path, start_hub: StartHub
 ) -> None:
     assert data.is_dir()
-    assert folkmoot("grant", "alice", "msg/send", "!room/*").code == 0
-    assert folkmoot("grant", "alice", "msg/send").code == 0
-    assert folkmoot("revoke", "alice", "msg/send").code == 0
-    invite: dict[str, Any] = json.loads(folkmoot("invite", "--for", "gina", "--json").out)
+    assert cli("grant", "alice", "msg/send", "!room/*").code == 0
+    assert cli("grant", "alice", "msg/send").code == 0
+    assert cli("revoke", "alice", "msg/send").code == 0
+    invite: dict[str, Any] = cli.json("invite", "--for", "gina")
     first = start_hub().stop().err
     lines = [json.loads(line) for line in first.splitlines() if "folkmoot.audit" in line]
     assert [(it["message"], it["by"], it["about"], it["detail"]) for it in lines] == [

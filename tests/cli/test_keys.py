@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -21,21 +20,10 @@ from folkmoot.keys import (
 from folkmoot.offline import opened
 from folkmoot.settings import load
 from folkmoot.store import inspect_database
-from tests.cli.conftest import Hub, Ran
-from tests.forge import forked
+from tests.cli.conftest import Cli, StartHub
 from tests.harness import run
 
-Run = Callable[..., Ran]
-
 VARIABLE = "FOLKMOOT_MASTER_KEY"
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """The data folder of a hub that ran once, with a key in a file."""
-    folder = tmp_path / ".folkmoot"
-    make(folder)
-    return folder
 
 
 def make(folder: Path, **environ: str) -> None:
@@ -55,20 +43,11 @@ def opened_by(tmp_path: Path) -> tuple[str, ...]:
     return inspect_database(Paths(tmp_path / ".folkmoot").database).opened_by
 
 
-def test_where_no_hub_has_run_there_is_no_key_and_none_is_made(
-    folkmoot: Run, tmp_path: Path
-) -> None:
-    ran = folkmoot("keys", "rotate-master")
-    assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("no database yet, so it has no key.\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
-def test_the_key_is_changed_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path) -> None:
     old = read_key(data / "master.key")
-    ran = folkmoot("keys", "rotate-master")
+    ran = cli("keys", "rotate-master")
     new = read_key(data / "master.key")
     assert ran.code == 0, ran.err
     assert ran.out.splitlines() == [
@@ -90,20 +69,20 @@ def test_the_key_is_changed_while_no_hub_runs(folkmoot: Run, data: Path) -> None
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
 def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups_alone(
-    folkmoot: Run, start_hub: Callable[..., Hub], tmp_path: Path
+    cli: Cli, start_hub: StartHub, tmp_path: Path
 ) -> None:
     hub = start_hub()
     data = tmp_path / ".folkmoot"
     old = read_key(data / "master.key")
-    assert folkmoot("backup", "before.db").code == 0
-    ran = folkmoot("keys", "rotate-master", "--json", "--keep-old", "old.key")
+    assert cli("backup", "before.db").code == 0
+    ran = cli("keys", "rotate-master", "--json", "--keep-old", "old.key")
     assert ran.code == 0, ran.err
     new = read_key(data / "master.key")
     told = json.loads(ran.out)
     assert (told["old"], told["new"], told["settled"]) == (old.id, new.id, True)
     assert told["kept"] == str(tmp_path / "old.key")
-    assert f"(id {new.id})" in folkmoot("doctor", "--port", "0").out
-    backed_up = folkmoot("backup", "after.db")
+    assert f"(id {new.id})" in cli("doctor", "--port", "0").out
+    backed_up = cli("backup", "after.db")
     assert f"(id {new.id})" in backed_up.err
     stopped = hub.stop()
     said = stopped.out + stopped.err
@@ -115,11 +94,17 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
         restored = tmp_path / backup.removesuffix(".db")
         restored.mkdir(mode=0o700)
         (tmp_path / backup).rename(restored / "folkmoot.db")
-        refused = folkmoot(
-            "serve", "--port", "0", "--data", str(restored), **{VARIABLE: format_key(wrong)}
+        told = wrong.id
+        refused = cli.fails(
+            "serve",
+            "--port",
+            "0",
+            "--data",
+            str(restored),
+            told=told,
+            code=ExitCode.DATA,
+            **{VARIABLE: format_key(wrong)},
         )
-        assert refused.code == ExitCode.DATA
-        assert wrong.id in refused.err
         assert right.id in refused.err
         assert format_key(wrong) not in refused.err
         make(restored, **{VARIABLE: format_key(right)})
@@ -128,16 +113,15 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
 @pytest.mark.long
 @pytest.mark.requirement("rest.rotate-master")
 def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
-    folkmoot: Run, start_hub: Callable[..., Hub], tmp_path: Path
+    cli: Cli, start_hub: StartHub, tmp_path: Path
 ) -> None:
     old = fresh_key()
     before = {VARIABLE: format_key(old)}
     hub = start_hub(**before)
-    refused = folkmoot("keys", "rotate-master")
-    assert refused.code == ExitCode.FAILED
-    assert "only you can change: have the new one put into a file with --to" in refused.err
+    told = "only you can change: have the new one put into a file with --to"
+    cli.fails("keys", "rotate-master", told=told)
     # The command does not need the hub's environment.
-    ran = folkmoot("keys", "rotate-master", "--to", "new.key")
+    ran = cli("keys", "rotate-master", "--to", "new.key")
     assert ran.code == 0, ran.err
     new = read_key(tmp_path / "new.key")
     assert stat.S_IMODE((tmp_path / "new.key").stat().st_mode) == 0o600
@@ -153,50 +137,38 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     again = start_hub(**before).stop()
     assert "a master key rotation is pending" in again.err
     assert new.id in again.err
-    assert (
-        f"and a rotation to {new.id} is pending" in folkmoot("doctor", "--port", "0", **before).out
-    )
+    assert f"and a rotation to {new.id} is pending" in cli("doctor", "--port", "0", **before).out
     after = {VARIABLE: format_key(new)}
     start_hub(**after).stop()
     assert opened_by(tmp_path) == (new.id,)
-    late = folkmoot("serve", "--port", "0", **before)
+    late = cli("serve", "--port", "0", **before)
     assert late.code == ExitCode.DATA
     assert format_key(old) not in late.err
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_an_awaited_key_is_withdrawn_on_request(folkmoot: Run, tmp_path: Path) -> None:
+def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path) -> None:
     old, new = fresh_key(), fresh_key()
     environ = {VARIABLE: format_key(old)}
     make(tmp_path / ".folkmoot", **environ)
     put_key(tmp_path / "new.key", new)
-    assert folkmoot("keys", "rotate-master", "--from", "new.key", **environ).code == 0
+    assert cli("keys", "rotate-master", "--from", "new.key", **environ).code == 0
     assert set(opened_by(tmp_path)) == {old.id, new.id}
-    ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
+    ran = cli("keys", "rotate-master", "--cancel", **environ)
     assert (
         ran.out == f"The rotation to the master key {new.id} is cancelled. Only the present key "
         "opens the database.\n"
     )
     assert opened_by(tmp_path) == (old.id,)
-    ran = folkmoot("keys", "rotate-master", "--cancel", **environ)
-    assert ran.code == ExitCode.FAILED
-    assert "nothing to cancel" in ran.err
+    cli.fails("keys", "rotate-master", "--cancel", told="nothing to cancel", **environ)
 
 
-def from_stdin(folder: Path, text: str, environ: dict[str, str]) -> Ran:
-    order = ["keys", "rotate-master", "--from", "-"]
-    done = forked.run(order, cwd=folder, env=environ, input=text, timeout=60)
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
-def test_the_new_key_may_come_from_the_standard_input(
-    environment: dict[str, str], data: Path
-) -> None:
+def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path) -> None:
     mine = fresh_key()
-    ran = from_stdin(data.parent, mine.secret().hex() + "\n", environment)
+    ran = cli("keys", "rotate-master", "--from", "-", given=mine.secret().hex() + "\n")
     assert ran.code == 0, ran.err
     assert read_key(data / "master.key").id == mine.id
-    ran = from_stdin(data.parent, "hunter2-hunter2", environment)
+    ran = cli("keys", "rotate-master", "--from", "-", given="hunter2-hunter2")
     assert ran.code == ExitCode.DATA
     assert ran.err.startswith("folkmoot: error: The standard input: is not a master key")
     assert "hunter2" not in ran.err
@@ -212,68 +184,61 @@ def test_the_new_key_may_come_from_the_standard_input(
     ],
 )
 def test_options_that_do_not_go_together_are_refused(
-    folkmoot: Run, data: Path, options: list[str]
+    cli: Cli, data: Path, options: list[str]
 ) -> None:
     before = (data / "master.key").read_bytes()
-    ran = folkmoot("keys", "rotate-master", *options)
-    assert ran.code == ExitCode.USAGE
-    assert ran.err.startswith("folkmoot: error: ")
+    cli.fails("keys", "rotate-master", *options, told="folkmoot: error: ", code=ExitCode.USAGE)
     assert (data / "master.key").read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--to", "--keep-old"])
 def test_no_file_is_written_over_and_nothing_is_changed_then(
-    folkmoot: Run, data: Path, option: str
+    cli: Cli, data: Path, option: str
 ) -> None:
     before = (data / "master.key").read_bytes()
     (data.parent / "taken").write_text("mine")
-    ran = folkmoot("keys", "rotate-master", option, "taken")
-    assert ran.code == ExitCode.DATA
-    assert ran.err == f"folkmoot: error: {data.parent / 'taken'}: already exists.\n"
+    told = f"folkmoot: error: {data.parent / 'taken'}: already exists.\n"
+    cli.fails("keys", "rotate-master", option, "taken", told=told, code=ExitCode.DATA)
     assert (data.parent / "taken").read_text() == "mine"
     assert (data / "master.key").read_bytes() == before
     assert opened_by(data.parent) == (read_key(data / "master.key").id,)
 
 
-def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(folkmoot: Run, data: Path) -> None:
+def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Path) -> None:
     key = (data / "master.key").read_bytes()
     (data / "master.key").chmod(0o644)
-    ran = folkmoot("keys", "rotate-master", "--to", "new.key")
-    assert ran.code == ExitCode.DATA
-    assert "chmod 600" in ran.err
+    cli.fails("keys", "rotate-master", "--to", "new.key", told="chmod 600", code=ExitCode.DATA)
     assert not (data.parent / "new.key").exists()
     assert (data / "master.key").read_bytes() == key
 
 
-def test_a_folder_that_another_command_has_is_left_alone(folkmoot: Run, data: Path) -> None:
+def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path) -> None:
     before = (data / "master.key").read_bytes()
     with DataFolder.open(data):
-        ran = folkmoot("keys", "rotate-master")
+        ran = cli("keys", "rotate-master")
     assert ran.code == ExitCode.DATA
     assert ran.err.startswith(f"folkmoot: error: {data}: is in use")
     assert (data / "master.key").read_bytes() == before
 
 
-def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(
-    folkmoot: Run, data: Path
-) -> None:
-    assert folkmoot("keys", "rotate-master").code == 0
+def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, data: Path) -> None:
+    assert cli("keys", "rotate-master").code == 0
     [kept] = data.glob("master.key.*.old")
     kept.chmod(0o644)
-    ran = folkmoot("doctor", "--port", "0")
+    ran = cli("doctor", "--port", "0")
     assert ran.code == ExitCode.FAILED
     assert f"{kept.name}: other users can read or write it" in ran.out
 
 
 def test_other_commands_open_the_database_in_the_middle_of_a_change(
-    folkmoot: Run, tmp_path: Path
+    cli: Cli, tmp_path: Path
 ) -> None:
     old, new = fresh_key(), fresh_key()
     folder = tmp_path / ".folkmoot"
     before = {VARIABLE: format_key(old)}
     make(folder, **before)
     put_key(tmp_path / "new.key", new)
-    assert folkmoot("keys", "rotate-master", "--from", "new.key", **before).code == 0
+    assert cli("keys", "rotate-master", "--from", "new.key", **before).code == 0
 
     async def open_with(environ: dict[str, str]) -> None:
         loaded = load(None, options={"data": str(folder)}, environ=environ)
@@ -281,15 +246,13 @@ def test_other_commands_open_the_database_in_the_middle_of_a_change(
             await opened(loaded, Paths(folder), stack)
 
     run(open_with(before))
-    assert folkmoot("backup", "middle.db", **before).code == 0
+    assert cli("backup", "middle.db", **before).code == 0
     run(open_with({VARIABLE: format_key(new)}))
 
 
-def test_on_a_terminal_the_change_is_told_in_lines_that_fit(
-    on_terminal: Callable[..., str], data: Path
-) -> None:
+def test_on_a_terminal_the_change_is_told_in_lines_that_fit(cli: Cli, data: Path) -> None:
     old = read_key(data / "master.key")
-    seen = on_terminal("keys", "rotate-master", "--discard-old")
+    seen = cli.shown("keys", "rotate-master", "--discard-old")
     assert f"The master key was rotated from {old.id} to " in seen
     assert "No copy of it was kept here" in seen
     assert list(data.glob("*.old")) == []

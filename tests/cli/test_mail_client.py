@@ -7,8 +7,7 @@ import re
 import socket
 import stat
 import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ from folkmoot.cli.client import HubClient
 from folkmoot.cli.output import ExitCode, lines, moment, one_line
 from folkmoot.client.http import hub_url
 from folkmoot.core import errors as e
-from tests.cli.conftest import Ran, watch
-from tests.cli.scripted import Scripted, scripted_hub
-from tests.forge import forked
+from tests.cli.conftest import Cli
+from tests.cli.scripted import Scripted, answering, scripted_hub
 
 TOKEN = f"sk_{'ab' * 32}"
 NEW_TOKEN = f"sk_{'cd' * 32}"
@@ -58,23 +56,7 @@ def keys(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cli(
-    tmp_path: Path, environment: dict[str, str], folkmoot: Callable[..., Ran]
-) -> Callable[..., Ran]:
-    """Run `folkmoot` with a folder of its own for what it keeps."""
-
-    def run(*arguments: str, stdin: str | bytes | None = None) -> Ran:
-        if stdin is None:
-            return folkmoot(*arguments, XDG_CONFIG_HOME=str(tmp_path / "config"))
-        env = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")}
-        done = forked.run(arguments, cwd=tmp_path, env=env, input=stdin, timeout=60)
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    return run
-
-
-@pytest.fixture
-def ada(cli: Callable[..., Ran], hub: Scripted) -> Callable[..., Ran]:
+def ada(cli: Cli, hub: Scripted) -> Cli:
     """The command of someone who has registered as @ada."""
     assert cli("register", "@Ada", "--url", hub.url).code == 0
     hub.asked.clear()
@@ -82,7 +64,7 @@ def ada(cli: Callable[..., Ran], hub: Scripted) -> Callable[..., Ran]:
 
 
 def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
-    cli: Callable[..., Ran], hub: Scripted, keys: Path
+    cli: Cli, hub: Scripted, keys: Path
 ) -> None:
     ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
     assert (ran.code, ran.err) == (0, "")
@@ -107,7 +89,7 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
         assert CODE not in later.out + later.err
 
 
-def test_register_for_a_program_answers_json(cli: Callable[..., Ran], hub: Scripted) -> None:
+def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted) -> None:
     ran = cli("register", "ada", "--agent", "--json", "--url", hub.url)
     assert json.loads(ran.out) == {
         "hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE,
@@ -116,21 +98,18 @@ def test_register_for_a_program_answers_json(cli: Callable[..., Ran], hub: Scrip
 
 
 def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_token(
-    cli: Callable[..., Ran], hub: Scripted, keys: Path
+    cli: Cli, hub: Scripted, keys: Path
 ) -> None:
     keys.mkdir(parents=True)
-    ran = cli("register", "ada", "--url", hub.url)
-    assert ran.code == ExitCode.FAILED
-    assert "is a directory" in ran.err
+    cli.fails("register", "ada", "--url", hub.url, told="is a directory")
     assert hub.asked == []
 
 
-def test_recover_uses_the_code_that_was_kept(
-    ada: Callable[..., Ran], hub: Scripted, keys: Path
-) -> None:
+def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path) -> None:
     ran = ada("account", "recover", "ada")
     assert ran.code == 0
     assert NEW_TOKEN in ran.out
+    assert "connect CLIENT --force" in ran.out
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
     kept = json.loads(keys.read_text())["accounts"]
     assert kept == [{"hub": hub.url, "handle": "ada", "token": NEW_TOKEN, "recovery_code": CODE}]
@@ -138,19 +117,18 @@ def test_recover_uses_the_code_that_was_kept(
     assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
 
 
-def test_recover_reads_the_code_from_the_standard_input(
-    cli: Callable[..., Ran], hub: Scripted
-) -> None:
-    ran = cli("account", "recover", "ada", "--url", hub.url, stdin=f"{CODE}\n")
+def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted) -> None:
+    ran = cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n")
     assert ran.code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
-    nothing = cli("account", "recover", "bob", "--url", hub.url, stdin="")
-    assert nothing.code == ExitCode.USAGE
-    assert "no recovery code" in nothing.err
+    told = "no recovery code"
+    cli.fails(
+        "account", "recover", "bob", "--url", hub.url, told=told, code=ExitCode.USAGE, given=""
+    )
 
 
 @pytest.mark.long
-def test_every_command_asks_for_the_operation_it_is(ada: Callable[..., Ran], hub: Scripted) -> None:
+def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted) -> None:
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
         "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
@@ -195,7 +173,7 @@ def test_every_command_asks_for_the_operation_it_is(ada: Callable[..., Ran], hub
 
 @pytest.mark.requirement("crypto.mode-shown")
 def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
-    ada: Callable[..., Ran], hub: Scripted
+    ada: Cli, hub: Scripted
 ) -> None:
     new = {**MESSAGE, "unread": True}
     sealed = {**MESSAGE, "body": None, "encryption_mode": "e2e", "priority": "urgent"}
@@ -219,12 +197,10 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
         "    Hi",
     ]
     assert ran.err == "\nMore: --cursor c9\n"
-    assert json.loads(ada("inbox", "--json").out) == hub.answers["msg/inbox"]
+    assert ada.json("inbox") == hub.answers["msg/inbox"]
 
 
-def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(
-    ada: Callable[..., Ran], hub: Scripted
-) -> None:
+def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub: Scripted) -> None:
     new = [{**MESSAGE, "id": name, "thread_id": name[0], "unread": True} for name in ("a1", "a2")]
     seen = {**MESSAGE, "id": "b1", "thread_id": "b", "unread": False}
     hub.answers |= {
@@ -245,9 +221,7 @@ def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(
     ]
 
 
-def test_an_empty_inbox_says_so_where_no_program_reads(
-    ada: Callable[..., Ran], hub: Scripted
-) -> None:
+def test_an_empty_inbox_says_so_where_no_program_reads(ada: Cli, hub: Scripted) -> None:
     hub.answers["msg/inbox"] = {"messages": []}
     assert ada("inbox") == (0, "", "No mail.\n")
     assert ada("inbox", "--wait", "1") == (0, "", "No new mail.\n")
@@ -255,10 +229,10 @@ def test_an_empty_inbox_says_so_where_no_program_reads(
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
 def test_what_others_wrote_cannot_act_on_the_terminal(
-    ada: Callable[..., Ran],
+    ada: Cli,
     hub: Scripted,
     tmp_path: Path,
-    environment: dict[str, str],
+    cli: Cli,
     on_terminal: bool,
 ) -> None:
     hostile = {
@@ -284,8 +258,7 @@ def test_what_others_wrote_cannot_act_on_the_terminal(
     ]  # fmt: skip
     for command in commands:
         if on_terminal:
-            environ = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config"), "NO_COLOR": "1"}
-            shown = watch(command, tmp_path, environ)
+            shown = ada.shown(*command, NO_COLOR="1")
         else:
             ran = ada(*command)
             shown = ran.out + ran.err
@@ -296,19 +269,15 @@ def test_what_others_wrote_cannot_act_on_the_terminal(
             assert char not in shown, command
 
 
-def test_text_comes_from_the_standard_input(ada: Callable[..., Ran], hub: Scripted) -> None:
+def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted) -> None:
     hub.answers["msg/send"] = {"to": "bob", "message_id": "m"}
-    ran = ada("send", "bob", "-", stdin="Grüße,\nund mehr\n")
+    ran = ada("send", "bob", "-", given="Grüße,\nund mehr\n")
     assert (ran.code, ran.out) == (0, "Sent to @bob: m\n")
     assert hub.asked[0].arguments["body"] == "Grüße,\nund mehr"
-    wrong = ada("send", "bob", "-", stdin=b"\xff\xfe")
-    assert wrong.code == ExitCode.USAGE
-    assert "not UTF-8" in wrong.err
+    ada.fails("send", "bob", "-", told="not UTF-8", code=ExitCode.USAGE, given=b"\xff\xfe")
 
 
-def test_a_conversation_is_found_by_the_name_of_the_other(
-    ada: Callable[..., Ran], hub: Scripted
-) -> None:
+def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripted) -> None:
     hub.answers |= {
         "msg/threads": {"threads": [{"id": "t1", "other_handle": "cy"},
                                     {"id": "t2", "other_handle": "bob"}]},
@@ -324,42 +293,38 @@ def test_a_conversation_is_found_by_the_name_of_the_other(
     # A handle can look like the beginning of an id.
     for others in ({"id": second, "other_handle": "cy"}, {"id": "t", "other_handle": "a1b2c3d4"}):
         hub.answers["msg/threads"]["threads"][1:] = [others]
-        unclear = ada("thread", "a1b2c3d4")
-        assert (unclear.code, "more than one conversation" in unclear.err) == (1, True)
+        ada.fails("thread", "a1b2c3d4", told="more than one conversation")
     ada("thread", "a1b2c3d4-e")
     assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
-    nobody = ada("thread", "dora")
-    assert nobody.code == ExitCode.FAILED
-    assert nobody.err == "folkmoot: error: You have no conversation with @dora.\n"
+    told = "folkmoot: error: You have no conversation with @dora.\n"
+    ada.fails("thread", "dora", told=told)
 
 
-def test_a_conversation_reads_downward(ada: Callable[..., Ran], hub: Scripted) -> None:
+def test_a_conversation_reads_downward(ada: Cli, hub: Scripted) -> None:
     late = {**MESSAGE, "body": "Later.", "created_at": MESSAGE["created_at"] + 60}  # type: ignore[operator]
     hub.answers["msg/thread"] = {"messages": [late, MESSAGE], "next_cursor": "c9"}
     ran = ada("thread", str(MESSAGE["id"]))
     assert ran.out.index("Hello") < ran.out.index("Later.")
     assert ran.err == "Earlier messages: --cursor c9\n\n"
-    assert json.loads(ada("thread", str(MESSAGE["id"]), "--json").out) == hub.answers["msg/thread"]
+    assert ada.json("thread", str(MESSAGE["id"])) == hub.answers["msg/thread"]
 
 
 @pytest.mark.parametrize("columns", [80, 40])
 def test_mail_fits_a_terminal(
-    ada: Callable[..., Ran], hub: Scripted, tmp_path: Path, environment: dict[str, str],
+    ada: Cli, hub: Scripted, tmp_path: Path, cli: Cli,
     columns: int,
 ) -> None:  # fmt: skip
     message = {**MESSAGE, "unread": True, "priority": "urgent", "body": "word " * 30}
     thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
               "member_state": "starred", "unread_count": 3}  # fmt: skip
     hub.answers |= {"msg/inbox": {"messages": [message]}, "msg/threads": {"threads": [thread]}}
-    environ = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config"), "NO_COLOR": "1",
-               "COLUMNS": str(columns)}  # fmt: skip
     for command in (["inbox"], ["threads"]):
-        shown = re.sub(r"\x1b\[[0-9;]*m", "", watch(command, tmp_path, environ))
+        shown = re.sub(r"\x1b\[[0-9;]*m", "", ada.shown(*command, columns=columns, NO_COLOR="1"))
         assert "550e8400" in shown
         assert max(map(len, shown.splitlines())) <= columns, shown
 
 
-def test_an_invites_link_says_which_hub(cli: Callable[..., Ran], hub: Scripted) -> None:
+def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted) -> None:
     for link in (f"{hub.url}/invite/a-code", f" {hub.url}/invite/a-code/?x#y"):
         ran = cli("register", "ada", "--invite", link)
         assert (ran.code, ran.err) == (0, "")
@@ -373,12 +338,13 @@ def test_an_invites_link_says_which_hub(cli: Callable[..., Ran], hub: Scripted) 
         ("moot.example/invite/x", "must be a URL such as"),
         ("https://moot.example/x", "must be a link with /invite/CODE"),
     ):
-        ran = cli("register", "ada", "--invite", link, "--url", hub.url)
-        assert (ran.code, why in ran.err) == (ExitCode.USAGE, True), ran
+        cli.fails(
+            "register", "ada", "--invite", link, "--url", hub.url, told=why, code=ExitCode.USAGE
+        )
     assert hub.asked == []
 
 
-def test_conversations_are_put_away_and_deleted(ada: Callable[..., Ran], hub: Scripted) -> None:
+def test_conversations_are_put_away_and_deleted(ada: Cli, hub: Scripted) -> None:
     name = str(MESSAGE["id"])
     hub.answers["msg/threads"] = {"threads": [{"id": name, "other_handle": "bob"}]}
     for tool in ("archive", "star", "mute"):
@@ -389,59 +355,21 @@ def test_conversations_are_put_away_and_deleted(ada: Callable[..., Ran], hub: Sc
         assert hub.asked[-1][:2] == (f"msg/{tool}", {"thread_id": name, "undo": True})
     hub.answers["msg/delete_message"] = {"message_id": name}
     assert ada("delete", name[:8], name).out == "Deleted 550e8400.\n" * 2
-    assert json.loads(ada("delete", name[:8], "--json").out) == {"deleted": [name]}
+    assert ada.json("delete", name[:8]) == {"deleted": [name]}
     hub.answers["msg/delete_thread"] = {"thread_id": name, "message": "Thread deleted."}
     hub.asked.clear()
-    refused = ada("delete-thread", "bob")
-    assert (refused.code, "--yes" in refused.err) == (ExitCode.USAGE, True)
+    ada.fails("delete-thread", "bob", told="--yes", code=ExitCode.USAGE)
     assert [it[0] for it in hub.asked] == ["msg/threads"]
     assert ada("delete-thread", "bob", "--yes").out == "Thread deleted.\n"
     assert hub.asked[-1][:2] == ("msg/delete_thread", {"thread_id": name, "confirm": True})
     hub.asked.clear()
     for command in (["delete", "bob"], ["delete", name, "1234567"], ["reply", "@bob", "Hi"]):
-        wrong = ada(*command)
-        assert (wrong.code, "ID must be a message's id" in wrong.err) == (ExitCode.USAGE, True), (
-            wrong
-        )
+        ada.fails(*command, told="ID must be a message's id", code=ExitCode.USAGE)
     assert hub.asked == []
     hub.refusals["msg/delete_message"] = "Message not found."
     gone = ada("delete", "12345678", "--json")
     assert (gone.code, json.loads(gone.out)) == (ExitCode.FAILED, {"deleted": []})
     assert gone.err == "folkmoot: error: Message not found.\n"
-
-
-def test_a_refusal_is_the_hubs_own_sentence(ada: Callable[..., Ran], hub: Scripted) -> None:
-    hub.refusals["msg/send"] = "Cannot send message to this user."
-    ran = ada("send", "bob", "Hi")
-    assert ran == (ExitCode.FAILED, "", "folkmoot: error: Cannot send message to this user.\n")
-
-
-def test_a_token_the_hub_does_not_know_has_an_exit_code_of_its_own(
-    ada: Callable[..., Ran], hub: Scripted
-) -> None:
-    hub.refusals["msg/inbox"] = "Authentication required."
-    ran = ada("inbox")
-    assert ran.code == ExitCode.SIGNED_OUT
-    assert "folkmoot account recover" in ran.err
-
-
-def test_someone_without_an_account_is_told_how_to_get_one(
-    cli: Callable[..., Ran], keys: Path
-) -> None:
-    ran = cli("inbox")
-    assert ran.code == ExitCode.SIGNED_OUT
-    assert "folkmoot register HANDLE" in ran.err
-    assert ran.err.count("\n") == 1
-    assert not keys.exists()
-
-
-def test_a_hub_that_does_not_answer_has_an_exit_code_of_its_own(cli: Callable[..., Ran]) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        ran = cli("register", "ada", "--url", url)
-    assert ran.code == ExitCode.UNREACHABLE
-    assert ran.err == f"folkmoot: error: {url}: no hub answers there (connection refused).\n"
 
 
 def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> None:
@@ -465,23 +393,21 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> Non
 
 
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
-def test_an_address_that_is_none_is_a_mistake(cli: Callable[..., Ran], url: str) -> None:
-    ran = cli("register", "ada", "--url", url)
-    assert ran.code == ExitCode.USAGE
-    assert ran.err.startswith("folkmoot: error: --url must ")
+def test_an_address_that_is_none_is_a_mistake(cli: Cli, url: str) -> None:
+    cli.fails(
+        "register", "ada", "--url", url, told="folkmoot: error: --url must ", code=ExitCode.USAGE
+    )
 
 
 def test_an_account_is_deleted_only_by_someone_who_means_it(
-    ada: Callable[..., Ran], hub: Scripted, tmp_path: Path, environment: dict[str, str]
+    ada: Cli, hub: Scripted, tmp_path: Path, cli: Cli
 ) -> None:
-    ran = ada("account", "delete")
-    assert ran.code == ExitCode.USAGE
-    assert "--yes" in ran.err
+    ada.fails("account", "delete", told="--yes", code=ExitCode.USAGE)
     assert hub.asked == []
 
 
 def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
-    ada: Callable[..., Ran], hub: Scripted
+    ada: Cli, hub: Scripted
 ) -> None:
     hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
     second = ada("register", "bob")
@@ -496,7 +422,7 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
     assert [asked.authorization for asked in hub.asked] == [
         f"Bearer {TOKEN}", f"Bearer {NEW_TOKEN}", f"Bearer {NEW_TOKEN}",
     ]  # fmt: skip
-    assert [it["handle"] for it in json.loads(ada("account", "--json").out)] == ["bob", "ada"]
+    assert [it["handle"] for it in ada.json("account")] == ["bob", "ada"]
     assert ada("account", "token", "@Ada") == (0, f"{TOKEN}\n", "")
     assert ada("account", "token", "bob") == (0, f"{NEW_TOKEN}\n", "")
     assert ada("account", "forget", "bob").code == 0
@@ -505,66 +431,22 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
     assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
 
 
-def test_credentials_that_others_can_read_are_not_used(
-    ada: Callable[..., Ran], keys: Path, hub: Scripted
-) -> None:
+def test_credentials_that_others_can_read_are_not_used(ada: Cli, keys: Path, hub: Scripted) -> None:
     keys.chmod(0o644)
-    ran = ada("account", "whoami")
-    assert ran.code == ExitCode.FAILED
-    assert "others can read it" in ran.err
+    ada.fails("account", "whoami", told="others can read it")
     assert hub.asked == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"accounts": [{"hub": 1}]}', "\x00"])
 def test_a_broken_credentials_file_is_left_alone(
-    cli: Callable[..., Ran], hub: Scripted, keys: Path, content: str
+    cli: Cli, hub: Scripted, keys: Path, content: str
 ) -> None:
     keys.parent.mkdir(parents=True)
     keys.write_text(content)
     keys.chmod(0o600)
-    ran = cli("register", "ada", "--url", hub.url)
-    assert ran.code == ExitCode.FAILED
-    assert "is not a valid credentials file" in ran.err
+    cli.fails("register", "ada", "--url", hub.url, told="is not a valid credentials file")
     assert keys.read_text() == content
     assert hub.asked == []
-
-
-def test_the_credentials_can_be_elsewhere(
-    folkmoot: Callable[..., Ran], hub: Scripted, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "mine.json"
-    ran = folkmoot("register", "ada", "--url", hub.url, FOLKMOOT_CREDENTIALS=str(elsewhere))
-    assert ran.code == 0
-    assert str(elsewhere) in ran.out
-    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o600
-
-
-class Page(BaseHTTPRequestHandler):
-    """Answers every request with what the test wrote down."""
-
-    answer: tuple[int, str, bytes] = (200, "text/html", b"")
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        status, kind, body = self.answer
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
-
-
-@pytest.fixture
-def page() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def sse(*events: str) -> bytes:
@@ -575,13 +457,15 @@ RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\
 NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
 
 
-def test_an_answer_that_comes_as_a_stream_is_found_in_it(page: str) -> None:
+def test_an_answer_that_comes_as_a_stream_is_found_in_it() -> None:
     stream = sse(": ping", f"event: message\ndata: {NOTICE}", f"event: message\ndata: {RESULT}")
-    Page.answer = (200, "text/event-stream; charset=utf-8", stream)
-    assert HubClient(page).call("msg/inbox", {}) == {"a": 1}
-    Page.answer = (200, "text/event-stream", sse(f"data: {NOTICE}"))
-    with pytest.raises(e.HubUnreachable, match="broke before the answer"):
-        HubClient(page).call("msg/inbox", {})
+    with answering(200, stream, "text/event-stream; charset=utf-8") as url:
+        assert HubClient(url).call("msg/inbox", {}) == {"a": 1}
+    with (
+        answering(200, sse(f"data: {NOTICE}"), "text/event-stream") as url,
+        pytest.raises(e.HubUnreachable, match="broke before the answer"),
+    ):
+        HubClient(url).call("msg/inbox", {})
 
 
 @pytest.mark.parametrize(
@@ -601,11 +485,10 @@ def test_an_answer_that_comes_as_a_stream_is_found_in_it(page: str) -> None:
     ],
 )
 def test_what_is_not_a_hubs_answer_is_one_clear_error(
-    page: str, status: int, body: bytes, error: type[Exception]
+    status: int, body: bytes, error: type[Exception]
 ) -> None:
-    Page.answer = (status, "application/json", body)
-    with pytest.raises(error):
-        HubClient(page).call("msg/inbox", {})
+    with answering(status, body) as url, pytest.raises(error):
+        HubClient(url).call("msg/inbox", {})
 
 
 def test_an_address_has_one_spelling() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Cli, Ran
 from tests.docs.pages import pages
-
-Run = Callable[..., Ran]
 
 BACKEND = str(Path(__file__).with_name("small_backend.py"))
 
@@ -37,68 +34,65 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("names.namespaces-md")
 def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(
-    folkmoot: Run, project: Path
+    cli: Cli, project: Path
 ) -> None:
     page = project / "NAMESPACES.md"
-    missing = folkmoot("names", "doc", "--check")
+    missing = cli("names", "doc", "--check")
     assert (missing.code, missing.err) == (
         1,
         f"folkmoot: error: {page} does not exist. 'folkmoot names doc' writes it.\n",
     )
-    assert folkmoot("names", "doc") == Ran(0, f"{page} written.\n", "")
-    assert folkmoot("names", "doc") == Ran(0, f"{page} is up to date.\n", "")
-    assert folkmoot("names", "doc", "--check").code == 0
+    assert cli("names", "doc") == Ran(0, f"{page} written.\n", "")
+    assert cli("names", "doc") == Ran(0, f"{page} is up to date.\n", "")
+    assert cli("names", "doc", "--check").code == 0
     offer(project, "Make a note.")
-    assert folkmoot("names", "doc", "--check") == Ran(
+    assert cli("names", "doc", "--check") == Ran(
         1,
         f"{page} is out of date:\n  The tool mynotes:create_note has another description now.\n",
         "",
     )
     assert (
-        "+| create_note | mynotes:create_note | Make a note. |"
-        in folkmoot("names", "doc", "--diff").out
+        "+| create_note | mynotes:create_note | Make a note. |" in cli("names", "doc", "--diff").out
     )
-    assert folkmoot("names", "doc", "--output", "-").out.startswith("# MCP Namespace Registry\n")
-    assert folkmoot("names", "doc") == Ran(0, f"{page} changed.\n", "")
+    assert cli("names", "doc", "--output", "-").out.startswith("# MCP Namespace Registry\n")
+    assert cli("names", "doc") == Ran(0, f"{page} changed.\n", "")
 
 
-def test_doc_leaves_a_page_of_someone_elses_alone(folkmoot: Run, project: Path) -> None:
+def test_doc_leaves_a_page_of_someone_elses_alone(cli: Cli, project: Path) -> None:
     (project / "NAMESPACES.md").write_text("Mine.\n")
-    refused = folkmoot("names", "doc")
-    assert refused.code == 1
-    assert "use --force to replace the whole file" in refused.err
+    cli.fails("names", "doc", told="use --force to replace the whole file")
     assert (project / "NAMESPACES.md").read_text() == "Mine.\n"
-    assert folkmoot("names", "doc", "--force").code == 0
+    assert cli("names", "doc", "--force").code == 0
 
 
-def test_doc_asks_any_server_and_reads_any_file(folkmoot: Run, project: Path) -> None:
+def test_doc_asks_any_server_and_reads_any_file(cli: Cli, project: Path) -> None:
     page = project / "NAMESPACES.md"
     (project / "docs").mkdir()
     (project / "other.json").write_text('{"tools": [{"name": "memos:create_memo"}]}')
     # The namespace that the project has elsewhere is not that of this server.
     command = ("--namespace", "memos", "--", sys.executable, BACKEND, "other.json")
-    assert folkmoot("names", "doc", *command) == Ran(0, f"{page} written.\n", "")
+    assert cli("names", "doc", *command) == Ran(0, f"{page} written.\n", "")
     written = page.read_text()
     assert "| create_memo | memos:create_memo |  | 1.0.0 |" in written
-    assert folkmoot("names", "doc", "other.json") == Ran(0, f"{page} is up to date.\n", "")
-    assert folkmoot("names", "doc", "other.json", "-o", "docs/N.md").out == "docs/N.md written.\n"
+    assert cli("names", "doc", "other.json") == Ran(0, f"{page} is up to date.\n", "")
+    assert cli("names", "doc", "other.json", "-o", "docs/N.md").out == "docs/N.md written.\n"
     assert (project / "docs/N.md").read_text() == written
 
 
-def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(folkmoot: Run, project: Path) -> None:
+def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli: Cli, project: Path) -> None:
     (project / "docs").mkdir()
     real, page = project / "docs/names.md", project / "NAMESPACES.md"
     real.touch(0o640)
     page.symlink_to(real)
-    assert folkmoot("names", "doc") == Ran(0, f"{page} changed.\n", "")
+    assert cli("names", "doc") == Ran(0, f"{page} changed.\n", "")
     assert page.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o640
     assert "mynotes:create_note" in real.read_text()
 
 
-def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(folkmoot: Run) -> None:
+def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli: Cli) -> None:
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
-    made = folkmoot("new", "server", "team-tasks")
+    made = cli("new", "server", "team-tasks")
     assert like(made.out, blocks[0])
 
 
@@ -108,8 +102,8 @@ def like(text: str, shown: str) -> bool:
     return re.fullmatch(pattern, text.rstrip("\n"), re.DOTALL) is not None
 
 
-def test_new_server_makes_it_and_says_how_to_go_on(folkmoot: Run, tmp_path: Path) -> None:
-    made = folkmoot("new", "server", "my-notes", "--namespace", "memos")
+def test_new_server_makes_it_and_says_how_to_go_on(cli: Cli, tmp_path: Path) -> None:
+    made = cli("new", "server", "my-notes", "--namespace", "memos")
     assert (made.code, made.err) == (0, "")
     assert made.out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
     assert "  pytest                                        # its own tests\n" in made.out
@@ -132,20 +126,17 @@ WRONG = [
 
 @pytest.mark.parametrize(("words", "code", "told"), WRONG)
 def test_a_wrong_use_is_told_in_one_line(
-    folkmoot: Run, project: Path, words: tuple[str, ...], code: int, told: str
+    cli: Cli, project: Path, words: tuple[str, ...], code: int, told: str
 ) -> None:
     (project / "README.md").touch()
-    ran = folkmoot(*words)
-    assert ran.code == code
-    assert told in ran.err
+    ran = cli.fails(*words, told=told, code=code)
     assert len([line for line in ran.err.splitlines() if not line.startswith("Try ")]) == 1
     assert ran.out == ""
 
 
-def test_doc_does_not_write_the_page_from_itself(folkmoot: Run, tmp_path: Path) -> None:
+def test_doc_does_not_write_the_page_from_itself(cli: Cli, tmp_path: Path) -> None:
     page = "**Namespace:** `mynotes`\n\n## Registered Tools\n"
     (tmp_path / "NAMESPACES.md").write_text(page)
-    ran = folkmoot("names", "doc")
-    assert ran.code == 2
-    assert ran.err.startswith("folkmoot: error: NAMESPACES.md is the page itself: give --url URL")
+    told = "folkmoot: error: NAMESPACES.md is the page itself: give --url URL"
+    cli.fails("names", "doc", told=told, code=2)
     assert (tmp_path / "NAMESPACES.md").read_text() == page

@@ -10,7 +10,7 @@ import stat
 import threading
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apsw
 import pytest
@@ -20,19 +20,18 @@ from folkmoot.cli.output import ExitCode, duration, size
 from folkmoot.cli.serve import hub_status
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
+from tests.cli.conftest import Cli, StartHub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def test_status_tells_of_the_running_hub(
-    start_hub: Callable[..., Any], folkmoot: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path: Path) -> None:
     hub = start_hub("--data", "here")
-    ran = folkmoot("status", "--data", "here")
+    ran = cli("status", "--data", "here")
     assert (ran.code, ran.err) == (0, "")
     assert hub.url in ran.out
-    told = json.loads(folkmoot("status", "--data", "here", "--json").out)
+    told = cli.json("status", "--data", "here")
     assert told["uptime"] > 0
     del told["uptime"]
     quotas = told.pop("quotas")
@@ -47,28 +46,37 @@ def test_status_tells_of_the_running_hub(
     }
 
 
-def test_status_without_a_hub_has_an_exit_code_of_its_own(
-    folkmoot: Callable[..., Any], tmp_path: Path
-) -> None:
-    ran = folkmoot("status")
+def test_status_without_a_hub_has_an_exit_code_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    ran = cli("status")
     assert ran.code == ExitCode.NOT_RUNNING
     assert ran.err == f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
 
 
-def test_where_no_hub_has_run_there_are_no_nodes(folkmoot: Callable[..., Any]) -> None:
-    ran = folkmoot("nodes")
-    assert ran.code == ExitCode.FAILED
-    assert ran.err.endswith("no database yet, so no hub uses it. Start the hub first.\n")
+NOTHING_YET = {
+    "nodes": "no database yet, so no hub uses it. Start the hub first.\n",
+    "grant alice msg/send": "nobody has an account. Start the hub first.\n",
+    "keys rotate-master": "no database yet, so it has no key.\n",
+    "export ada -o ada.json": "no database yet",
+    "backup one.db": "no database yet",
+}
+
+
+@pytest.mark.parametrize("command", NOTHING_YET)
+def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(
+    cli: Cli, tmp_path: Path, command: str
+) -> None:
+    ran = cli.fails(*command.split(), told=NOTHING_YET[command])
+    assert (ran.err.count("\n"), list(tmp_path.iterdir())) == (1, [])
 
 
 @pytest.mark.requirement("store.backup", "key.backup-says-so")
 def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
-    start_hub: Callable[..., Any], folkmoot: Callable[..., Any], tmp_path: Path
+    start_hub: StartHub, cli: Cli, tmp_path: Path
 ) -> None:
     hub = start_hub()
-    while_running = folkmoot("backup", "one.db")
+    while_running = cli("backup", "one.db")
     assert hub.stop().code == 0
-    while_stopped = folkmoot("backup", "two.db")
+    while_stopped = cli("backup", "two.db")
     for ran, name in ((while_running, "one.db"), (while_stopped, "two.db")):
         file = tmp_path / name
         assert ran.code == 0
@@ -81,12 +89,12 @@ def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as database:
             assert database.pragma("integrity_check") == "ok"
 
-    again = folkmoot("backup", "one.db")
+    again = cli("backup", "one.db")
     assert again.code == ExitCode.FAILED
     assert again.err == (
         f"folkmoot: error: {tmp_path / 'one.db'}: already exists. --overwrite replaces it.\n"
     )
-    assert folkmoot("backup", "--overwrite", "one.db").code == 0
+    assert cli("backup", "--overwrite", "one.db").code == 0
 
 
 @pytest.fixture
@@ -124,27 +132,25 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
 
 
 def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
-    answering: Callable[..., None], folkmoot: Callable[..., Any]
+    answering: Callable[..., None], cli: Cli
 ) -> None:
     told = rb'{"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
     told += rb'"url": "http://x\nData in     /forged"}'
     failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
     unready = rb'{"status": "no", "checks": {"x": {"ok": false, "error": "a\nUp  \u001b[2J"}}}'
     answering((200, told), (503, unready), (200, told), (500, failed))
-    plain = folkmoot("status")
+    plain = cli("status")
     assert plain.code == 0
     assert len(plain.out.splitlines()) == 6
-    as_json = folkmoot("status", "--json")
+    as_json = cli("status", "--json")
     assert json.loads(as_json.out)["version"] == "\x1b]0;x\x07\x9b2J"
-    backup = folkmoot("backup", "one.db")
+    backup = cli("backup", "one.db")
     assert backup.err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
     for text in (plain.out, as_json.out):
         assert not set("\x07\x1b\x9b") & set(text)
 
 
-def test_an_answer_that_is_none_is_one_clear_line(
-    answering: Callable[..., None], folkmoot: Callable[..., Any]
-) -> None:
+def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None], cli: Cli) -> None:
     answering(
         (200, b"5"),
         (200, b'{"path": "/x"}'),
@@ -153,9 +159,8 @@ def test_an_answer_that_is_none_is_one_clear_line(
         (200, b'{"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}'),
     )
     for command in (*[["backup", "one.db"]] * 4, ["status"]):
-        ran = folkmoot(*command)
-        assert ran.code == ExitCode.FAILED
-        assert ran.err == "folkmoot: error: The hub's answer cannot be understood.\n"
+        told = "folkmoot: error: The hub's answer cannot be understood.\n"
+        cli.fails(*command, told=told)
 
 
 def test_a_folder_that_may_not_be_entered_is_told_as_that(
@@ -169,14 +174,10 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(
         hub_status(Paths(tmp_path))
 
 
-def test_what_cannot_be_backed_up_is_one_line(folkmoot: Callable[..., Any], tmp_path: Path) -> None:
-    nothing = folkmoot("backup", "one.db")
-    assert nothing.code == ExitCode.FAILED
-    assert "no database yet" in nothing.err
-    assert nothing.err.count("\n") == 1
-    own = folkmoot("backup", ".folkmoot/master.key")
+def test_what_cannot_be_backed_up_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    own = cli("backup", ".folkmoot/master.key")
     assert "is a file of the data folder itself (master.key)" in own.err
-    folder = folkmoot("backup", ".")
+    folder = cli("backup", ".")
     assert folder.err == f"folkmoot: error: {tmp_path}: is a folder. Give the name of a file.\n"
 
 

@@ -5,84 +5,48 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import signal
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
 
-from folkmoot.app import Hub as RealHub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
-from folkmoot.settings import load
-from tests.cli.conftest import Ran
-from tests.harness import ask, run
+from tests.cli.conftest import Cli, StartHub
+from tests.harness import ask
 from tests.mcp_harness import INITIALIZE, both_eras, meeting
-from tests.process import Forked
-
-Run = Callable[..., Ran]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a hub that ran once, with alice, an agent and a room."""
-    folder = tmp_path_factory.mktemp("hub") / "data"
-
-    async def main() -> None:
-        options = {"data": str(folder), "port": "0"}
-        async with RealHub(load(None, options=options, environ={}).settings).running() as hub:
-            alice = (await hub.accounts.register("alice")).token
-            await hub.accounts.register("robot", account_type="agent")
-            port = int(hub.base_url.rpartition(":")[2])
-            answer = await ask(
-                port, "/v1/rooms", method="POST", body=b'{"name": "square", "access": "private"}',
-                headers={"authorization": f"Bearer {alice}", "content-type": "application/json"},
-            )  # fmt: skip
-            assert answer.status == 201, answer.text
-
-    run(main())
-    return folder
-
-
-@pytest.fixture
-def data(tmp_path: Path, made: Path) -> Path:
-    """A copy of it where commands look by themselves."""
-    return shutil.copytree(made, tmp_path / ".folkmoot", copy_function=shutil.copy)
-
-
-def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
+def test_everything_works_while_no_hub_runs(cli: Cli, data: Path) -> None:
     assert data.is_dir()
-    rows = [line.split() for line in folkmoot("people").out.splitlines()]
+    rows = [line.split() for line in cli("people").out.splitlines()]
     assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
-    shown = folkmoot("people", "show", "alice").out
+    shown = cli("people", "show", "alice").out
     assert re.search(r"^Handle +@alice$", shown, re.MULTILINE)
     assert re.search(r"^Mail +0 .* of 1\.0 GiB$", shown, re.MULTILINE)
-    assert json.loads(folkmoot("people", "show", "@robot", "--json").out)["account_type"] == "agent"
-    (token,) = json.loads(folkmoot("tokens", "list", "--for", "robot", "--json").out)
-    assert folkmoot("tokens", "list", "--for", "robot").out.startswith(token["id"][:10])
-    ran = folkmoot("tokens", "revoke", token["id"][:10], "--for", "@robot")
+    assert cli.json("people", "show", "@robot")["account_type"] == "agent"
+    (token,) = cli.json("tokens", "list", "--for", "robot")
+    assert cli("tokens", "list", "--for", "robot").out.startswith(token["id"][:10])
+    ran = cli("tokens", "revoke", token["id"][:10], "--for", "@robot")
     assert ran.out == f"Revoked {token['id'][:10]} of @robot.\n"
-    assert folkmoot("tokens", "list", "--for", "robot").err == "@robot has no tokens.\n"
-    ran = folkmoot("people", "suspend", "@Robot", "--reason", "It loops.")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "@robot is suspended. 'folkmoot people restore robot' undoes it.\n"
-    assert "has been suspended since" in folkmoot("people", "suspend", "robot").out
-    shown = json.loads(folkmoot("people", "list", "--suspended", "--json").out)["people"]
+    assert cli("tokens", "list", "--for", "robot").err == "@robot has no tokens.\n"
+    told = "@robot is suspended. 'folkmoot people restore robot' undoes it.\n"
+    assert cli("people", "suspend", "@Robot", "--reason", "It loops.") == (0, told, "")
+    assert "has been suspended since" in cli("people", "suspend", "robot").out
+    shown = cli.json("people", "list", "--suspended")["people"]
     assert [it["handle"] for it in shown] == ["robot"]
-    assert folkmoot("people", "restore", "robot").out == "@robot is restored.\n"
-    assert folkmoot("people", "restore", "robot").out == "@robot is not suspended.\n"
-    ran = folkmoot("people", "remove", "robot", "--yes")
+    assert cli("people", "restore", "robot").out == "@robot is restored.\n"
+    assert cli("people", "restore", "robot").out == "@robot is not suspended.\n"
+    ran = cli("people", "remove", "robot", "--yes")
     assert ran.out.startswith("Removed @robot.")
-    assert [line.split()[0] for line in folkmoot("people").out.splitlines()] == ["@alice"]
-    (room,) = json.loads(folkmoot("rooms", "--json").out)["rooms"]
+    assert [line.split()[0] for line in cli("people").out.splitlines()] == ["@alice"]
+    (room,) = cli.json("rooms")["rooms"]
     assert (room["name"], room["owner"], room["access"]) == ("square", "alice", "private")
-    assert folkmoot("rooms").out.split()[:3] == ["square", "@alice", "private"]
-    lines = json.loads(folkmoot("audit", "--by", "operator", "--json").out)["lines"]
+    assert cli("rooms").out.split()[:3] == ["square", "@alice", "private"]
+    lines = cli.json("audit", "--by", "operator")["lines"]
     assert [(it["action"], it["about"], it.get("detail")) for it in lines] == [
         ("token.revoked", "(deleted)", {"detail": token["id"]}),
         # The lines from before its account was deleted name it no more.
@@ -90,39 +54,32 @@ def test_everything_works_while_no_hub_runs(folkmoot: Run, data: Path) -> None:
         ("account.restored", "(deleted)", None),
         ("account.removed", "robot", None),
     ]
-    told = folkmoot("audit", "--action", "account.s*").out
+    told = cli("audit", "--action", "account.s*").out
     assert told.split()[2:] == ["account.suspended", "operator", "(deleted)", "It", "loops."]
-    ran = folkmoot("audit", "--by", "operator", "--export", "lines.jsonl")
+    ran = cli("audit", "--by", "operator", "--export", "lines.jsonl")
     assert (ran.code, ran.out) == (0, "Wrote 4 audit lines to lines.jsonl.\n")
     file = data.parent / "lines.jsonl"
     assert [json.loads(line) for line in file.read_text().splitlines()] == lines
     assert file.stat().st_mode & 0o777 == 0o600
-    assert "already exists" in folkmoot("audit", "--export", "lines.jsonl").err
+    assert "already exists" in cli("audit", "--export", "lines.jsonl").err
 
 
 def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
-    start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path, environment: dict[str, str]
+    start_hub: StartHub, cli: Cli, tmp_path: Path
 ) -> None:
     start_hub()
     for handle in ("ann", "bob"):
-        assert folkmoot("people", "add", handle, "--no-keep").code == 0
+        assert cli("people", "add", handle, "--no-keep").code == 0
 
     def found(*options: str) -> list[str]:
-        lines = json.loads(folkmoot("audit", "--json", *options).out)["lines"]
+        lines = cli.json("audit", *options)["lines"]
         return [line["about"] for line in lines]
 
     assert found("--text", "nn") == ["ann"]
     assert found("--until", "1h") == found("--outcome", "error") == []
-    following = Forked(
-        ("audit", "--follow", "--text", "b"),
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert following.stdout is not None
+    following = cli.begin("audit", "--follow", "--text", "b")
     assert following.stdout.readline().split()[2:] == ["account.added", "operator", "bob"]
-    assert folkmoot("people", "suspend", "bob", "--reason", "Loops").code == 0
+    assert cli("people", "suspend", "bob", "--reason", "Loops").code == 0
     told = following.stdout.readline().split()[2:]
     assert told == ["account.suspended", "operator", "bob", "Loops"]
     following.send_signal(signal.SIGINT)
@@ -130,15 +87,12 @@ def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_com
     assert following.wait() == 0
 
 
-def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(
-    on_terminal: Callable[..., str], data: Path
-) -> None:
+def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(cli: Cli, data: Path) -> None:
     assert data.is_dir()
-    shown = re.sub(r"\x1b\[\d+m", "", on_terminal("people", COLUMNS="40"))
+    shown = re.sub(r"\x1b\[\d+m", "", cli.shown("people", columns=40))
     lines = [line.rstrip() for line in shown.splitlines()]
     assert lines[0].startswith("@alice  person  20")
-    assert lines[1] == "    rooms 1  mail 0 bytes"
-    assert lines[2] == "    in rooms 0 bytes"
+    assert (lines[1], lines[2]) == ("    rooms 1  mail 0 bytes", "    in rooms 0 bytes")
     assert all(len(line) <= 40 for line in lines)
 
 
@@ -159,17 +113,17 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_one_line_that_says_why(folkmoot: Run, data: Path) -> None:
+def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path) -> None:
     assert data.is_dir()
     for arguments, code, told in REFUSED:
-        ran = folkmoot(*arguments)
+        ran = cli(*arguments)
         assert (ran.code, ran.out) == (code, ""), (arguments, ran)
         assert told in ran.err.splitlines()[0], arguments
-    assert json.loads(folkmoot("audit", "--by", "operator", "--json").out) == {"lines": []}
+    assert cli.json("audit", "--by", "operator") == {"lines": []}
 
 
 def test_the_operator_makes_the_first_account_whatever_is_set(
-    start_hub: Callable[..., Any], folkmoot: Run, tmp_path: Path
+    start_hub: StartHub, cli: Cli, tmp_path: Path
 ) -> None:
     keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "keys.json")}
     closed = {"FOLKMOOT_REGISTRATION": "closed", "FOLKMOOT_RATES_REGISTER_PER_HOUR": "1"}
@@ -177,22 +131,22 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
     here = hub.url.replace("0.0.0.0", "127.0.0.1")
     assert "Registration is closed. Make your own account" in hub.said
     for handle in ("admin", "bob"):
-        ran = folkmoot("people", "add", handle, **keys)
+        ran = cli("people", "add", handle, **keys)
         assert (ran.code, ran.err) == (0, ""), handle
         assert f"You are @{handle} on {here}." in ran.out
-    whoami = folkmoot("account", "whoami", "--as", "bob", "--json", **keys)
+    whoami = cli("account", "whoami", "--as", "bob", "--json", **keys)
     assert json.loads(whoami.out)["handle"] == "bob"
-    ran = folkmoot("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)
+    ran = cli("people", "add", "robot", "--agent", "--no-keep", "--json", **keys)
     assert json.loads(ran.out)["token"].startswith("sk_")
-    ran = folkmoot("people", "add", "unkept", "--no-keep", **keys)
+    ran = cli("people", "add", "unkept", "--no-keep", **keys)
     assert ran.out.endswith("anyone who has one can act as you. They are not shown again.\n")
     kept = json.loads((tmp_path / "keys.json").read_text())["accounts"]
     assert [it["handle"] for it in kept] == ["admin", "bob"]
-    actions = [it["action"] for it in json.loads(folkmoot("audit", "--json").out)["lines"]]
+    actions = [it["action"] for it in cli.json("audit")["lines"]]
     assert actions == ["account.added"] * 4
-    assert folkmoot("people", "suspend", "bob").code == 0
+    assert cli("people", "suspend", "bob").code == 0
     for command in (("inbox", "--as", "bob"), ("account", "recover", "bob", "--url", here)):
-        ran = folkmoot(*command, **keys)
+        ran = cli(*command, **keys)
         assert ran.code == ExitCode.SIGNED_OUT
         assert ran.err == (
             "folkmoot: error: This account is suspended. Ask the operator of the hub.\n"
@@ -201,18 +155,18 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
 
 @pytest.mark.requirement("credentials.operate")
 def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
-    folkmoot: Run, data: Path
+    cli: Cli, data: Path
 ) -> None:
     assert data.is_dir()
     wanted = ("tokens", "create", "--for", "@Alice", "--scope", "operate", "--label", "deploys")
-    ran = folkmoot(*wanted)
+    ran = cli(*wanted)
     assert (ran.code, ran.err) == (0, "")
     assert re.match(r"Token  sk_[0-9a-f]{64}\nID     c_[0-9a-f]{8}\nScope  operate\n", ran.out)
     assert "can act as @alice within its scope. It is not shown again." in ran.out
-    (line,) = json.loads(folkmoot("audit", "--action", "token.*", "--json").out)["lines"]
+    (line,) = cli.json("audit", "--action", "token.*")["lines"]
     assert (line["by"], line["about"]) == ("operator", "alice")
-    assert json.loads(folkmoot(*wanted, "--json").out)["scope"] == "operate"
-    folkmoot("people", "suspend", "robot")
+    assert cli.json(*wanted)["scope"] == "operate"
+    cli("people", "suspend", "robot")
     for given, why in (
         (("--for", "robot"), "@robot is suspended. Restore the account first."),
         (("--for", "nobody"), "Nobody has the handle @nobody."),
@@ -220,7 +174,7 @@ def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(
         (("--data", str(data)), "--data and --config need --for"),
         (("--for", "alice", "--as", "alice"), "--for cannot be combined with --url or --as"),
     ):
-        refused = folkmoot("tokens", "create", *given)
+        refused = cli("tokens", "create", *given)
         assert refused.code in (ExitCode.FAILED, ExitCode.USAGE)
         assert why in refused.err
 

@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer
+from typer.main import get_command
 
 from docs.pages.commands import EXIT_CODE_MEANINGS
 from folkmoot import __version__
@@ -22,46 +24,41 @@ from folkmoot.cli.output import (
     exit_code,
 )
 from folkmoot.core import errors as e
-from tests.amounts import few
+from tests.cli.conftest import Cli
 from tests.forge.forked import Forked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-COMMANDS = [
-    [], ["serve"], ["status"], ["doctor"], ["backup"], ["config"], ["config", "show"],
-    ["config", "check"], ["export"], ["register"], ["account"],
-    ["account", "recover"], ["account", "whoami"], ["account", "list"], ["account", "use"],
-    ["account", "forget"], ["account", "token"], ["account", "profile"],
-    ["account", "change-handle"], ["account", "delete"], ["tokens"], ["tokens", "list"],
-    ["tokens", "create"], ["tokens", "revoke"], ["room", "tools"], ["room", "call"],
-    ["room", "propose"], ["connect"],
-    ["inbox"], ["send"], ["reply"], ["threads"], ["thread"],
-    ["contacts"], ["contacts", "list"], ["contacts", "add"], ["contacts", "remove"], ["lookup"],
-    ["search"], ["block"], ["unblock"], ["invite"],
-]  # fmt: skip
+    pass
 
 
-def test_the_version_is_printed(folkmoot: Callable[..., Any]) -> None:
-    assert folkmoot("--version") == (0, f"folkmoot {__version__}\n", "")
+def test_the_version_is_printed(cli: Cli) -> None:
+    assert cli("--version") == (0, f"folkmoot {__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("option", few(["--help", "-h"]))
+def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    yield " ".join(path), command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
 def test_every_command_explains_itself_within_eighty_columns(
-    folkmoot: Callable[..., Any], command: list[str], option: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ran = folkmoot(*command, option)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"Usage: {' '.join(['folkmoot', *command])} ")
-    assert max(map(len, ran.out.splitlines())) <= 80
-    assert re.search(r"<[a-z]+(\[\w+\])?>", ran.out) is None, "a type of Python says nothing"
-    assert "..." not in re.sub(r"\[[A-Z=]+\]\.\.\.", "", ran.out)
+    monkeypatch.setenv("COLUMNS", "80")
+    every = dict(commands(get_command(program.app), ("folkmoot",)))
+    assert len(every) > 100
+    for path, command in every.items():
+        with command.make_context(path, [], resilient_parsing=True) as context:
+            text = command.get_help(context)
+        assert text.startswith(f"Usage: {path} "), text
+        assert max(map(len, text.splitlines())) <= 80, text
+        assert re.search(r"<[a-z]+(\[\w+\])?>", text) is None, "a type of Python says nothing"
+        assert "..." not in re.sub(r"[\]A-Z}]\.\.\.", "", text), text
 
 
 @pytest.mark.parametrize("command", [[], ["room"], ["room", "join"]], ids=" ".join)
-def test_the_short_option_is_the_same(folkmoot: Callable[..., Any], command: list[str]) -> None:
-    assert folkmoot(*command, "-h") == folkmoot(*command, "--help")
+def test_the_short_option_is_the_same(cli: Cli, command: list[str]) -> None:
+    assert cli(*command, "-h") == cli(*command, "--help")
 
 
 def test_the_help_says_of_a_command_what_the_command_says_of_itself() -> None:
@@ -71,9 +68,9 @@ def test_the_help_says_of_a_command_what_the_command_says_of_itself() -> None:
 
 
 def test_the_help_lists_every_command_once_under_six_headings(
-    folkmoot: Callable[..., Any],
+    cli: Cli,
 ) -> None:
-    shown = folkmoot("--help").out
+    shown = cli("--help").out
     assert len(program.COMMANDS) == 6
     place = -1
     for heading, section in program.COMMANDS.items():
@@ -89,9 +86,9 @@ def test_the_help_lists_every_command_once_under_six_headings(
     ids=" ".join,
 )  # fmt: skip
 def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
-    folkmoot: Callable[..., Any], command: list[str]
+    cli: Cli, command: list[str]
 ) -> None:
-    ran = folkmoot(*command)
+    ran = cli(*command)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     name = next(word for word in command if word in {"add", "list", "use"})
     assert f"options come after '{name}', not before it\n" in ran.err
@@ -99,11 +96,9 @@ def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
 
 @pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
 def test_a_group_without_a_command_shows_its_help_as_a_mistake(
-    folkmoot: Callable[..., Any], command: list[str]
+    cli: Cli, command: list[str]
 ) -> None:
-    ran = folkmoot(*command)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err.startswith("Usage: folkmoot")
+    cli.fails(*command, told="Usage: folkmoot", code=ExitCode.USAGE)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +132,10 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
     ],
 )  # fmt: skip
 def test_a_wrong_command_line_is_one_line_and_where_to_look(
-    folkmoot: Callable[..., Any], arguments: list[str], message: str, command: str
+    cli: Cli, arguments: list[str], message: str, command: str
 ) -> None:
-    ran = folkmoot(*arguments)
-    assert ran.code == ExitCode.USAGE
-    assert ran.out == ""
-    assert ran.err == f"folkmoot: error: {message}\nTry '{command} --help'.\n"
+    told = f"folkmoot: error: {message}\nTry '{command} --help'.\n"
+    cli.fails(*arguments, told=told, code=ExitCode.USAGE)
 
 
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
@@ -205,20 +198,20 @@ def test_a_question_that_nobody_answers_ends_with_an_error(
 
 
 def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(
-    environment: dict[str, str],
+    cli: Cli,
 ) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     arguments = ["config", "show", "--json"]
-    shown = Forked(arguments, env=environment, stdout=writing, stderr=subprocess.PIPE)
+    shown = Forked(arguments, env=cli.environ, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     assert shown.communicate()[1] == ""
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_one_line(environment: dict[str, str]) -> None:
+def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
     with Path("/dev/full").open("wb") as full:
-        shown = Forked(["config", "show"], env=environment, stdout=full, stderr=subprocess.PIPE)
+        shown = Forked(["config", "show"], env=cli.environ, stdout=full, stderr=subprocess.PIPE)
     told = shown.communicate()[1]
     assert shown.returncode == ExitCode.FAILED
     assert re.fullmatch(r"folkmoot: error: .*no space left on device\n", told)
@@ -232,19 +225,19 @@ def test_output_that_cannot_be_written_is_one_line(environment: dict[str, str]) 
         ">&- 2>&-",
     ],
 )
-def test_a_closed_stream_is_no_error(environment: dict[str, str], closed: str) -> None:
+def test_a_closed_stream_is_no_error(cli: Cli, closed: str) -> None:
     ran = subprocess.run(
         f"{sys.executable} -m folkmoot config show {closed}",
-        shell=True, capture_output=True, text=True, check=False, env=environment,
+        shell=True, capture_output=True, text=True, check=False, env=cli.environ,
     )  # fmt: skip
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(
-    on_terminal: Callable[..., str],
+    cli: Cli,
 ) -> None:
-    assert "\x1b[" in on_terminal("serv")
-    assert "\x1b[" not in on_terminal("serv", NO_COLOR="1")
+    assert "\x1b[" in cli.shown("serv")
+    assert "\x1b[" not in cli.shown("serv", NO_COLOR="1")
 
 
 def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
@@ -255,8 +248,8 @@ def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], shell: str) -> None:
-    ran = folkmoot(_FOLKMOOT_COMPLETE=f"source_{shell}")
+def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str) -> None:
+    ran = cli(_FOLKMOOT_COMPLETE=f"source_{shell}")
     assert ran.code == 0
     assert "_FOLKMOOT_COMPLETE" in ran.out
 
@@ -272,14 +265,14 @@ def test_completion_can_be_shown_for_every_shell(folkmoot: Callable[..., Any], s
     ],
 )
 def test_bash_completes_commands_options_and_values(
-    folkmoot: Callable[..., Any], words: str, expected: set[str]
+    cli: Cli, words: str, expected: set[str]
 ) -> None:
     count = str(len(words.split(" ")) - 1)
-    ran = folkmoot(_FOLKMOOT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
+    ran = cli(_FOLKMOOT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
     assert set(ran.out.split()) == expected
 
 
-def test_help_loads_neither_the_hub_nor_other_commands(environment: dict[str, str]) -> None:
+def test_help_loads_neither_the_hub_nor_other_commands(cli: Cli) -> None:
     script = (
         "import sys\n"
         "from folkmoot.cli import program\n"
@@ -290,6 +283,6 @@ def test_help_loads_neither_the_hub_nor_other_commands(environment: dict[str, st
         "print(sorted(unwanted))\n"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=cli.environ
     )
     assert ran.stdout.splitlines()[-1] == "[]"

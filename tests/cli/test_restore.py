@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from folkmoot.app import Hub as RealHub
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import load
 from folkmoot.store import restore as restoring
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Cli, StartHub
 from tests.harness import run
-
-Run = Callable[..., Ran]
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +59,10 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob(".folkmoot/folkmoot.db.*.old"))
 
 
-def test_a_backup_takes_the_databases_place_which_is_kept(folkmoot: Run, here: Path) -> None:
+def test_a_backup_takes_the_databases_place_which_is_kept(cli: Cli, here: Path) -> None:
     database = here / ".folkmoot/folkmoot.db"
     before = epoch(database)
-    ran = folkmoot("restore", "monday.db", "--yes")
+    ran = cli("restore", "monday.db", "--yes")
     assert (ran.code, ran.err) == (0, "")
     (old,) = kept(here)
     assert f"The database as it was is {old};" in ran.out
@@ -73,29 +70,26 @@ def test_a_backup_takes_the_databases_place_which_is_kept(folkmoot: Run, here: P
     assert epoch(database) != before
     assert people(here / "monday.db") == ["alice"]
     assert (database.stat().st_mode & 0o777, old.stat().st_mode & 0o777) == (0o600, 0o600)
-    told = folkmoot("audit").out.split()
+    told = cli("audit").out.split()
     assert told[2:] == ["database.restored", "operator", "monday.db"]
-    assert folkmoot("doctor").code == 0
+    assert cli("doctor").code == 0
     assert sorted(it.name for it in (here / ".folkmoot").iterdir() if it.name.startswith(".")) == []
     # And back again: nothing was lost.
-    assert folkmoot("restore", str(old), "--yes").code == 0
+    assert cli("restore", str(old), "--yes").code == 0
     assert people(database) == ["alice", "bob"]
     assert len(kept(here)) == 2
 
 
-def test_a_running_hub_is_not_restored_over(
-    start_hub: Callable[..., Any], folkmoot: Run, here: Path
-) -> None:
+def test_a_running_hub_is_not_restored_over(start_hub: StartHub, cli: Cli, here: Path) -> None:
     hub = start_hub()
-    ran = folkmoot("restore", "monday.db", "--yes")
-    assert (ran.code, ran.out) == (ExitCode.DATA, "")
-    assert "; stop it first. Nothing was changed." in ran.err
+    told = "; stop it first. Nothing was changed."
+    cli.fails("restore", "monday.db", "--yes", told=told, code=ExitCode.DATA)
     assert hub.stop().code == 0
     assert people(here / ".folkmoot/folkmoot.db") == ["alice", "bob"]
     assert kept(here) == []
 
 
-def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Path) -> None:
+def test_what_is_no_backup_or_has_no_key_changes_nothing(cli: Cli, here: Path) -> None:
     (here / "text.db").write_text("Not a database at all.")
     with closing(apsw.Connection(str(here / "other.db"))) as connection:
         connection.execute("CREATE TABLE mine (x)")
@@ -123,34 +117,34 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(folkmoot: Run, here: Pa
         (("monday.db",), "there is no terminal to ask for confirmation"),
     ):
         yes = () if told.startswith("there is no terminal") else ("--yes",)
-        ran = folkmoot("restore", *arguments, *yes)
+        ran = cli("restore", *arguments, *yes)
         assert ran.code in {ExitCode.FAILED, ExitCode.USAGE}, (arguments, ran)
         assert told in ran.err, (arguments, ran)
         assert database.read_bytes() == before
         assert kept(here) == []
 
 
-def test_an_older_key_that_was_kept_comes_back_with_its_backup(folkmoot: Run, here: Path) -> None:
+def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli: Cli, here: Path) -> None:
     folder = here / ".folkmoot"
     old = (folder / "master.key").read_text()
-    assert folkmoot("keys", "rotate-master").code == 0
+    assert cli("keys", "rotate-master").code == 0
     new = (folder / "master.key").read_text()
-    ran = folkmoot("restore", "monday.db", "--yes")
+    ran = cli("restore", "monday.db", "--yes")
     assert (ran.code, ran.err) == (0, "")
     assert "The master key in use is" in ran.out
     assert (folder / "master.key").read_text() == old
     assert new in [key.read_text() for key in folder.glob("master.key.*.old")]
-    assert folkmoot("doctor").code == 0
+    assert cli("doctor").code == 0
 
 
-def test_a_backup_and_its_key_make_a_hub_where_none_was(folkmoot: Run, here: Path) -> None:
+def test_a_backup_and_its_key_make_a_hub_where_none_was(cli: Cli, here: Path) -> None:
     (here / ".folkmoot/master.key").rename(here / "master.key")
-    ran = folkmoot("restore", "monday.db", "--data", "moved")
+    ran = cli("restore", "monday.db", "--data", "moved")
     assert "give it with --key FILE." in ran.err
-    ran = folkmoot("restore", "monday.db", "--data", "moved", "--key", "master.key")
+    ran = cli("restore", "monday.db", "--data", "moved", "--key", "master.key")
     assert (ran.code, ran.err) == (0, "")
     assert people(here / "moved/folkmoot.db") == ["alice"]
-    assert folkmoot("doctor", "--data", "moved").code == 0
+    assert cli("doctor", "--data", "moved").code == 0
 
 
 def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path) -> None:
@@ -176,7 +170,6 @@ def test_a_damaged_database_is_kept_as_it_is(here: Path) -> None:
     Path(f"{database}-wal").write_bytes(b"its log")
     (here / "new.db").write_bytes((here / "monday.db").read_bytes())
     old = restoring.put_in_place(here / "new.db", database)
-    assert old is not None
     assert old.read_bytes() == b"broken " * 1_000
     assert Path(f"{old}-wal").read_bytes() == b"its log"
     assert people(database) == ["alice"]

@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import re
 import stat
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,20 +13,11 @@ from folkmoot.cli.output import ExitCode
 from folkmoot.cli.room import COMMANDS, options
 from folkmoot.rooms import model, spec
 from folkmoot.rooms.machine import ProposalStatus
-from tests.cli.conftest import Hub, Person, Ran
-from tests.cli.roomers import People, post, propose
+from tests.cli.conftest import Cli, Hub, People, Ran
+from tests.cli.roomers import post, propose
+from tests.cli.scripted import answering
 
 INVITATION = re.compile(r"gi_[0-9a-f]{64}\n")
-
-
-@pytest.fixture
-def hub(start_hub: Callable[..., Hub]) -> Hub:
-    return start_hub(FOLKMOOT_RATE_LIMITS="off")
-
-
-@pytest.fixture
-def both(hub: Hub, person: Callable[..., Person]) -> People:
-    return person(hub, "ada"), person(hub, "bob")
 
 
 def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None:
@@ -38,8 +25,8 @@ def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None
     assert ran == (code, "", "".join(lines))
 
 
-def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
-    ada, bob = both
+def test_a_room_is_made_listed_shown_changed_and_deleted(people: People) -> None:
+    ada, bob = people
     assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
     made = ada(
         "room", "create", "planning", "--access", "invite", "--capability", "chat.*",
@@ -81,15 +68,14 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(both: People) -> None:
     refused(ada("room", "show", "planning"), "There is no such room.")
 
 
-def test_a_room_in_memory_says_so(both: People) -> None:
-    ada, _ = both
+def test_a_room_in_memory_says_so(people: People) -> None:
+    ada, _ = people
     assert ada.json("room", "create", "passing", "--memory")["durable"] is False
     assert "in memory only" in ada("room", "show", "passing").out
 
 
-def test_something_is_said_and_read_again_page_by_page(both: People) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+def test_something_is_said_and_read_again_page_by_page(room: People) -> None:
+    ada, bob = room
     assert ada("room", "say", "planning", "one").out == "Sent to planning, as message 1.\n"
     assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
     said = ada.json("room", "say", "planning", "**three**", "--markdown", "--to", "bob")
@@ -113,9 +99,8 @@ def test_something_is_said_and_read_again_page_by_page(both: People) -> None:
     assert ada("room", "history", "planning", "--after", "3").err == "No messages.\n"
 
 
-def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(both: People) -> None:
-    ada, _ = both
-    ada("room", "create", "planning")
+def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room: People) -> None:
+    ada, _ = room
     for number in range(1, 131):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     whole = ada.json("room", "history", "planning", "--limit", "1000")["messages"]
@@ -124,15 +109,13 @@ def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(both: People) ->
     assert [it["seq"] for it in onwards] == list(range(6, 126))
 
 
-def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+def test_rights_are_granted_to_one_who_is_here_and_taken_back(room: People) -> None:
+    ada, bob = room
     refused(
         ada("room", "grant", "planning", "bob", "mcp.request.*"),
         "The participant who is named is not in the room.",
     )
     with bob.begin("room", "join", "planning") as joined:
-        assert joined.stdout
         assert "system.presence.join bob joined" in joined.stdout.readline()
         granted = ada("room", "grant", "planning", "@Bob", "mcp.request.*", "room.invite")
         assert granted.out == "bob may now: mcp.request.*, room.invite\n"
@@ -141,7 +124,6 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> N
         assert ada("room", "revoke", "planning", "bob", "room.invite").code == 0
         assert bob("room", "invite", "planning", "ada").code == ExitCode.FAILED
         assert ada("room", "revoke", "planning", grant).out == f"Revoked from {grant}.\n"
-        assert joined.stdin
         joined.stdin.close()
         assert joined.wait(60) == 0
     refused(
@@ -153,8 +135,8 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(both: People) -> N
     refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
 
 
-def test_one_who_may_not_is_told_what_is_allowed(both: People) -> None:
-    ada, bob = both
+def test_one_who_may_not_is_told_what_is_allowed(people: People) -> None:
+    ada, bob = people
     ada("room", "create", "planning", "--capability", "chat.*", "--capability", "mcp.proposal.*")
     bob("room", "say", "planning", "hi")
     refused(
@@ -165,12 +147,10 @@ def test_one_who_may_not_is_told_what_is_allowed(both: People) -> None:
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
 
 
-def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room: People) -> None:
+    ada, bob = room
     assert ada("room", "proposals", "planning") == (0, "", "No proposals.\n")
     with bob.begin("room", "join", "planning") as joined:
-        assert joined.stdout
         joined.stdout.readline()
         propose(bob, "planning", "one", to=["bob"])
         second = propose(bob, "planning", "two")
@@ -183,9 +163,7 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         assert (approved.code, approved.out) == (0, "")
         assert approved.err.startswith("Approved #2. bob has not answered yet;")
         which = second["id"]
-        needed = ada("room", "approve", "planning", which)
-        assert needed.code == ExitCode.USAGE
-        assert "--to is needed" in needed.err
+        ada.fails("room", "approve", "planning", which, told="--to is needed", code=ExitCode.USAGE)
         asked = ada.json("room", "approve", "planning", which, "--to", "@bob", "--wait", "0")
         assert (asked["id"], asked["state"], asked["to"]) == (which, "fulfilled", "bob")
         rejected = ada("room", "reject", "planning", "#4", "Keep it.")
@@ -196,18 +174,15 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(both: People) -> N
         )
         refused(ada("room", "approve", "planning", "2"), "The proposal is already fulfilled.")
         refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
-        assert joined.stdin
         joined.stdin.close()
         assert joined.wait(60) == 0
 
 
 def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(
-    both: People,
+    room: People,
 ) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+    ada, bob = room
     with bob.begin("room", "join", "planning") as joined:
-        assert joined.stdout
         joined.stdout.readline()
         for path in ("one", "two", "three"):
             params = {"name": "delete_file", "arguments": {"path": path}}
@@ -226,16 +201,14 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert re.match(day, ada("decisions").out)
         listed = ada("room", "proposals", "planning", "--state", "open").out
         assert 'delete_file path: "one"; because "It is\\none."' in listed
-        assert joined.stdin
         joined.stdin.close()
         assert joined.wait(60) == 0
 
 
 def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(
-    both: People,
+    room: People,
 ) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+    ada, bob = room
     propose(bob, "planning", "one")
     propose(bob, "planning", "two", id="1")
     assert ada("room", "reject", "planning", "1", "No.").code == 0
@@ -245,9 +218,8 @@ def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others
     assert states == {1: "rejected", 2: "open"}
 
 
-def test_a_proposal_is_withdrawn_by_the_one_who_made_it(both: People) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room: People) -> None:
+    ada, bob = room
     propose(bob, "planning", "one")
     refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
     assert bob("room", "withdraw", "planning", "#1").out == "Withdrawn, as message 2.\n"
@@ -255,11 +227,9 @@ def test_a_proposal_is_withdrawn_by_the_one_who_made_it(both: People) -> None:
     refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
 
 
-def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(both: People) -> None:
-    ada, bob = both
-    ada("room", "create", "planning")
+def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room: People) -> None:
+    ada, bob = room
     with bob.begin("room", "tail", "planning") as present:
-        assert present.stdout
         present.stdout.readline()
         said = ada.json("room", "say", "planning", "@Bob, @carl and a@bob: ask @bob.")
         assert said["payload"]["mentions"] == ["bob"]
@@ -267,9 +237,8 @@ def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(both: People)
         present.kill()
 
 
-def test_a_room_in_which_nothing_was_said_has_no_messages(both: People) -> None:
-    ada, _ = both
-    ada("room", "create", "planning")
+def test_a_room_in_which_nothing_was_said_has_no_messages(room: People) -> None:
+    ada, _ = room
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Messages +none$", shown, re.MULTILINE)
     assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
@@ -287,9 +256,9 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(both: People) -> None:
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")
 @pytest.mark.parametrize("way", ["stdin", "environment", "terminal"])
 def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
-    hub: Hub, both: People, environment: dict[str, str], tmp_path: Path, way: str
+    hub: Hub, people: People, cli: Cli, tmp_path: Path, way: str
 ) -> None:
-    ada, _ = both
+    ada, _ = people
     ada("room", "create", "planning", "--access", "invite")
     invited = ada("room", "invite", "planning", "--guest", "grace", "--grant", "mcp.proposal.*")
     assert INVITATION.fullmatch(invited.out)
@@ -297,9 +266,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     token = invited.out.strip()
     assert f"  {hub.url}/rooms/planning#invite={token}\n" in invited.err
 
-    file = tmp_path / "grace.json"
-    environ = {**environment, "FOLKMOOT_CREDENTIALS": str(file)}
-    grace = Person("grace", hub.url, tmp_path, environ)
+    file, grace = tmp_path / "grace.json", cli.someone("grace")
     join = ("room", "join", "planning", "--invitation", "--url", hub.url)
     if way == "stdin":
         came = grace(*join, given=f"{token}\nGood morning.\n")
@@ -322,9 +289,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert kept[0]["credential"].startswith("gk_")
     assert grace("room", "say", "planning", "Me again.").code == 0
     assert "grace chat.message Me again." in ada("room", "history", "planning").out
-    again = grace(*join, given=f"{token}\n")
-    assert again.code == ExitCode.FAILED
-    assert again.err.startswith("folkmoot: error: The invitation ")
+    grace.fails(*join, told="folkmoot: error: The invitation ", given=f"{token}\n")
     nobody = grace("room", "list")
     assert nobody.code == ExitCode.SIGNED_OUT
     assert ada("room", "delete", "planning", "--yes").code == 0
@@ -335,8 +300,8 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert kept[0]["credential"] not in log
 
 
-def test_someone_is_invited_by_handle(both: People) -> None:
-    ada, bob = both
+def test_someone_is_invited_by_handle(people: People) -> None:
+    ada, bob = people
     ada("room", "create", "planning", "--access", "private")
     refused(bob("room", "say", "planning", "hi"), "There is no such room.")
     assert ada("room", "invite", "planning", "@Bob").out == "Invited @bob to planning.\n"
@@ -344,12 +309,10 @@ def test_someone_is_invited_by_handle(both: People) -> None:
     refused(ada("room", "invite", "planning", "nobody"), "User not found.")
 
 
-def test_a_room_is_deleted_only_by_one_who_types_its_name(both: People) -> None:
-    ada, _ = both
-    ada("room", "create", "planning")
-    asked = ada("room", "delete", "planning")
-    assert asked.code == ExitCode.USAGE
-    assert "there is no terminal to ask for confirmation; use --yes" in asked.err
+def test_a_room_is_deleted_only_by_one_who_types_its_name(room: People) -> None:
+    ada, _ = room
+    told = "there is no terminal to ask for confirmation; use --yes"
+    ada.fails("room", "delete", "planning", told=told, code=ExitCode.USAGE)
     with ada.at_terminal("room", "delete", "planning") as terminal:
         terminal.wait_for("Type its name to confirm").type("plannin\r")
         assert terminal.end() == ExitCode.FAILED
@@ -360,9 +323,8 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(both: People) -> None:
     assert ada("room", "list").err.startswith("No rooms.")
 
 
-def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(both: People) -> None:
-    ada, _ = both
-    ada("room", "create", "planning")
+def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room: People) -> None:
+    ada, _ = room
     ada("room", "say", "planning", "Look, @ada!")
     with ada.at_terminal("room", "history", "planning", columns=40) as terminal:
         assert terminal.end() == 0
@@ -370,18 +332,6 @@ def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(both: People) 
         assert terminal.style_of("@ada!").reverse
         assert terminal.style_of("ada ").fg not in ("default", "")
     assert "\x1b" not in ada("room", "history", "planning").out
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_within_eighty_columns(
-    folkmoot: Callable[..., Ran], command: str
-) -> None:
-    ran = folkmoot("room", command, "--help")
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(f"Usage: folkmoot room {command} ")
-    assert max(map(len, ran.out.splitlines())) <= 80
-    assert f"  {command} " in folkmoot("room", "--help").out
-    assert "...\n" not in folkmoot("room", "--help").out.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize(
@@ -413,17 +363,14 @@ def test_every_command_explains_itself_within_eighty_columns(
         (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
     ],
 )  # fmt: skip
-def test_a_wrong_command_line_is_one_line(
-    folkmoot: Callable[..., Ran], arguments: list[str], message: str
-) -> None:
-    ran = folkmoot("room", *arguments)
+def test_a_wrong_command_line_is_one_line(cli: Cli, arguments: list[str], message: str) -> None:
+    ran = cli("room", *arguments)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert ran.err.splitlines()[0] == f"folkmoot: error: {message}"
 
 
 def test_a_name_and_its_choices_are_those_of_the_hub() -> None:
-    assert options.ROOM_NAME == spec.ROOM_NAME
-    assert options.ACCESS == model.ACCESS
+    assert (options.ROOM_NAME, options.ACCESS) == (spec.ROOM_NAME, model.ACCESS)
     assert tuple(state.value for state in ProposalStatus) == options.STATES
 
 
@@ -441,13 +388,13 @@ def test_every_command_is_among_those_tried() -> None:
     assert {words[0] for words in QUICK} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
+@pytest.mark.parametrize("arguments", [["inbox"], *(["room", *words] for words in QUICK)])
 def test_without_an_account_every_command_says_how_to_get_one(
-    folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+    cli: Cli, tmp_path: Path, arguments: list[str]
 ) -> None:
-    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=str(tmp_path / "none.json"))
-    assert (ran.code, ran.out) == (ExitCode.SIGNED_OUT, "")
+    ran = cli.fails(*arguments, told="folkmoot register HANDLE", code=ExitCode.SIGNED_OUT)
     assert ran.err.startswith("folkmoot: error: You are not signed in.")
+    assert (ran.err.count("\n"), list(tmp_path.iterdir())) == (1, [])
 
 
 def keep_account(folder: Path, url: str) -> str:
@@ -460,21 +407,23 @@ def keep_account(folder: Path, url: str) -> str:
 
 @pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
 def test_without_a_hub_every_command_says_where_none_answers(
-    folkmoot: Callable[..., Ran], tmp_path: Path, arguments: list[str]
+    cli: Cli, tmp_path: Path, arguments: list[str]
 ) -> None:
     file = keep_account(tmp_path, "http://127.0.0.1:1")
-    ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
-    assert (ran.code, ran.out) == (ExitCode.UNREACHABLE, "")
-    assert len(ran.err.splitlines()) == 1
-    assert "127.0.0.1:1" in ran.err
+    told = "http://127.0.0.1:1: no hub answers there (connection refused).\n"
+    if arguments[0] in {"join", "tail"}:
+        told = "ws://127.0.0.1:1/ws: no hub can be reached there ("
+    given = {"FOLKMOOT_CREDENTIALS": file}
+    ran = cli.fails("room", *arguments, told=told, code=ExitCode.UNREACHABLE, **given)
+    assert ran.err.count("\n") == 1
 
 
 def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
-    hub: Hub, folkmoot: Callable[..., Ran], tmp_path: Path
+    hub: Hub, cli: Cli, tmp_path: Path
 ) -> None:
     file = keep_account(tmp_path, hub.url)
     for arguments in QUICK:
-        ran = folkmoot("room", *arguments, FOLKMOOT_CREDENTIALS=file)
+        ran = cli("room", *arguments, FOLKMOOT_CREDENTIALS=file)
         assert (arguments, ran.code, ran.out) == (arguments, ExitCode.SIGNED_OUT, "")
         assert ran.err == (
             "folkmoot: error: The hub does not accept the saved token; 'folkmoot account recover "
@@ -482,31 +431,9 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
         )
 
 
-def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(both: People) -> None:
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people: People) -> None:
     for arguments in QUICK[2:]:
-        refused(both[0]("room", *arguments), "There is no such room.")
-
-
-@contextmanager
-def answering(status: int, body: bytes) -> Iterator[str]:
-    """Something that answers whatever it is asked with the same."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        refused(people[0]("room", *arguments), "There is no such room.")
 
 
 @pytest.mark.parametrize(
@@ -520,11 +447,11 @@ def answering(status: int, body: bytes) -> Iterator[str]:
     ],
 )
 def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(
-    folkmoot: Callable[..., Ran], tmp_path: Path, status: int, body: bytes, message: str
+    cli: Cli, tmp_path: Path, status: int, body: bytes, message: str
 ) -> None:
     with answering(status, body) as url:
         file = keep_account(tmp_path, url)
-        ran = folkmoot("room", "show", "x", FOLKMOOT_CREDENTIALS=file)
+        ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=file)
     assert (ran.code, ran.out) == (ExitCode.FAILED, "")
     assert ran.err.endswith(f"{message}\n")
     assert len(ran.err.splitlines()) == 1

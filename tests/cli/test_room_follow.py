@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,25 +16,12 @@ from folkmoot.client import Message
 from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
 from folkmoot.core import errors as e
-from tests.cli.conftest import Hub, Person
-from tests.cli.roomers import People, post, post_text, propose
+from tests.cli.conftest import Hub, People, StartHub
+from tests.cli.roomers import post, post_text, propose
 from tests.forge.forked import Forked
 
 
-@pytest.fixture
-def hub(start_hub: Callable[..., Hub]) -> Hub:
-    return start_hub(FOLKMOOT_RATE_LIMITS="off")
-
-
-@pytest.fixture
-def both(hub: Hub, person: Callable[..., Person]) -> People:
-    ada = person(hub, "ada")
-    assert ada("room", "create", "planning").code == 0
-    return ada, person(hub, "bob")
-
-
 def line_of(process: Forked) -> str:
-    assert process.stdout
     return process.stdout.readline()
 
 
@@ -46,12 +32,11 @@ def envelope_of(process: Forked) -> Any:
 def is_end(process: Forked) -> tuple[int, str]:
     """How it ended and what it said last on stderr."""
     code = process.wait(60)
-    assert process.stderr
     return code, process.stderr.read()
 
 
-def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(both: People) -> None:
-    ada, bob = both
+def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: People) -> None:
+    ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         assert envelope_of(tail)["kind"] == "system.presence.join"
         spaced = '{ "protocol": "mcpx/v1",\n\n "kind": "chat.message",\r\n "payload": {"n": 1.10,'
@@ -70,8 +55,8 @@ def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(both: 
     assert said[-1] == "system.presence.leave"
 
 
-def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(both: People) -> None:
-    ada, bob = both
+def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People) -> None:
+    ada, bob = room
     for number in range(1, 6):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     for as_json in (True, False):
@@ -90,10 +75,9 @@ def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(both: People) 
             post(ada, "planning", "chat.message", {"text": "between"})
 
 
-def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(both: People) -> None:
-    _, bob = both
+def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People) -> None:
+    _, bob = room
     with bob.begin("room", "tail", "planning") as tail:
-        assert tail.stdout
         tail.stdout.readline()
         tail.stdout.close()
         assert is_end(tail) == (ExitCode.FAILED, "")
@@ -101,9 +85,9 @@ def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(both: People) -> 
 
 @pytest.mark.requirement("room.resume")
 def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
-    hub: Hub, both: People, start_hub: Callable[..., Hub]
+    hub: Hub, room: People, start_hub: StartHub
 ) -> None:
-    ada, bob = both
+    ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         seqs = [envelope_of(tail)["seq"]]
         post(ada, "planning", "chat.message", {"text": "before"})
@@ -120,8 +104,8 @@ def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
         assert is_end(tail)[0] == ExitCode.INTERRUPTED
 
 
-def test_lines_of_the_standard_input_are_said_and_its_end_leaves(both: People) -> None:
-    ada, bob = both
+def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People) -> None:
+    ada, bob = room
     ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
     assert (ran.code, ran.err) == (0, "")
     fields = [line.split(" ", 4) for line in ran.out.splitlines()]
@@ -135,8 +119,8 @@ def test_lines_of_the_standard_input_are_said_and_its_end_leaves(both: People) -
     assert "bob left" in ada("room", "history", "planning").out
 
 
-def test_a_line_that_is_refused_is_told_and_the_rest_is_said(both: People) -> None:
-    ada, bob = both
+def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People) -> None:
+    ada, bob = room
     ada("room", "change", "planning", "--capability", "reasoning.*")
     ran = bob("room", "join", "planning", given="one\ntwo\n")
     assert ran.code == ExitCode.FAILED
@@ -145,8 +129,8 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(both: People) -> No
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 
-def test_one_who_is_put_out_is_told_and_the_command_fails(both: People) -> None:
-    ada, bob = both
+def test_one_who_is_put_out_is_told_and_the_command_fails(room: People) -> None:
+    ada, bob = room
     with bob.begin("room", "join", "planning") as joined:
         line_of(joined)
         post(ada, "planning", "room.kick", {"participant": "bob"})
@@ -155,8 +139,8 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(both: People) -> None:
         assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
-def test_a_proposal_is_one_line_with_its_arguments(both: People) -> None:
-    ada, bob = both
+def test_a_proposal_is_one_line_with_its_arguments(room: People) -> None:
+    ada, bob = room
     with bob.begin("room", "tail", "planning") as tail:
         line_of(tail)
         propose(ada, "planning", "a b")

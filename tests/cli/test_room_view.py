@@ -10,8 +10,8 @@ import pytest
 
 from folkmoot.cli.output import ExitCode
 from tests.amounts import few
-from tests.cli.conftest import Hub, Person
-from tests.cli.roomers import People, post, propose
+from tests.cli.conftest import Cli, Hub, People, StartHub
+from tests.cli.roomers import post, propose
 from tests.cli.terminal import Terminal
 
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -19,21 +19,9 @@ JOIN = ("room", "join", "planning")
 
 
 @pytest.fixture
-def hub(start_hub: Callable[..., Hub]) -> Hub:
-    return start_hub(FOLKMOOT_RATE_LIMITS="off")
-
-
-@pytest.fixture
-def both(hub: Hub, person: Callable[..., Person]) -> People:
-    ada = person(hub, "ada")
-    assert ada("room", "create", "planning").code == 0
-    return ada, person(hub, "bob")
-
-
-@pytest.fixture
-def screen(both: People) -> Iterator[Terminal]:
+def screen(room: People) -> Iterator[Terminal]:
     """Ada's terminal, in the room."""
-    with both[0].at_terminal(*JOIN) as terminal:
+    with room[0].at_terminal(*JOIN) as terminal:
         yield terminal.wait_for("planning · ada · 1 here · live")
 
 
@@ -47,8 +35,8 @@ def is_said(text: str) -> Callable[[Terminal], bool]:
     return lambda it: any(text in row for row in it.rows) and bottom(it)[0] == "ada>"
 
 
-def test_what_was_said_before_is_shown_once_and_what_is_said_appears(both: People) -> None:
-    ada, bob = both
+def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: People) -> None:
+    ada, bob = room
     post(bob, "planning", "chat.message", {"text": "Earlier."})
     with ada.at_terminal(*JOIN) as terminal:
         terminal.wait_for("live").type("Good morning, @bob.")
@@ -66,8 +54,8 @@ def test_what_was_said_before_is_shown_once_and_what_is_said_appears(both: Peopl
         assert terminal.end() == 0
 
 
-def test_what_others_write_does_nothing_to_the_terminal(both: People, screen: Terminal) -> None:
-    _, bob = both
+def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Terminal) -> None:
+    _, bob = room
     evil = "\x1b[2J\x1b]0;owned\x07\r\n00:00 ada I agree.\u202e\x9b31m"
     post(bob, "planning", "chat.message", {"text": evil})
     screen.wait_for("\\x1b[2J\\x1b]0;owned\\x07")
@@ -77,11 +65,10 @@ def test_what_others_write_does_nothing_to_the_terminal(both: People, screen: Te
 
 
 def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
-    both: People, screen: Terminal
+    room: People, screen: Terminal
 ) -> None:
-    _, bob = both
+    _, bob = room
     with bob.begin("room", "tail", "planning") as present:
-        assert present.stdout
         present.stdout.readline()
         proposed = propose(bob, "planning", "report.txt", to=["bob"])
         screen.wait_for("bob proposes #3 to bob: delete_file").wait_for("1 proposal: Tab")
@@ -98,17 +85,17 @@ def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
 
 
 def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(
-    both: People, screen: Terminal
+    room: People, screen: Terminal
 ) -> None:
-    _, bob = both
+    _, bob = room
     propose(bob, "planning", "a")
     screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who should do #2?")
     screen.type("@nobody\r").wait_for("refused").wait_for("nobody is not in the room.")
     screen.wait_for("1 proposal: Tab")
 
 
-def test_a_letter_that_is_typed_decides_nothing(both: People, screen: Terminal) -> None:
-    _, bob = both
+def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal) -> None:
+    _, bob = room
     propose(bob, "planning", "a", to=["bob"])
     screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada: answer"))
     screen.type("\t").wait_for("Esc back").type("x")
@@ -121,9 +108,9 @@ def test_a_letter_that_is_typed_decides_nothing(both: People, screen: Terminal) 
 
 
 def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
-    both: People, screen: Terminal
+    room: People, screen: Terminal
 ) -> None:
-    _, bob = both
+    _, bob = room
     propose(bob, "planning", "first")
     propose(bob, "planning", "second")
     screen.wait_for("2 proposals: Tab").type("\tn").wait_for("2 of 2").type("r")
@@ -136,8 +123,8 @@ def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
     screen.type("/approve 2\r").wait_for("There is no open proposal #2.")
 
 
-def test_proposals_that_were_open_before_are_found(both: People) -> None:
-    ada, bob = both
+def test_proposals_that_were_open_before_are_found(room: People) -> None:
+    ada, bob = room
     propose(bob, "planning", "first")
     for number in range(40):
         post(bob, "planning", "chat.message", {"text": f"number {number}"})
@@ -149,15 +136,15 @@ def test_proposals_that_were_open_before_are_found(both: People) -> None:
         terminal.wait_for(lambda it: "Tab" not in bottom(it)[1])
 
 
-def last_proposal(who: Person) -> str:
+def last_proposal(who: Cli) -> str:
     return str(who.json("room", "proposals", "planning")["proposals"][0]["id"])
 
 
 @pytest.mark.long
 def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(
-    both: People, screen: Terminal
+    room: People, screen: Terminal
 ) -> None:
-    _, bob = both
+    _, bob = room
     propose(bob, "planning", "x" * 2_000, to=["bob"])
     screen.wait_for("1 proposal: Tab").type("\t").wait_for("… all of it is printed above")
     screen.type("\x1b").wait_for(lambda it: "Esc back" not in it.text)
@@ -166,16 +153,16 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
-def test_what_is_refused_is_shown_with_what_is_allowed(both: People) -> None:
-    _, bob = both
+def test_what_is_refused_is_shown_with_what_is_allowed(room: People) -> None:
+    _, bob = room
     with bob.at_terminal(*JOIN) as terminal:
         terminal.wait_for("live").type("/grant ada chat.*\r").wait_for("refused")
         terminal.wait_for("you tried: capability.grant").wait_for("you may: chat.*, mcp.notif")
         terminal.type("/kick ada\r").wait_for("you tried: room.kick")
 
 
-def test_the_commands_of_the_input_line(both: People, screen: Terminal) -> None:
-    ada, bob = both
+def test_the_commands_of_the_input_line(room: People, screen: Terminal) -> None:
+    ada, bob = room
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
     screen.type("/nonsense\r").wait_for("There is no command /nonsense. /help lists the commands.")
@@ -217,9 +204,9 @@ def test_tab_completes_names_and_commands(screen: Terminal) -> None:
 
 @pytest.mark.requirement("room.resume")
 def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
-    hub: Hub, both: People, screen: Terminal, start_hub: Callable[..., Hub]
+    hub: Hub, room: People, screen: Terminal, start_hub: StartHub
 ) -> None:
-    ada, _ = both
+    ada, _ = room
     hub.stop(signal.SIGKILL)
     screen.wait_for("reconnecting…").wait_for("The connection is lost.")
     screen.type("Still there?\r").wait_for("1 to be sent")
@@ -231,8 +218,8 @@ def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
 
 
 @pytest.mark.parametrize("columns", [30, 40])
-def test_a_narrow_terminal_shows_what_matters(both: People, columns: int) -> None:
-    ada, bob = both
+def test_a_narrow_terminal_shows_what_matters(room: People, columns: int) -> None:
+    ada, bob = room
     with ada.at_terminal(*JOIN, columns=columns, rows=20) as terminal:
         terminal.wait_for("live")
         propose(bob, "planning", "report.txt", to=["bob"])
@@ -258,8 +245,8 @@ def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal) -> None:
     assert screen.text.count("ada>") == 1
 
 
-def test_without_colour_there_is_none_and_everything_is_still_told_apart(both: People) -> None:
-    ada, bob = both
+def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: People) -> None:
+    ada, bob = room
     with ada.at_terminal(*JOIN, NO_COLOR="1") as terminal:
         terminal.wait_for("live")
         propose(bob, "planning", "x")
@@ -275,9 +262,9 @@ def test_without_colour_there_is_none_and_everything_is_still_told_apart(both: P
 
 @pytest.mark.parametrize("way", few(["\x03", "SIGTERM", "\x04", "/quit\r", "SIGHUP"], 2))
 def test_whoever_leaves_gets_the_terminal_back_as_it_was(
-    both: People, screen: Terminal, way: str
+    room: People, screen: Terminal, way: str
 ) -> None:
-    ada, _ = both
+    ada, _ = room
     assert screen.attributes != screen.before
     if way.startswith("SIG"):
         screen.process.send_signal(signal.Signals[way])
@@ -291,24 +278,22 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(
     assert "ada left" in ada("room", "history", "planning").out
 
 
-def test_a_room_that_is_deleted_ends_the_view_with_a_line(both: People, screen: Terminal) -> None:
-    ada, _ = both
+def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: Terminal) -> None:
+    ada, _ = room
     assert ada("room", "delete", "planning", "--yes").code == 0
     assert screen.end() == ExitCode.FAILED
     assert screen.text.splitlines()[-1].startswith("folkmoot: error: ")
     assert screen.attributes == screen.before
 
 
-def test_a_flood_is_shown_in_order_and_typing_goes_on(both: People, screen: Terminal) -> None:
-    _, bob = both
+def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Terminal) -> None:
+    _, bob = room
     lines = "".join(f"number {number}\n" for number in range(150))
     with bob.begin("room", "join", "planning") as talking:
-        assert talking.stdin
         talking.stdin.write(lines)
         talking.stdin.close()
         screen.type("typed in between")
         screen.wait_for("bob: number 149").wait_for("bob left").wait_for("ada> typed in between")
-        assert talking.stdout
         talking.stdout.read()
         assert talking.wait(60) == 0
     shown = CONTROLS.sub("", screen.raw.decode())
@@ -316,8 +301,8 @@ def test_a_flood_is_shown_in_order_and_typing_goes_on(both: People, screen: Term
     assert places == sorted(places)
 
 
-def test_a_dumb_terminal_gets_plain_lines(both: People) -> None:
-    ada, _ = both
+def test_a_dumb_terminal_gets_plain_lines(room: People) -> None:
+    ada, _ = room
     with ada.at_terminal(*JOIN, TERM="dumb") as terminal:
         terminal.wait_for("system.presence.join ada joined").type("hello\r")
         terminal.wait_for("ada chat.message hello").type("\x04")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,11 @@ from tests.cli.conftest import Hub, Person, Ran
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_on_the_command_line(
-    start_hub: Callable[..., Hub],
-    folkmoot: Callable[..., Ran],
-    on_terminal: Callable[..., str],
-    tmp_path: Path,
-) -> None:
-    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
-    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "ada.json")}
-    folkmoot("register", "ada", "--url", hub.url, **mine)
+def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Person) -> None:
+    ada = person("ada")
 
     wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
-    made = folkmoot("tokens", "create", *wanted, **mine)
+    made = ada("tokens", "create", *wanted)
     assert (made.code, made.err) == (0, "")
     found = re.fullmatch(
         r"Token    (sk_[0-9a-f]{64})\nID       (c_[0-9a-f]{8})\n"
@@ -35,47 +27,39 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(
         made.out,
     )
     assert found is not None, made.out
-    listed = json.loads(folkmoot("tokens", "--json", **mine).out)
+    listed = ada.json("tokens")
     assert {it["label"]: it["current"] for it in listed} == {
         "first token": True,
         "the tides": False,
     }
     assert "sk_" not in json.dumps(listed)
-    table = re.sub(r"\x1b\[[0-9;]*m", "", on_terminal("tokens", **mine))
+    table = re.sub(r"\x1b\[[0-9;]*m", "", ada.shown("tokens"))
     assert "mail.read rooms:square" in table
     assert re.search(r"first token", table)
 
-    ran = folkmoot("tokens", "create", "--scope", "mail", **mine)
-    assert (ran.code, ran.out) == (ExitCode.FAILED, "")
-    assert "There is no scope 'mail'. Scopes: mail.read, " in ran.err
+    told = "There is no scope 'mail'. Scopes: mail.read, "
+    ran = ada.fails("tokens", "create", "--scope", "mail", told=told)
 
     for wrong, words in (("c_", "2 of your tokens have ids that begin with c_."),
                          ("nothing", "You have no token with this id.")):  # fmt: skip
-        ran = folkmoot("tokens", "revoke", wrong, **mine)
-        assert (ran.code, ran.out) == (ExitCode.FAILED, "")
-        assert words in ran.err
-    ran = folkmoot("tokens", "revoke", found[2], **mine)
+        ada.fails("tokens", "revoke", wrong, told=words)
+    ran = ada("tokens", "revoke", found[2])
     assert ran == Ran(0, f"Revoked {found[2]} (the tides).\n", "")
 
     own = next(it["id"] for it in listed if it["current"])
-    ran = folkmoot("tokens", "revoke", own, **mine)
-    assert ran.code == ExitCode.USAGE
-    assert "use --yes" in ran.err
-    ran = folkmoot("tokens", "revoke", own, "--yes", **mine)
+    ada.fails("tokens", "revoke", own, told="use --yes", code=ExitCode.USAGE)
+    ran = ada("tokens", "revoke", own, "--yes")
     assert "'folkmoot account recover ada' gets a new token." in ran.out
-    ran = folkmoot("tokens", **mine)
+    ran = ada("tokens")
     assert ran.code == ExitCode.SIGNED_OUT
-    assert folkmoot("account", "recover", "ada", **mine).code == 0
-    assert [it["label"] for it in json.loads(folkmoot("tokens", "--json", **mine).out)] == [
-        "recovered"
-    ]
+    assert ada("account", "recover", "ada").code == 0
+    assert [it["label"] for it in ada.json("tokens")] == ["recovered"]
 
 
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
-    start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
+    hub: Hub, person: Person, tmp_path: Path
 ) -> None:
-    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
-    ada = person(hub, "ada")
+    ada = person("ada")
     laptop = ada._replace(
         environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
     )
@@ -110,10 +94,9 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
 
 
 def test_connect_gives_a_client_a_token_of_its_own_scope(
-    start_hub: Callable[..., Hub], person: Callable[..., Person], tmp_path: Path
+    hub: Hub, person: Person, tmp_path: Path
 ) -> None:
-    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
-    ada = person(hub, "ada")
+    ada = person("ada")
     file = tmp_path / "mcp.json"
     wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
     shown = ada(*wanted, "--dry-run")
@@ -140,13 +123,11 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(
 
 
 def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(
-    start_hub: Callable[..., Hub], folkmoot: Callable[..., Ran], tmp_path: Path
+    person: Person,
 ) -> None:
-    hub = start_hub(FOLKMOOT_RATE_LIMITS="off")
-    mine = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "ada.json")}
-    folkmoot("register", "ada", "--url", hub.url, **mine)
-    ran = folkmoot("digest", **mine)
+    ada = person("ada")
+    ran = ada("digest")
     assert (ran.code, ran.err) == (0, "")
     assert re.search(r"^Total unread +0$", ran.out, re.MULTILINE), ran.out
     assert re.search(r"^Recent senders +-$", ran.out, re.MULTILINE), ran.out
-    assert json.loads(folkmoot("digest", "--json", **mine).out)["total_unread"] == 0
+    assert ada.json("digest")["total_unread"] == 0

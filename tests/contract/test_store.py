@@ -9,16 +9,9 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
 from tests.contract.engines import STORES, OpenStore
+from tests.store.support import all_notes, make_table
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
-
-
-async def make_table(tx: Tx) -> None:
-    await tx.execute("CREATE TABLE notes (id BIGINT NOT NULL PRIMARY KEY, body TEXT NOT NULL)")
-
-
-async def all_notes(tx: Tx) -> list[int]:
-    return [row[0] for row in await tx.fetch("SELECT id FROM notes ORDER BY id")]
 
 
 def insert(*numbers: int, fail: bool = False):
@@ -32,45 +25,31 @@ def insert(*numbers: int, fail: bool = False):
     return unit
 
 
-async def test_a_write_answers_with_what_its_unit_returned(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        assert await store.write(insert(1, 2, 3)) == 3
+async def test_a_write_answers_with_what_its_unit_returned(store: Store) -> None:
+    assert await store.write(insert(1, 2, 3)) == 3
 
 
-async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        for number in range(20):
-            await store.write(insert(number))
-            assert await store.read(all_notes) == list(range(number + 1))
+async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(store: Store) -> None:
+    for number in range(20):
+        await store.write(insert(number))
+        assert await store.read(all_notes) == list(range(number + 1))
 
 
 async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(
-    open_store: OpenStore, tmp_path: Path
+    store: Store,
 ) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        with pytest.raises(LookupError, match="changed my mind"):
-            await store.write(insert(1, 2, fail=True))
-        assert await store.read(all_notes) == []
+    with pytest.raises(LookupError, match="changed my mind"):
+        await store.write(insert(1, 2, fail=True))
+    assert await store.read(all_notes) == []
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-async def test_units_that_fail_among_others_undo_only_themselves(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
-        results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
-        kept = [number for number in range(100) if number % 3]
-        assert [number for number in range(100) if results[number] == 2] == kept
-        assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
+async def test_units_that_fail_among_others_undo_only_themselves(store: Store) -> None:
+    units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
+    results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
+    kept = [number for number in range(100) if number % 3]
+    assert [number for number in range(100) if results[number] == 2] == kept
+    assert await store.read(all_notes) == kept + [number + 1000 for number in kept]
 
 
 MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
@@ -78,7 +57,7 @@ MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
 
 @pytest.mark.parametrize("single", [False, True])
 async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
-    open_store: OpenStore, tmp_path: Path, single: bool
+    store: Store, single: bool
 ) -> None:
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
@@ -101,21 +80,20 @@ async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
 
         return unit
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_tables)
-        await store.write(add(*range(100)), single=single)
-        with pytest.raises(e.ConstraintViolated):
-            await store.write(add(100, 7), single=single)
-        await store.write(add(100), single=single)
-        assert await store.read(all_notes) == list(range(101))
-        assert await store.read(tallies) == [
-            ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
-        ]  # fmt: skip
+    await store.write(make_tables)
+    await store.write(add(*range(100)), single=single)
+    with pytest.raises(e.ConstraintViolated):
+        await store.write(add(100, 7), single=single)
+    await store.write(add(100), single=single)
+    assert await store.read(all_notes) == list(range(101))
+    assert await store.read(tallies) == [
+        ("a", 101, None), ("from 0", 1, "one"), ("from 100", 1, "one")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("any_order", [False, True])
 async def test_statements_that_run_together_answer_what_each_returns(
-    open_store: OpenStore, tmp_path: Path, any_order: bool
+    store: Store, any_order: bool
 ) -> None:
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
@@ -134,18 +112,15 @@ async def test_statements_that_run_together_answer_what_each_returns(
             SqlStatement("INSERT INTO notes (id, body) VALUES (?, ?)", (1, "x"))
         )
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_tables)
-        none, changed, gone = await store.write(both, any_order=any_order)
-        assert (none, sorted(changed), gone) == ([], [("a", 11), ("b", 12)], [])
-        assert await store.read(all_notes) == [1, 2]
-        with pytest.raises(e.ConstraintViolated):
-            await store.write(refused, any_order=any_order)
+    await store.write(make_tables)
+    none, changed, gone = await store.write(both, any_order=any_order)
+    assert (none, sorted(changed), gone) == ([], [("a", 11), ("b", 12)], [])
+    assert await store.read(all_notes) == [1, 2]
+    with pytest.raises(e.ConstraintViolated):
+        await store.write(refused, any_order=any_order)
 
 
-async def test_a_row_that_is_changed_gets_the_next_number(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_a_row_that_is_changed_gets_the_next_number(store: Store) -> None:
     async def number(tx: Tx) -> list[object]:
         change = "UPDATE notes SET body = ? WHERE id = ? RETURNING id, body"
         found: list[object] = [
@@ -153,48 +128,33 @@ async def test_a_row_that_is_changed_gets_the_next_number(
         ]
         return [*found, await tx.next_sequence("message_seq")]
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        await store.write(insert(1, 2))
-        first, absent, second, last = await store.write(number)
-        assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
+    await store.write(insert(1, 2))
+    first, absent, second, last = await store.write(number)
+    assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
 
 
-async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        await store.write(insert(1))
-        with pytest.raises(e.ConstraintViolated):
-            await store.write(insert(2, 1))
-        assert await store.read(all_notes) == [1]
+async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(store: Store) -> None:
+    await store.write(insert(1))
+    with pytest.raises(e.ConstraintViolated):
+        await store.write(insert(2, 1))
+    assert await store.read(all_notes) == [1]
 
 
-async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store: Store) -> None:
     async def nonsense(tx: Tx) -> int:
         return await tx.execute("SELEKT 1")
 
-    async with open_store(tmp_path) as store:
-        for attempt in (store.write, store.read):
-            with pytest.raises(e.StatementFailed):
-                await attempt(nonsense)
+    for attempt in (store.write, store.read):
+        with pytest.raises(e.StatementFailed):
+            await attempt(nonsense)
 
 
-async def test_a_long_read_answers_what_a_short_one_does(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        await store.write(insert(*range(100)))
-        assert await store.read(all_notes) == await store.read(all_notes, long=True)
+async def test_a_long_read_answers_what_a_short_one_does(store: Store) -> None:
+    await store.write(insert(*range(100)))
+    assert await store.read(all_notes) == await store.read(all_notes, long=True)
 
 
-async def test_execute_answers_how_many_rows_it_changed(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_execute_answers_how_many_rows_it_changed(store: Store) -> None:
     async def unit(tx: Tx) -> list[int]:
         return [
             await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'a'), (2, 'b')"),
@@ -203,14 +163,10 @@ async def test_execute_answers_how_many_rows_it_changed(
             await tx.execute("DELETE FROM notes WHERE id > ?", (0,)),
         ]
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        assert await store.write(unit) == [2, 1, 0, 2]
+    assert await store.write(unit) == [2, 1, 0, 2]
 
 
-async def test_fetch_one_answers_the_first_row_or_none(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_fetch_one_answers_the_first_row_or_none(store: Store) -> None:
     async def unit(tx: Tx) -> list[object]:
         return [
             await tx.fetch_one("SELECT id, body FROM notes ORDER BY id DESC"),
@@ -218,14 +174,12 @@ async def test_fetch_one_answers_the_first_row_or_none(
             await tx.fetch_one("INSERT INTO notes (id, body) VALUES (3, 'z') RETURNING id"),
         ]
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        await store.write(insert(1, 2))
-        assert await store.write(unit) == [(2, "x"), None, (3,)]
-        assert await store.read(all_notes) == [1, 2, 3]
+    await store.write(insert(1, 2))
+    assert await store.write(unit) == [(2, "x"), None, (3,)]
+    assert await store.read(all_notes) == [1, 2, 3]
 
 
-async def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_values_come_back_as_they_went_in(store: Store) -> None:
     text, number = "naïve ☃ \U0001f600 'quoted'", 2**53 + 1
 
     async def unit(tx: Tx) -> None:
@@ -234,15 +188,11 @@ async def test_values_come_back_as_they_went_in(open_store: OpenStore, tmp_path:
     async def query(tx: Tx) -> object:
         return await tx.fetch_one("SELECT id, body FROM notes")
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        await store.write(unit)
-        assert await store.read(query) == (number, text)
+    await store.write(unit)
+    assert await store.read(query) == (number, text)
 
 
-async def test_a_read_sees_one_view_however_many_statements_it_runs(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
+async def test_a_read_sees_one_view_however_many_statements_it_runs(store: Store) -> None:
     async def sums(tx: Tx) -> bool:
         first = await tx.fetch("SELECT count(*) FROM notes")
         for _ in range(20):
@@ -250,12 +200,10 @@ async def test_a_read_sees_one_view_however_many_statements_it_runs(
                 return False
         return True
 
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        writes = [store.write(insert(number)) for number in range(200)]
-        reads = [store.read(sums) for _ in range(50)]
-        results = await asyncio.gather(*writes, *reads)
-        assert all(results)
+    writes = [store.write(insert(number)) for number in range(200)]
+    reads = [store.read(sums) for _ in range(50)]
+    results = await asyncio.gather(*writes, *reads)
+    assert all(results)
 
 
 async def test_what_is_committed_is_there_after_closing_and_opening(
@@ -275,88 +223,77 @@ def heard_from(store: Store) -> list[Event]:
 
 
 async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
-    open_store: OpenStore, tmp_path: Path
+    store: Store,
 ) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        heard = heard_from(store)
+    heard = heard_from(store)
 
-        async def unit(tx: Tx) -> None:
-            tx.publish("note.1", {"new": True})
-            await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
-            tx.publish("note.count")
+    async def unit(tx: Tx) -> None:
+        tx.publish("note.1", {"new": True})
+        await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
+        tx.publish("note.count")
 
-        await store.write(unit)
-        assert heard == [Event("note.1", {"new": True}), Event("note.count", None)]
+    await store.write(unit)
+    assert heard == [Event("note.1", {"new": True}), Event("note.count", None)]
 
 
 async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(
-    open_store: OpenStore, tmp_path: Path
+    store: Store,
 ) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        heard = heard_from(store)
+    heard = heard_from(store)
 
-        def unit(number: int) -> Unit[None]:
-            async def run(tx: Tx) -> None:
-                tx.publish(f"note.{number}")
-                await tx.execute("INSERT INTO notes (id, body) VALUES (?, 'x')", (number % 10,))
+    def unit(number: int) -> Unit[None]:
+        async def run(tx: Tx) -> None:
+            tx.publish(f"note.{number}")
+            await tx.execute("INSERT INTO notes (id, body) VALUES (?, 'x')", (number % 10,))
 
-            return run
+        return run
 
-        units = [unit(number) for number in range(20)]
-        await asyncio.gather(*map(store.write, units), return_exceptions=True)
-        subjects = {int(event.subject.removeprefix("note.")) % 10 for event in heard}
-        assert (len(heard), subjects) == (10, set(range(10)))
+    units = [unit(number) for number in range(20)]
+    await asyncio.gather(*map(store.write, units), return_exceptions=True)
+    subjects = {int(event.subject.removeprefix("note.")) % 10 for event in heard}
+    assert (len(heard), subjects) == (10, set(range(10)))
 
 
-async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(
-    open_store: OpenStore, tmp_path: Path
-) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
-        heard = heard_from(store)
-        running, may_end = threading.Event(), threading.Event()
+async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store: Store) -> None:
+    heard = heard_from(store)
+    running, may_end = threading.Event(), threading.Event()
 
-        async def unit(tx: Tx) -> None:
-            tx.publish("note.1")
-            running.set()
-            may_end.wait(5)
-            await insert(1)(tx)
+    async def unit(tx: Tx) -> None:
+        tx.publish("note.1")
+        running.set()
+        may_end.wait(5)
+        await insert(1)(tx)
 
-        caller = asyncio.ensure_future(store.write(unit))
-        await asyncio.to_thread(running.wait, 5)
-        caller.cancel()
-        await asyncio.wait([caller])
-        may_end.set()
-        await store.write(insert(2))
-        assert heard == [Event("note.1", None)]
+    caller = asyncio.ensure_future(store.write(unit))
+    await asyncio.to_thread(running.wait, 5)
+    caller.cancel()
+    await asyncio.wait([caller])
+    may_end.set()
+    await store.write(insert(2))
+    assert heard == [Event("note.1", None)]
 
 
 @pytest.mark.parametrize(("subject", "event"), [("no subject", 1), ("a.*", 1), ("a", object())])
 async def test_what_cannot_be_published_fails_its_unit(
-    open_store: OpenStore, tmp_path: Path, subject: str, event: object
+    store: Store, subject: str, event: object
 ) -> None:
-    async with open_store(tmp_path) as store:
-        await store.write(make_table)
 
-        async def unit(tx: Tx) -> None:
-            await insert(1)(tx)
-            tx.publish(subject, event)
+    async def unit(tx: Tx) -> None:
+        await insert(1)(tx)
+        tx.publish(subject, event)
 
-        with pytest.raises(e.BusError):
-            await store.write(unit)
-        assert await store.read(all_notes) == []
+    with pytest.raises(e.BusError):
+        await store.write(unit)
+    assert await store.read(all_notes) == []
 
 
-async def test_a_query_publishes_nothing(open_store: OpenStore, tmp_path: Path) -> None:
-    async with open_store(tmp_path) as store:
-        heard = heard_from(store)
+async def test_a_query_publishes_nothing(store: Store) -> None:
+    heard = heard_from(store)
 
-        async def query(tx: Tx) -> None:
-            tx.publish("note.1")
+    async def query(tx: Tx) -> None:
+        tx.publish("note.1")
 
-        for long in (False, True):
-            with pytest.raises(e.StatementFailed):
-                await store.read(query, long=long)
-        assert heard == []
+    for long in (False, True):
+        with pytest.raises(e.StatementFailed):
+            await store.read(query, long=long)
+    assert heard == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,8 +35,9 @@ from tests.rooms.storehouse import record
 
 KEY = MasterKey(bytes(range(32)))
 OTHER_KEY = MasterKey(bytes(range(1, 33)))
+THIRD_KEY = MasterKey(bytes(range(2, 34)))
 
-Action = Callable[[], Awaitable[Any]]
+Holds = Callable[[list[Any]], Awaitable[bool] | bool]
 
 
 class Hub:
@@ -60,9 +62,6 @@ class World:
     def hub(self) -> Hub:
         return Hub(self.store, self.clock, self.vault)
 
-    def hubs(self) -> tuple[Hub, Hub]:
-        return self.hub(), self.hub()
-
     async def people(self, *handles: str) -> list[Account]:
         hub = self.hub()
         return [(await hub.accounts.register(handle)).account for handle in handles]
@@ -74,6 +73,18 @@ class World:
         """Whether all that is kept of mail is what would be counted."""
         return all(map(self.none, BOOKS.values()))
 
+    async def always(self, holds: Holds, *acts: Callable[[Hub], Awaitable[Any]]) -> None:
+        """Have something hold after every order of what these do at once, each at its own hub."""
+
+        def actions() -> list[Callable[[], Awaitable[Any]]]:
+            return [partial(act, self.hub()) for act in acts]
+
+        assert await broken_orders(self.store, actions, holds) == []
+
+    async def always_after(self, holds: Holds, *units: Unit[Any]) -> None:
+        """The same of units."""
+        await self.always(holds, *(lambda hub, unit=unit: hub.store.write(unit) for unit in units))
+
 
 def succeeded(told: Sequence[Any]) -> list[Any]:
     return [each for each in told if not isinstance(each, BaseException)]
@@ -83,88 +94,60 @@ def succeeded(told: Sequence[Any]) -> list[Any]:
 async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]) -> None:
     world = World(row_locks=True)
 
-    def actions() -> list[Action]:
-        return [lambda key=key: Vault.load(world.store, key) for key in keys]  # type: ignore[misc]
-
     def holds(told: list[Any]) -> bool:
         if keys[0] != keys[1]:
             return sorted(type(each).__name__ for each in told) == ["KeyMismatch", "Vault"]
         one, two = told
         return bool(two.open("p", "r", one.seal("p", "r", b"words")) == b"words")
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: Vault.load(one.store, keys[0]),
+        lambda two: Vault.load(two.store, keys[1]),
+    )
 
 
-async def test_a_change_of_the_master_key_and_a_start_leave_a_way_to_the_data() -> None:
-    world = World(row_locks=True)
-    store = world.store
-    first = await Vault.load(store, KEY)
-    sealed = first.seal("p", "r", b"words")
-
-    async def change() -> None:
-        vault = await Vault.load(store, KEY)
-        await vault.admit(store, OTHER_KEY)
-        await vault.settle_on(store, OTHER_KEY)
-
-    async def holds(told: list[Any]) -> bool:
-        [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
-        [key] = [each for each in (KEY, OTHER_KEY) if each.id == recorded]
-        return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
-
-    assert await broken_orders(store, lambda: [change, lambda: Vault.load(store, KEY)], holds) == []
-
-
-async def test_two_changes_of_the_master_key_leave_a_way_to_the_data() -> None:
-    third = MasterKey(bytes(range(2, 34)))
+@pytest.mark.parametrize("other", [KEY, THIRD_KEY], ids=["a start", "another change"])
+async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(
+    other: MasterKey,
+) -> None:
     world = World(row_locks=True)
     store = world.store
     sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
 
-    def change(key: MasterKey) -> Action:
-        async def act() -> None:
-            vault = await Vault.load(store, KEY)
+    async def change(key: MasterKey) -> None:
+        vault = await Vault.load(store, KEY)
+        if key != KEY:
             await vault.admit(store, key)
             await vault.settle_on(store, key)
-
-        return act
 
     async def holds(told: list[Any]) -> bool:
         assert all(each is None or isinstance(each, e.KeyMismatch) for each in told), told
         [[recorded]] = store.rows("SELECT value FROM meta WHERE key = 'master_key_id'")
-        [key] = [each for each in (KEY, OTHER_KEY, third) if each.id == recorded]
+        [key] = [each for each in (KEY, OTHER_KEY, THIRD_KEY) if each.id == recorded]
         return (await Vault.load(store, key)).open("p", "r", sealed) == b"words"
 
-    assert await broken_orders(store, lambda: [change(OTHER_KEY), change(third)], holds) == []
+    await world.always(holds, lambda _: change(OTHER_KEY), lambda _: change(other))
 
 
-@pytest.mark.requirement("handle.unique")
+@pytest.mark.requirement("handle.unique", "gateway.reserved-names")
 async def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
     world = World()
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.reserved.reserve(world.store, ["github"], NOON),
-            lambda: two.accounts.register("github"),
-        ]
 
     def holds(told: list[Any]) -> bool:
         taken, registered = told
         return (taken == {}) == isinstance(registered, e.HandleTaken)
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.reserved.reserve(world.store, ["github"], NOON),
+        lambda two: two.accounts.register("github"),
+    )
 
 
 async def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> None:
     world = World()
     [ann] = await world.people("ann")
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.accounts.change_handle(ann, "anna"),
-            lambda: two.accounts.change_handle(ann, "anne"),
-        ]
 
     def holds(told: list[Any]) -> bool:
         live = "SELECT handle FROM handles WHERE kind = 'live'"
@@ -172,19 +155,16 @@ async def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> Non
             world.store.rows(live) == world.store.rows("SELECT handle FROM users")
         )
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.accounts.change_handle(ann, "anna"),
+        lambda two: two.accounts.change_handle(ann, "anne"),
+    )
 
 
 async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have() -> None:
     world = World(row_locks=True)
     [ann] = await world.people("ann")
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.accounts.set_profile(ann, display_name="Zoe"),
-            lambda: two.accounts.set_profile(ann, display_name="Quentin"),
-        ]
 
     async def holds(told: list[Any]) -> bool:
         [[name]] = world.store.rows("SELECT display_name FROM users")
@@ -193,48 +173,43 @@ async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_ha
         found = [await hub.accounts.search(ann, text) for text in (name, other)]
         return succeeded(told) == told and [len(each) for each in found] == [1, 0]
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.accounts.set_profile(ann, display_name="Zoe"),
+        lambda two: two.accounts.set_profile(ann, display_name="Quentin"),
+    )
 
 
 async def test_of_two_invites_for_a_handle_one_is_open() -> None:
     world = World()
 
-    def actions() -> list[Action]:
-        return [lambda hub=hub: hub.accounts.invite_for("support") for hub in world.hubs()]  # type: ignore[misc]
-
     def holds(told: list[Any]) -> bool:
         return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM invites")) == 1
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(holds, *[lambda hub: hub.accounts.invite_for("support")] * 2)
 
 
 async def test_of_two_recoveries_one_token_is_left() -> None:
     world = World(row_locks=True)
     code = (await world.hub().accounts.register("ann")).recovery_code
 
-    def actions() -> list[Action]:
-        return [lambda hub=hub: hub.accounts.recover("ann", code) for hub in world.hubs()]  # type: ignore[misc]
-
     def holds(told: list[Any]) -> bool:
         return succeeded(told) == told and len(world.store.rows("SELECT 1 FROM credentials")) == 1
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(holds, *[lambda hub: hub.accounts.recover("ann", code)] * 2)
 
 
 async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
     world = World()
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.pins.judge("docs", [tool("read")]),
-            lambda: two.pins.judge("docs", [tool("read", description="Another.")]),
-        ]
-
     def holds(told: list[Any]) -> bool:
         return sorted(each["read"].verdict for each in told) == ["changed", "new"]
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.pins.judge("docs", [tool("read")]),
+        lambda two: two.pins.judge("docs", [tool("read", description="Another.")]),
+    )
 
 
 async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
@@ -243,24 +218,19 @@ async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
     await world.hub().pins.judge("docs", [tool("read")])
     await world.hub().pins.judge("docs", [tool("read", description="Another.")])
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
+    async def accept(one: Hub) -> None:
+        await one.pins.load()
+        await one.pins.accept("docs")
 
-        async def accept() -> None:
-            await one.pins.load()
-            await one.pins.accept("docs")
-
-        async def look() -> Any:
-            await two.pins.load()
-            return await two.pins.judge("docs", [tool("read", description="A third.")])
-
-        return [accept, look]
+    async def look(two: Hub) -> Any:
+        await two.pins.load()
+        return await two.pins.judge("docs", [tool("read", description="A third.")])
 
     def holds(told: list[Any]) -> bool:
         same = "SELECT 1 FROM pins WHERE changed_hash = hash"
         return told[1]["read"].verdict == "changed" and world.none(same)
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(holds, accept, look)
 
 
 async def with_mail(world: World, count: int = 2) -> list[Account]:
@@ -278,50 +248,42 @@ async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) ->
     _, bob = await with_mail(world)
     [[thread]] = world.store.rows("SELECT id FROM threads")
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.mark_delivered(bob, (1, 2)),
-            lambda: (
-                two.mail.mark_read(bob, thread) if whole else two.mail.mark_delivered(bob, (1, 2))
-            ),
-        ]
-
-    assert await broken_orders(world.store, actions, world.mail_holds) == []
+    await world.always(
+        world.mail_holds,
+        lambda one: one.mail.mark_delivered(bob, (1, 2)),
+        lambda two: (
+            two.mail.mark_read(bob, thread) if whole else two.mail.mark_delivered(bob, (1, 2))
+        ),
+    )
 
 
 @pytest.mark.requirement("thread.unread-per-message")
-async def test_what_comes_while_a_thread_is_marked_read_stays_counted() -> None:
+@pytest.mark.parametrize("act", ["mark_read", "delete_message", "delete_thread"])
+async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act: str) -> None:
     world = World(row_locks=True)
     ann, bob = await with_mail(world)
-    [[thread]] = world.store.rows("SELECT id FROM threads")
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.mark_read(bob, thread),
-            lambda: two.mail.send(ann, "bob", body="another"),
-        ]
-
-    assert await broken_orders(world.store, actions, world.mail_holds) == []
+    [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages WHERE seq = 2")
+    which = message if act == "delete_message" else thread
+    await world.always(
+        world.mail_holds,
+        lambda one: getattr(one.mail, act)(bob, which),
+        lambda two: two.mail.send(ann, "bob", body="another"),
+    )
 
 
 async def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> None:
     world = World(row_locks=True)
     ann, bob = await world.people("ann", "bob")
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.send(ann, "bob", body="one"),
-            lambda: two.mail.send(bob, "ann", body="two"),
-        ]
-
     def holds(told: list[Any]) -> bool:
         threads = world.store.rows("SELECT id FROM threads")
         return succeeded(told) == told and len(threads) == 1 and world.mail_holds(told)
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.mail.send(ann, "bob", body="one"),
+        lambda two: two.mail.send(bob, "ann", body="two"),
+    )
 
 
 async def test_a_message_goes_with_its_last_copy() -> None:
@@ -329,17 +291,14 @@ async def test_a_message_goes_with_its_last_copy() -> None:
     ann, bob = await with_mail(world, 1)
     [[message]] = world.store.rows("SELECT id FROM messages")
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.delete_message(ann, message),
-            lambda: two.mail.delete_message(bob, message),
-        ]
-
     def holds(told: list[Any]) -> bool:
         return world.none("SELECT 1 FROM messages") and world.mail_holds(told)
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.mail.delete_message(ann, message),
+        lambda two: two.mail.delete_message(bob, message),
+    )
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
@@ -348,70 +307,31 @@ async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: boo
     _, bob = await with_mail(world, 1)
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.delete_message(bob, message),
-            lambda: (
-                two.mail.delete_thread(bob, thread)
-                if whole
-                else two.mail.delete_message(bob, message)
-            ),
-        ]
-
     def holds(told: list[Any]) -> bool:
         kept = world.store.rows("SELECT copies_left FROM messages")
         return kept == [(1,)] and world.mail_holds(told)
 
-    assert await broken_orders(world.store, actions, holds) == []
-
-
-async def test_what_comes_while_the_last_message_is_removed_is_the_last() -> None:
-    world = World(row_locks=True)
-    ann, bob = await with_mail(world)
-    [[message]] = world.store.rows("SELECT id FROM messages WHERE seq = 2")
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.delete_message(bob, message),
-            lambda: two.mail.send(ann, "bob", body="another"),
-        ]
-
-    assert await broken_orders(world.store, actions, world.mail_holds) == []
-
-
-async def test_what_comes_while_a_thread_is_removed_brings_it_back() -> None:
-    world = World(row_locks=True)
-    ann, bob = await with_mail(world)
-    [[thread]] = world.store.rows("SELECT id FROM threads")
-
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.delete_thread(bob, thread),
-            lambda: two.mail.send(ann, "bob", body="another"),
-        ]
-
-    assert await broken_orders(world.store, actions, world.mail_holds) == []
+    await world.always(
+        holds,
+        lambda one: one.mail.delete_message(bob, message),
+        lambda two: (
+            two.mail.delete_thread(bob, thread) if whole else two.mail.delete_message(bob, message)
+        ),
+    )
 
 
 async def test_a_message_under_one_key_is_sent_once() -> None:
     world = World(row_locks=True)
     ann, _ = await world.people("ann", "bob")
 
-    def actions() -> list[Action]:
-        return [
-            lambda hub=hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")  # type: ignore[misc]
-            for hub in world.hubs()
-        ]
-
     def holds(told: list[Any]) -> bool:
         same = len({each.message_id for each in succeeded(told)}) == 1
         sent = world.store.rows("SELECT COUNT(*) FROM messages") == [(1,)]
         return succeeded(told) == told and same and sent
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds, *[lambda hub: hub.mail.send(ann, "bob", body="one", idempotency_key="k")] * 2
+    )
 
 
 async def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None:
@@ -419,40 +339,35 @@ async def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None
     _, bob = await with_mail(world)
     [[thread]] = world.store.rows("SELECT id FROM threads")
 
-    def actions() -> list[Action]:
-        one, two = world.hubs()
-        return [
-            lambda: one.mail.delete_thread(bob, thread),
-            lambda: two.mail.archive(bob, thread),
-        ]
-
     def holds(told: list[Any]) -> bool:
         return world.none("SELECT 1 FROM members WHERE last_seq = 0 AND state <> 'active'")
 
-    assert await broken_orders(world.store, actions, holds) == []
+    await world.always(
+        holds,
+        lambda one: one.mail.delete_thread(bob, thread),
+        lambda two: two.mail.archive(bob, thread),
+    )
 
 
 async def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
     world = World()
     await world.people("ann")
-    settings = None
 
-    async def granting() -> Granting:
-        hub = world.hub()
-        rights = await HubRights.open(world.store, world.clock, hub.accounts, settings)
+    async def granting(hub: Hub) -> Granting:
+        rights = await HubRights.open(world.store, world.clock, hub.accounts, None)
         return Granting(rights, world.store, world.clock, hub.accounts)
 
-    await (await granting()).grant("ann", ["mcp.request.tools/call:files:*"])
+    await (await granting(world.hub())).grant("ann", ["mcp.request.tools/call:files:*"])
 
-    async def revoke() -> Any:
-        return await (await granting()).revoke("ann", ["mcp.request.tools/call:files:*"])
+    async def revoke(hub: Hub) -> Any:
+        return await (await granting(hub)).revoke("ann", ["mcp.request.tools/call:files:*"])
 
     def holds(told: list[Any]) -> bool:
         refused = [each for each in told if isinstance(each, e.CommandInvalid)]
         lines = world.store.rows("SELECT 1 FROM audit WHERE action = 'hub.revoke'")
         return len(succeeded(told)) == len(refused) == len(lines) == 1
 
-    assert await broken_orders(world.store, lambda: [revoke, revoke], holds) == []
+    await world.always(holds, revoke, revoke)
 
 
 async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, list[Account]]:
@@ -466,10 +381,6 @@ async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, l
         return room
 
     return await world.store.write(unit), people
-
-
-def units(world: World, *both: Unit[Any]) -> Callable[[], list[Action]]:
-    return lambda: [lambda unit=unit: world.store.write(unit) for unit in both]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
@@ -491,8 +402,9 @@ async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: boo
         states = world.store.rows("SELECT state FROM room_members WHERE account_id = ?", bob.id)
         return states == [("banned",)]
 
-    both = units(world, meanwhile, lambda tx: queries_members.expel(tx, room.id, bob.id))
-    assert await broken_orders(world.store, both, holds) == []
+    await world.always_after(
+        holds, meanwhile, lambda tx: queries_members.expel(tx, room.id, bob.id)
+    )
 
 
 async def test_of_two_changes_of_a_room_none_is_lost() -> None:
@@ -512,8 +424,7 @@ async def test_of_two_changes_of_a_room_none_is_lost() -> None:
         expected = ("open" if told[0] else "invite", "e2" if told[1] else "e1", sum(told))
         return any(told) and kept == expected
 
-    both = units(world, change(access="open"), change(epoch="e2"))
-    assert await broken_orders(world.store, both, holds) == []
+    await world.always_after(holds, change(access="open"), change(epoch="e2"))
 
 
 async def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
@@ -537,8 +448,7 @@ async def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None
     def holds(told: list[Any]) -> bool:
         return world.store.rows("SELECT grants FROM rooms") == [("{}",)]
 
-    both = units(world, change, lambda tx: leave_all_rooms(tx, bob))
-    assert await broken_orders(world.store, both, holds) == []
+    await world.always_after(holds, change, lambda tx: leave_all_rooms(tx, bob))
 
 
 async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
@@ -550,12 +460,11 @@ async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> 
         invited, removed = told
         return bool(invited != removed) and len(world.store.rows("SELECT 1 FROM rooms")) == invited
 
-    both = units(
-        world,
+    await world.always_after(
+        holds,
         lambda tx: queries_members.invite(tx, room.id, bob.id, banned=True),
         lambda tx: queries.delete_if_deserted(tx, room.id),
     )
-    assert await broken_orders(world.store, both, holds) == []
 
 
 async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
@@ -569,9 +478,7 @@ async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
         kept = {name for (name,) in world.store.rows("SELECT namespace FROM room_backends")}
         return told == [None, None] and kept >= {"files"} and kept <= {"files", "docs"}
 
-    assert (
-        await broken_orders(world.store, units(world, put("files"), put("files", "docs")), holds)
-    ) == []
+    await world.always_after(holds, put("files"), put("files", "docs"))
 
 
 async def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
@@ -593,7 +500,7 @@ async def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
     def holds(told: list[Any]) -> bool:
         return sorted(told) == [False, True]
 
-    assert await broken_orders(world.store, units(world, make("one"), make("two")), holds) == []
+    await world.always_after(holds, make("one"), make("two"))
 
 
 async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
@@ -611,7 +518,7 @@ async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
         refused = [each for each in told if isinstance(each, e.TooManyOpen)]
         return len(succeeded(told)) == len(refused) == 1
 
-    assert await broken_orders(world.store, units(world, invite("kim"), invite("lee")), holds) == []
+    await world.always_after(holds, invite("kim"), invite("lee"))
 
 
 async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:
@@ -623,4 +530,4 @@ async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> No
     def holds(told: list[Any]) -> bool:
         return len({each.id for each in told}) == 2
 
-    assert await broken_orders(world.store, units(world, make("one"), make("two")), holds) == []
+    await world.always_after(holds, make("one"), make("two"))

@@ -84,15 +84,12 @@ def test_the_effective_context_is_the_payloads(
             checked(whole + "x", payload, about=more)
 
 
+RESPONSE, PROPOSAL = "mcp.response.tools/call", "mcp.proposal.tools/call"
+COMPLETE = "mcp.request.completion/complete"
+
 WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     # the spoofs of the ADR, and those that come to mind
-    (
-        "mcp.request.tools/read",
-        request(params={"name": "write_file"}),
-        ["f"],
-        [],
-        e.MethodMismatch,
-    ),
+    ("mcp.request.tools/read", request(params={"name": "write_file"}), ["f"], [], e.MethodMismatch),
     (READING, request(params={"name": "write_file"}), ["f"], [], e.ContextMismatch),
     (CALL, request("Tools/Call"), ["f"], [], e.MethodMismatch),
     (CALL, request("tools/call "), ["f"], [], e.MethodMismatch),
@@ -105,23 +102,11 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
         [],
         e.PayloadIdForbidden,
     ),
-    (
-        "mcp.request.notifications/x",
-        request("notifications/x", {}),
-        ["f"],
-        [],
-        e.WrongOperation,
-    ),
+    ("mcp.request.notifications/x", request("notifications/x", {}), ["f"], [], e.WrongOperation),
     ("mcp.proposal.notifications/x", request("notifications/x", {}), [], [], e.WrongOperation),
     (CALL, request(result={}), ["f"], [], e.PayloadInvalid),
     (CALL, request(error={}), ["f"], [], e.PayloadInvalid),
-    (
-        "mcp.response.tools/call",
-        {**ANSWER, "method": "tools/call"},
-        ["a"],
-        ["1"],
-        e.PayloadInvalid,
-    ),
+    (RESPONSE, {**ANSWER, "method": "tools/call"}, ["a"], ["1"], e.PayloadInvalid),
     # requests
     (CALL, without(request(), "jsonrpc"), ["f"], [], e.PayloadInvalid),
     (CALL, request(jsonrpc="1.0"), ["f"], [], e.PayloadInvalid),
@@ -146,15 +131,9 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
         [],
         e.PayloadInvalid,
     ),
+    (COMPLETE, request("completion/complete", {}), ["f"], [], e.PayloadInvalid),
     (
-        "mcp.request.completion/complete",
-        request("completion/complete", {}),
-        ["f"],
-        [],
-        e.PayloadInvalid,
-    ),
-    (
-        "mcp.request.completion/complete",
+        COMPLETE,
         request("completion/complete", {"ref": {"name": "a", "uri": "b"}}),
         ["f"],
         [],
@@ -177,34 +156,22 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
         for method in ("notifications/progress", "notifications/cancelled")
     ),
     # responses
-    ("mcp.response.tools/call", without(ANSWER, "jsonrpc"), ["a"], ["1"], e.PayloadInvalid),
-    ("mcp.response.tools/call", ANSWER, ["a"], [], e.CorrelationRequired),
-    ("mcp.response.tools/call", ANSWER, [], ["1"], e.RecipientRequired),
-    ("mcp.response.tools/call", {**ANSWER, **FAILURE}, ["a"], ["1"], e.ResultXorError),
-    ("mcp.response.tools/call", without(ANSWER, "result"), ["a"], ["1"], e.ResultXorError),
-    ("mcp.response.tools/call", {**ANSWER, "id": True}, ["a"], ["1"], e.PayloadIdInvalid),
-    ("mcp.response.tools/call", {**FAILURE, "error": []}, ["a"], ["1"], e.PayloadInvalid),
-    (
-        "mcp.response.tools/call",
-        {**FAILURE, "error": {"code": "1", "message": ""}},
-        ["a"],
-        ["1"],
-        e.PayloadInvalid,
-    ),
-    (
-        "mcp.response.tools/call",
-        {**FAILURE, "error": {"code": 1}},
-        ["a"],
-        ["1"],
-        e.PayloadInvalid,
-    ),
+    (RESPONSE, without(ANSWER, "jsonrpc"), ["a"], ["1"], e.PayloadInvalid),
+    (RESPONSE, ANSWER, ["a"], [], e.CorrelationRequired),
+    (RESPONSE, ANSWER, [], ["1"], e.RecipientRequired),
+    (RESPONSE, {**ANSWER, **FAILURE}, ["a"], ["1"], e.ResultXorError),
+    (RESPONSE, without(ANSWER, "result"), ["a"], ["1"], e.ResultXorError),
+    (RESPONSE, {**ANSWER, "id": True}, ["a"], ["1"], e.PayloadIdInvalid),
+    (RESPONSE, {**FAILURE, "error": []}, ["a"], ["1"], e.PayloadInvalid),
+    (RESPONSE, {**FAILURE, "error": {"code": "1", "message": ""}}, ["a"], ["1"], e.PayloadInvalid),
+    (RESPONSE, {**FAILURE, "error": {"code": 1}}, ["a"], ["1"], e.PayloadInvalid),
     ("mcp.response.tools/list:x", ANSWER, ["a"], ["1"], e.ContextNotAllowed),
     # proposals and what becomes of them
-    ("mcp.proposal.tools/call", request(jsonrpc="1"), [], [], e.PayloadInvalid),
-    ("mcp.proposal.tools/call", request(id=None), [], [], e.PayloadIdInvalid),
-    ("mcp.proposal.tools/call", request(reason=5), [], [], e.PayloadInvalid),
-    ("mcp.proposal.tools/call", request(), [], ["m1"], e.CorrelationForbidden),
-    ("mcp.proposal.tools/call", request("tools/list"), [], [], e.MethodMismatch),
+    (PROPOSAL, request(jsonrpc="1"), [], [], e.PayloadInvalid),
+    (PROPOSAL, request(id=None), [], [], e.PayloadIdInvalid),
+    (PROPOSAL, request(reason=5), [], [], e.PayloadInvalid),
+    (PROPOSAL, request(), [], ["m1"], e.CorrelationForbidden),
+    (PROPOSAL, request("tools/list"), [], [], e.MethodMismatch),
     ("mcpx.withdraw.proposal", {}, [], [], e.CorrelationRequired),
     ("mcpx.withdraw.proposal", {}, [], ["a", "b"], e.CorrelationRequired),
     ("mcpx.withdraw.other", {}, [], ["a"], e.UnknownOperation),
@@ -288,24 +255,13 @@ def test_each_way_to_be_wrong_is_refused(
 
 @pytest.mark.requirement("check.error-codes")
 def test_the_codes_are_these_and_stay_these() -> None:
-    assert {row[4].code for row in WRONG} == {
-        "method_mismatch",
-        "context_mismatch",
-        "context_not_allowed",
-        "format_mismatch",
-        "payload_missing",
-        "payload_invalid",
-        "payload_id_invalid",
-        "payload_id_forbidden",
-        "result_xor_error",
-        "recipient_required",
-        "correlation_required",
-        "correlation_forbidden",
-        "reason_required",
-        "unknown_operation",
-        "wrong_operation",
-        "kind_reserved",
-    }
+    codes = (
+        "method_mismatch context_mismatch context_not_allowed format_mismatch payload_missing "
+        "payload_invalid payload_id_invalid payload_id_forbidden result_xor_error "
+        "recipient_required correlation_required correlation_forbidden reason_required "
+        "unknown_operation wrong_operation kind_reserved"
+    )
+    assert {row[4].code for row in WRONG} == set(codes.split())
 
 
 @pytest.mark.requirement(
@@ -323,16 +279,16 @@ def test_the_codes_are_these_and_stay_these() -> None:
         (NOTIFIED, without(NOTE, "params"), [], [], NOTIFIED),
         ("mcp.request.tools/list", request("tools/list", {}), ["f"], [], "mcp.request.tools/list"),
         ("mcp.response.tools/call:x", ANSWER, ["a"], ["1"], "mcp.response.tools/call:x"),
-        ("mcp.response.tools/call", FAILURE, ["a", "b"], ["1"], "mcp.response.tools/call"),
+        (RESPONSE, FAILURE, ["a", "b"], ["1"], RESPONSE),
         (CALL, request(), ["f"], ["p1"], READING),
         (
-            "mcp.proposal.tools/call",
+            PROPOSAL,
             without(request(), "id", "jsonrpc"),
             [],
             [],
             "mcp.proposal.tools/call:read_file",
         ),
-        ("mcp.proposal.tools/call", request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
+        (PROPOSAL, request(), ["f"], [], "mcp.proposal.tools/call:read_file"),
         ("mcpx.withdraw.proposal", {}, [], ["p1"], "mcpx.withdraw.proposal"),
         ("mcpx.withdraw.proposal", None, [], ["p1"], "mcpx.withdraw.proposal"),
         ("mcpx.begin.request", None, [], ["m1"], "mcpx.begin.request"),

@@ -7,6 +7,7 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import termios
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -86,3 +87,25 @@ def on_terminal(
     printed = "\n".join(line.rstrip() for line in lines).rstrip("\n")
     assert shell.wait(60) == 0, f"{script}\n{printed}"
     return printed
+
+
+def with_programs(folder: Path, **programs: str) -> str:
+    """A path of programs in which these come first; in their text, `{python}` is this Python."""
+    folder.mkdir()
+    for name, text in programs.items():
+        (folder / name).write_text(text.format(python=sys.executable), encoding="utf-8")
+        (folder / name).chmod(0o700)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+def check_unit(unit: str, folder: Path) -> None:
+    """Have systemd look at a unit; its program and its user need not be here."""
+    unit = unit.replace("/opt/folkmoot/bin/folkmoot", "/bin/true").replace("User=folkmoot\n", "")
+    (folder / "folkmoot.service").write_text(unit)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "./folkmoot.service"],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    told = (done.stdout + done.stderr).splitlines()
+    assert [line for line in told if "folkmoot.service" in line] == []
+    assert done.returncode == 0, done.stderr

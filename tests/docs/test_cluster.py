@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from folkmoot import __version__
 from folkmoot.settings import FIELDS, OTHER_VARIABLES, load
+from tests.docs.following import check_unit
 from tests.docs.pages import ROOT, pages
 from tests.docs.test_examples import check_folkmoot
 
@@ -95,20 +95,7 @@ def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    # The program, the user and the file of variables need not be here.
-    text = text_of("folkmoot.service").replace("/opt/folkmoot/bin/folkmoot", "/bin/true")
-    (tmp_path / "folkmoot.service").write_text(text.replace("User=folkmoot\n", ""))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "./folkmoot.service"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    told = (done.stdout + done.stderr).splitlines()
-    assert [line for line in told if "folkmoot.service" in line] == []
-    assert done.returncode == 0, done.stderr
+    check_unit(text_of("folkmoot.service"), tmp_path)
 
 
 def stateful_set() -> Any:

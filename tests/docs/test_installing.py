@@ -15,6 +15,7 @@ import pytest
 
 from docs.pages import site
 from folkmoot import __version__
+from tests.docs.following import check_unit
 from tests.docs.pages import ROOT, pages
 
 PAGE = "docs/operations/installing.md"
@@ -171,7 +172,6 @@ def unit() -> str:
 
 def test_the_unit_fits_what_the_page_installs() -> None:
     command = re.search(r"^ExecStart=(\S+) serve --data (\S+)", unit(), re.MULTILINE)
-    assert command is not None
     assert f"{command[1]} --version" in pages()[PAGE].text
     assert f"WorkingDirectory={command[2]}\n" in unit()
     assert f"--home-dir {command[2]}" in pages()[PAGE].text
@@ -179,13 +179,7 @@ def test_the_unit_fits_what_the_page_installs() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
-    # The program and the user need not be here.
-    text = unit().replace("/opt/folkmoot/bin/folkmoot", "/bin/true").replace("User=folkmoot\n", "")
-    (tmp_path / "folkmoot.service").write_text(text)
-    done = shell("systemd-analyze verify ./folkmoot.service", tmp_path)
-    told = [line for line in (done.stdout + done.stderr).splitlines() if "folkmoot.service" in line]
-    assert told == []
-    assert done.returncode == 0, done.stderr
+    check_unit(unit(), tmp_path)
 
 
 @pytest.mark.long

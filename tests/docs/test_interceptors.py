@@ -25,9 +25,9 @@ RULES = [block for block in PAGE.blocks if "[[rule]]" in block.text]
 READABLE = [block for block in RULES if "plugin:" not in block.text]
 
 
-def tables() -> list[list[list[str]]]:
-    """The tables of the page, each as rows of cells."""
-    found = re.findall(r"(?:^\|.*\n)+", PAGE.text, re.MULTILINE)
+def tables(text: str = PAGE.text) -> list[list[list[str]]]:
+    """The tables of a text, each as rows of cells."""
+    found = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     return [
         [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows[2:]]
         for rows in (table.splitlines() for table in found)
@@ -36,11 +36,7 @@ def tables() -> list[list[list[str]]]:
 
 def table(heading: str) -> list[list[str]]:
     """The table after a heading."""
-    after = PAGE.text.partition(f"\n{heading}\n")[2]
-    first = re.search(r"(?:^\|.*\n)+", after, re.MULTILINE)
-    assert first is not None
-    rows = first[0].splitlines()[2:]
-    return [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in rows]
+    return tables(PAGE.text.partition(f"\n{heading}\n")[2])[0]
 
 
 def codes(rows: list[list[str]]) -> list[str]:

@@ -98,7 +98,6 @@ class Clone:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        assert serving.stdout is not None
         try:
             url = f"http://127.0.0.1:{port}"
             assert any(url in line for line in serving.stdout)

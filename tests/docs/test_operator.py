@@ -6,12 +6,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.following import compared, fits, on_terminal
+from tests.docs.following import compared, fits, on_terminal, with_programs
 from tests.docs.pages import Block, pages
 
 FOLDER = "/home/ada/hub"
@@ -40,13 +39,8 @@ class Reader:
         self.folder = folder / "hub"
         self.folder.mkdir()
         self.port = PORT
-        programs = folder / "programs"
-        programs.mkdir()
-        for name, text in (("curl", CURL), ("folkmoot", FOLKMOOT)):
-            (programs / name).write_text(text.format(python=sys.executable), encoding="utf-8")
-            (programs / name).chmod(0o700)
         kept = {name: value for name, value in os.environ.items() if "FOLKMOOT" not in name}
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        path = with_programs(folder / "programs", curl=CURL, folkmoot=FOLKMOOT)
         home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config")}
         self._environ = {**kept, **home, "PATH": path, "FOLKMOOT_PORT": "0"}
         self.hub: subprocess.Popen[str] | None = None
@@ -67,7 +61,6 @@ class Reader:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        assert self.hub.stdout is not None
         printed = ""
         for line in self.hub.stdout:
             printed += line
@@ -80,7 +73,6 @@ class Reader:
 
     def interrupt(self) -> str:
         """Press Ctrl-C where the hub runs."""
-        assert self.hub is not None
         self.hub.send_signal(signal.SIGINT)
         printed, _ = self.hub.communicate(timeout=60)
         assert self.hub.returncode == 0

@@ -140,7 +140,6 @@ def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path:
         assert (tmp_path / "notes").is_dir()
         proxy = paste("folkmoot proxy")
         try:
-            assert proxy.stdout is not None
             while f":{port}" not in (line := proxy.stdout.readline()):
                 assert line, "the proxy ended"
             calling = paste("folkmoot tape show")

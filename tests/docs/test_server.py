@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.following import compared, fits, on_terminal
+from tests.docs.following import compared, fits, on_terminal, with_programs
 from tests.docs.pages import Block, pages
 from tests.ports import free_port
 from tests.process import Process, environment
@@ -50,15 +50,9 @@ class Author:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.home, self._stack = folder / "home", stack
         (self.home / "hub").mkdir(parents=True)
-        programs = folder / "programs"
-        programs.mkdir()
-        for name, text in (("python", PYTHON), ("folkmoot", FOLKMOOT)):
-            (programs / name).write_text(text.format(python=sys.executable), encoding="utf-8")
-            (programs / name).chmod(0o700)
-        self._environ = environment(
-            HOME=str(self.home), PATH=f"{programs}{os.pathsep}{os.environ['PATH']}",
-            PYTHONPATH=os.pathsep.join(sys.path),
-        )  # fmt: skip
+        path = with_programs(folder / "programs", python=PYTHON, folkmoot=FOLKMOOT)
+        packages = os.pathsep.join(sys.path)
+        self._environ = environment(HOME=str(self.home), PATH=path, PYTHONPATH=packages)
         self._state = folder / "state"
         self._state.write_text("")
         self._port = str(free_port())
@@ -92,7 +86,6 @@ class Author:
         )
         self._stack.callback(self._server.wait, 60)
         self._stack.callback(self._server.terminate)
-        assert self._server.stderr is not None
         self._stack.callback(self._server.stderr.close)
         for line in self._server.stderr:
             if b"Uvicorn running" in line:

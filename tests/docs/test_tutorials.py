@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,28 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.following import compared, fits, with_programs
 from tests.docs.pages import Block, pages
-from tests.docs.test_operator import fits
 from tests.process import Process, environment
 
 HUB = "http://127.0.0.1:8420"
 HOME = "/home/ada"
-FOLKMOOT = f"""#!{sys.executable}
+FOLKMOOT = """#!{python}
 import os
 from folkmoot.cli import credentials, main
 # The reader's hub is on its usual port; this one is where it found a place.
 credentials.LOCAL_HUB = os.environ["HUB"]
 main()
 """
-VARYING = {
-    "CODE": re.compile(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}-[A-Z0-9]{4}\b"),
-    "TIME": re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?Z?)?"),
-    "sk_…": re.compile(r"\bsk_[0-9a-f]{64}"),
-    "gi_…": re.compile(r"\bgi_\S{8,}"),
-    "N TIME": re.compile(r"^\d+ TIME", re.MULTILINE),
-}
-"""What is different each time, and what it is compared as."""
-
 ELSEWHERE = {
     "docs/tutorials/operator.md": "followed by test_operator.py",
     "docs/tutorials/developer.md": "run by test_examples.py",
@@ -52,13 +42,9 @@ class Shell:
 
     def __init__(self, folder: Path, hub: str) -> None:
         self._home, self._hub = folder / "home", hub
-        programs = folder / "programs"
-        for made in (self._home, programs, self._home / ".claude"):
-            made.mkdir()
-        (programs / "folkmoot").write_text(FOLKMOOT, encoding="utf-8")
-        (programs / "folkmoot").chmod(0o700)
+        (self._home / ".claude").mkdir(parents=True)
         own = {"HOME": str(self._home), "HUB": hub, "COLUMNS": "120", "XDG_CONFIG_HOME": ""}
-        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        path = with_programs(folder / "programs", folkmoot=FOLKMOOT)
         self._bash = subprocess.Popen(
             ["bash", "--norc"],
             cwd=self._home,
@@ -71,8 +57,6 @@ class Shell:
 
     def paste(self, text: str) -> str:
         """What is printed by commands that were pasted; one that fails, fails."""
-        assert self._bash.stdin is not None
-        assert self._bash.stdout is not None
         commands = text.replace(HUB, self._hub).rstrip("\n")
         # Grouped and not in a shell below: what is exported stays.
         self._bash.stdin.write(f'set -o pipefail; {{ {commands}\n}} </dev/null; echo "\x04$?"\n')
@@ -91,18 +75,9 @@ class Shell:
         return compared(printed.replace(self._hub, HUB).replace(str(self._home), HOME))
 
     def close(self) -> None:
-        assert self._bash.stdin is not None
         self._bash.stdin.close()
         self._bash.wait(60)
-        assert self._bash.stdout is not None
         self._bash.stdout.close()
-
-
-def compared(text: str) -> str:
-    """A text in which what varies is always the same."""
-    for name, pattern in VARYING.items():
-        text = pattern.sub(name, text)
-    return text
 
 
 @contextmanager

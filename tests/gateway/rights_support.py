@@ -57,7 +57,7 @@ class Office:
 
 
 @asynccontextmanager
-async def office(folder: Path, settings: GatewaySpec | None = None) -> AsyncIterator[Office]:
+async def office(folder: Path, given: GatewaySpec | None = None) -> AsyncIterator[Office]:
     async with world(folder) as here:
-        rights = await HubRights.open(here.store, here.clock, here.accounts, settings)
+        rights = await HubRights.open(here.store, here.clock, here.accounts, given)
         yield Office(here, rights)

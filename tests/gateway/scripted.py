@@ -92,10 +92,11 @@ class Behind:
         )
         self.service = GatewayService(self.gateway, self.clock, Inputs(KEY))
 
-    async def has(self, backend: Scripted, **inventory: Any) -> None:
+    async def has(self, backend: Scripted, **inventory: Any) -> Scripted:
         """Have a backend that lists this."""
         self.gateway.attach(backend)
         await self.gateway.arrived(backend.spec.namespace, Inventory(**inventory))
+        return backend
 
     async def ask(
         self,

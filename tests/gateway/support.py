@@ -15,8 +15,8 @@ from folkmoot.gateway.listing import Listings
 from folkmoot.gateway.model import Definition, Inventory
 from folkmoot.gateway.part import BackendOffer, make_part
 from folkmoot.gateway.pins import Pins
+from tests.clocks import StillClock
 from tests.harness import run
-from tests.mail.support import StillClock
 from tests.stores import open_store
 
 EVERYTHING = Rights(["*"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from folkmoot.core.capability import Rights
 from folkmoot.gateway import listing
 from folkmoot.gateway.search import Search, own_tool
 from folkmoot.relay.upstream.watching import EVERY_SECONDS, Watch
-from tests.gateway.scripted import Scripted, behind, tool
+from tests.gateway.scripted import Behind, Scripted, tool
 from tests.harness import reached
 
 EVERYTHING = Rights(["mcp.*"])
@@ -25,17 +24,16 @@ def wordy(number: int) -> dict[str, Any]:
     return tool(f"t{number}", properties=properties)
 
 
-async def test_reading_many_tools_to_find_them_holds_nobody_up(tmp_path: Path) -> None:
-    async with behind(tmp_path) as there:
-        await there.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
-        reading = asyncio.ensure_future(there.gateway.search.ready())
-        turns = 0
-        while not reading.done():
-            await asyncio.sleep(0)
-            turns += 1
-        assert turns > 20
-        found = there.gateway.search.find("word1", lambda _: True)
-        assert len(found) == 10
+async def test_reading_many_tools_to_find_them_holds_nobody_up(gate: Behind) -> None:
+    await gate.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
+    reading = asyncio.ensure_future(gate.gateway.search.ready())
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 20
+    found = gate.gateway.search.find("word1", lambda _: True)
+    assert len(found) == 10
 
 
 def test_only_so_much_of_one_tool_is_read() -> None:
@@ -46,18 +44,17 @@ def test_only_so_much_of_one_tool_is_read() -> None:
 
 
 async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Behind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with behind(tmp_path) as there:
-        resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
-        await there.has(Scripted("demo"), resources=resources)
-        listings = there.gateway.listings
-        monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 600_000)
-        first = listings.resources(EVERYTHING)
-        for _ in range(3):
-            listings.resources(Rights(["mcp.*"]))
-        assert listings.resources(EVERYTHING) is not first
-        assert listings._size <= 600_000
+    resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
+    await gate.has(Scripted("demo"), resources=resources)
+    listings = gate.gateway.listings
+    monkeypatch.setattr(listing, "MAX_CACHED_LIST_BYTES", 600_000)
+    first = listings.resources(EVERYTHING)
+    for _ in range(3):
+        listings.resources(Rights(["mcp.*"]))
+    assert listings.resources(EVERYTHING) is not first
+    assert listings._size <= 600_000
 
 
 async def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:

@@ -14,17 +14,9 @@ from folkmoot.gateway.catalogue import Catalogue, Spellings
 from folkmoot.gateway.limits import MAX_DEFINITION_BYTES
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
+from folkmoot.gateway.pins import Pins
 from folkmoot.names import WireNames, safe_name
-from tests.gateway.support import (
-    EVERYTHING,
-    NOTHING,
-    OWN,
-    catalogue_of,
-    parts_of,
-    pinning,
-    tool,
-    tools,
-)
+from tests.gateway.support import EVERYTHING, NOTHING, OWN, catalogue_of, parts_of, tool, tools
 
 NAMESPACES = st.sampled_from(["docs", "doc", "docs1", "mail", "abcdefghijklmnopqrst"])
 NAMES = st.builds(
@@ -153,20 +145,19 @@ def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path:
     assert [entry.repeatable for entry in (read, look, found["docs:undo"])] == [False, True, True]
 
 
-async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await make_part("docs", tools("read", "write"), pins)
-        changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
-        catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
-        read = catalogue.tools["docs:read"]
-        assert read.quarantined
-        assert read.definition["description"] == "Does read."
-        assert [row.key for row in catalogue.rows("tools")] == ["docs:write"]
-        assert any("docs:read" in fault for fault in catalogue.faults["docs"])
-        await pins.accept("docs", "read")
-        catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
-        assert catalogue.tools["docs:read"].definition["description"] == "Other."
-        assert not catalogue.faults
+async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(pins: Pins) -> None:
+    await make_part("docs", tools("read", "write"), pins)
+    changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
+    catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+    read = catalogue.tools["docs:read"]
+    assert read.quarantined
+    assert read.definition["description"] == "Does read."
+    assert [row.key for row in catalogue.rows("tools")] == ["docs:write"]
+    assert any("docs:read" in fault for fault in catalogue.faults["docs"])
+    await pins.accept("docs", "read")
+    catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
+    assert catalogue.tools["docs:read"].definition["description"] == "Other."
+    assert not catalogue.faults
 
 
 def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from folkmoot.core.ports import Tx
-from tests.gateway.rights_support import CALL, FILES, READ_FILES, Office, office, spec
+from tests.gateway.rights_support import CALL, FILES, READ_FILES, Office, spec
 
 KIND = f"{CALL}:files:read_file"
 
@@ -35,76 +34,72 @@ async def revoke_elsewhere(hub: Office, account_id: str) -> None:
 
 
 async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        registered = await hub.accounts.register("gina")
-        gina = registered.account
+    registered = await hub.accounts.register("gina")
+    gina = registered.account
 
-        async def may() -> bool:
-            assert await hub.accounts.authenticate(registered.token) is not None
-            return hub.may(gina, KIND) == [True]
-
-        assert not await may()
-        await grant_elsewhere(hub, gina.id)
-        assert not await may()
-        doubt(hub)
-        assert await may()
-        await revoke_elsewhere(hub, gina.id)
-        assert await may()
-        doubt(hub)
-        assert not await may()
-
-
-async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        token = (await hub.accounts.register("gina")).token
-        store = hub.here.store
-
-        async def end_elsewhere(tx: Tx) -> None:
-            await tx.execute("DELETE FROM credentials")
-
-        async def meanwhile() -> None:
-            store.after_read = None
-            await store.write(end_elsewhere)
-            doubt(hub)
-
-        store.after_read = meanwhile
-        assert await hub.accounts.authenticate(token) is not None
-        assert await hub.accounts.authenticate(token) is None
-
-
-async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        registered = await hub.accounts.register("gina")
-        store = hub.here.store
-        doubt(hub)
-
-        async def token_read() -> None:
-            store.after_read = rights_read
-
-        async def rights_read() -> None:
-            store.after_read = None
-            await hub.granting.grant("gina", [READ_FILES])
-
-        store.after_read = token_read
+    async def may() -> bool:
         assert await hub.accounts.authenticate(registered.token) is not None
-        assert store.after_read is None
-        assert hub.may(registered.account, KIND) == [True]
+        return hub.may(gina, KIND) == [True]
+
+    assert not await may()
+    await grant_elsewhere(hub, gina.id)
+    assert not await may()
+    doubt(hub)
+    assert await may()
+    await revoke_elsewhere(hub, gina.id)
+    assert await may()
+    doubt(hub)
+    assert not await may()
+
+
+async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(hub: Office) -> None:
+    token = (await hub.accounts.register("gina")).token
+    store = hub.here.store
+
+    async def end_elsewhere(tx: Tx) -> None:
+        await tx.execute("DELETE FROM credentials")
+
+    async def meanwhile() -> None:
+        store.after_read = None
+        await store.write(end_elsewhere)
+        doubt(hub)
+
+    store.after_read = meanwhile
+    assert await hub.accounts.authenticate(token) is not None
+    assert await hub.accounts.authenticate(token) is None
+
+
+async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(hub: Office) -> None:
+    registered = await hub.accounts.register("gina")
+    store = hub.here.store
+    doubt(hub)
+
+    async def token_read() -> None:
+        store.after_read = rights_read
+
+    async def rights_read() -> None:
+        store.after_read = None
+        await hub.granting.grant("gina", [READ_FILES])
+
+    store.after_read = token_read
+    assert await hub.accounts.authenticate(registered.token) is not None
+    assert store.after_read is None
+    assert hub.may(registered.account, KIND) == [True]
 
 
 async def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina = (await hub.accounts.register("gina")).account
-        store = hub.here.store
+    gina = (await hub.accounts.register("gina")).account
+    store = hub.here.store
 
-        async def meanwhile() -> None:
-            store.after_read = None
-            await hub.granting.grant("gina", [READ_FILES])
+    async def meanwhile() -> None:
+        store.after_read = None
+        await hub.granting.grant("gina", [READ_FILES])
 
-        store.after_read = meanwhile
-        hub.rights = await hub.again(spec(FILES))
-        assert store.after_read is None
-        assert hub.may(gina, KIND) == [True]
+    store.after_read = meanwhile
+    hub.rights = await hub.again(spec(FILES))
+    assert store.after_read is None
+    assert hub.may(gina, KIND) == [True]

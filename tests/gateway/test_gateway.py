@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
-from tests.gateway.scripted import ALL, Scripted, behind, tool
+from tests.gateway.scripted import ALL, Behind, Scripted, behind, tool
 
 
 def names(hub: object) -> list[str]:
@@ -18,58 +18,52 @@ def names(hub: object) -> list[str]:
 
 
 async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(
-    tmp_path: Path,
+    gate: Behind,
 ) -> None:
-    async with behind(tmp_path) as hub:
-        changes: list[tuple[str, set[str]]] = []
-        hub.store.bus.listen(
-            "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
-        )
-        await hub.has(Scripted("files"), tools=(tool("read"),))
-        await hub.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
-        assert names(hub) == ["files:read", "github:star"]
-        github = ("backend.github", {"tools", "prompts"})
-        assert changes == [("backend.files", {"tools"}), github]
-        await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
-        assert len(changes) == 2, "the same again is no change"
-        hub.gateway.detach("github")
-        assert names(hub) == ["files:read"]
-        assert changes[2:] == [github]
+    changes: list[tuple[str, set[str]]] = []
+    gate.store.bus.listen(
+        "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
+    )
+    await gate.has(Scripted("files"), tools=(tool("read"),))
+    await gate.has(Scripted("github"), tools=(tool("star"),), prompts=({"name": "p"},))
+    assert names(gate) == ["files:read", "github:star"]
+    github = ("backend.github", {"tools", "prompts"})
+    assert changes == [("backend.files", {"tools"}), github]
+    await gate.gateway.arrived("files", Inventory(tools=(tool("read"),)))
+    assert len(changes) == 2, "the same again is no change"
+    gate.gateway.detach("github")
+    assert names(gate) == ["files:read"]
+    assert changes[2:] == [github]
 
 
 async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
-    tmp_path: Path,
+    gate: Behind,
 ) -> None:
-    async with behind(tmp_path) as hub:
-        await hub.has(Scripted("files"), tools=(tool("read"),))
-        hub.gateway.lost("files", "It ended.")
-        assert names(hub) == []
-        listed = bytes(hub.gateway.listings.tools(ALL, "safe"))
-        assert b'"folkmoot/absent":{"files":"It ended."}' in listed
-        await hub.gateway.arrived("files", Inventory(tools=(tool("read"),)))
-        assert names(hub) == ["files:read"]
+    await gate.has(Scripted("files"), tools=(tool("read"),))
+    gate.gateway.lost("files", "It ended.")
+    assert names(gate) == []
+    listed = bytes(gate.gateway.listings.tools(ALL, "safe"))
+    assert b'"folkmoot/absent":{"files":"It ended."}' in listed
+    await gate.gateway.arrived("files", Inventory(tools=(tool("read"),)))
+    assert names(gate) == ["files:read"]
 
 
-async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(
-    tmp_path: Path,
-) -> None:
-    async with behind(tmp_path) as hub:
-        backend = Scripted("files")
-        hub.gateway.attach(backend)
-        many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(hub.gateway.arrived("files", many))
-            await asyncio.sleep(0)
-            hub.gateway.detach("files")
-        assert names(hub) == []
-        await hub.gateway.arrived("files", many)
-        assert names(hub) == []
+async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate: Behind) -> None:
+    backend = Scripted("files")
+    gate.gateway.attach(backend)
+    many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(gate.gateway.arrived("files", many))
+        await asyncio.sleep(0)
+        gate.gateway.detach("files")
+    assert names(gate) == []
+    await gate.gateway.arrived("files", many)
+    assert names(gate) == []
 
 
-async def test_nothing_is_accepted_of_a_backend_that_is_not_there(tmp_path: Path) -> None:
-    async with behind(tmp_path) as hub:
-        with pytest.raises(e.BackendUnknown):
-            await hub.gateway.accept("nobody")
+async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate: Behind) -> None:
+    with pytest.raises(e.BackendUnknown):
+        await gate.gateway.accept("nobody")
 
 
 @pytest.mark.requirement("gateway.collision-refused")

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from folkmoot.gateway.history import CallHistory
 from folkmoot.gateway.limits import HISTORY_MINUTES
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def monotonic(self) -> float:
-        return self.at
-
-    def now(self) -> float:
-        return 1_000_000.0 + self.at
+from tests.clocks import StillClock
 
 
 def test_calls_are_told_by_the_minute_they_ended_in() -> None:
-    clock = Clock()
+    clock = StillClock()
+    clock.seconds = 0.0
     history = CallHistory(clock)
     history.answered(0.0, 0.2, good=True)
     history.answered(59.9, 0.4, good=False)
-    clock.at = 61.0
+    clock.seconds = 61.0
     history.failed()
     told = history.view("files")
     assert told.calls[-2:] == [2, 1]
@@ -35,14 +26,14 @@ def test_calls_are_told_by_the_minute_they_ended_in() -> None:
 
 
 def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again() -> None:
-    clock = Clock()
+    clock = StillClock()
     history = CallHistory(clock)
     for minute in range(10 * HISTORY_MINUTES):
-        clock.at = minute * 60.0
-        history.answered(clock.at, 0.001, good=True)
+        clock.seconds = minute * 60.0
+        history.answered(clock.seconds, 0.001, good=True)
     told = history.view("files")
     assert told.calls == [1] * HISTORY_MINUTES
-    clock.at += 30 * 60.0
+    clock.seconds += 30 * 60.0
     assert history.view("files").calls == [1] * 30 + [0] * 30
-    clock.at += 24 * 3600.0
+    clock.seconds += 24 * 3600.0
     assert sum(history.view("files").calls) == 0

@@ -15,9 +15,9 @@ from folkmoot.gateway import pin_comparison
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
 from folkmoot.gateway.pins import Pins
+from tests.clocks import NOON, StillClock
 from tests.gateway.support import pinning, tool, tools
 from tests.harness import reached
-from tests.mail.support import NOON, StillClock
 from tests.stores import OneHeld, open_store
 
 PINNED_CHANGES: list[dict[str, Any]] = [
@@ -51,22 +51,20 @@ async def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(
 
 
 @pytest.mark.parametrize("change", PINNED_CHANGES)
-async def test_whatever_a_model_acts_on_is_pinned(tmp_path: Path, change: dict[str, Any]) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read")])
-        assert await verdicts(pins, tool("read", **change)) == {"read": "changed"}
+async def test_whatever_a_model_acts_on_is_pinned(pins: Pins, change: dict[str, Any]) -> None:
+    await pins.judge("docs", [tool("read")])
+    assert await verdicts(pins, tool("read", **change)) == {"read": "changed"}
 
 
-async def test_of_a_long_icon_a_pin_keeps_its_hash(tmp_path: Path) -> None:
+async def test_of_a_long_icon_a_pin_keeps_its_hash(pins: Pins) -> None:
     def drawn(letter: str) -> dict[str, Any]:
         return tool("read", icons=[{"src": f"data:image/png;base64,{letter * 50_000}"}], title=None)
 
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [drawn("a")])
-        assert await verdicts(pins, drawn("a")) == {"read": "same"}
-        assert await verdicts(pins, drawn("b")) == {"read": "changed"}
-        (change,) = await pins.diff()
-        assert len(str(change.pinned)) < 2_000
+    await pins.judge("docs", [drawn("a")])
+    assert await verdicts(pins, drawn("a")) == {"read": "same"}
+    assert await verdicts(pins, drawn("b")) == {"read": "changed"}
+    (change,) = await pins.diff()
+    assert len(str(change.pinned)) < 2_000
 
 
 async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path) -> None:
@@ -79,11 +77,7 @@ async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path)
     async with pinning(tmp_path) as (pins, clock):
         assert await verdicts(pins, changed) == {"readFile": "changed"}
         (diff,) = await pins.diff("docs")
-        assert (diff.namespace, diff.name, diff.canonical) == (
-            "docs",
-            "readFile",
-            "docs:read_file",
-        )
+        assert (diff.namespace, diff.name, diff.canonical) == ("docs", "readFile", "docs:read_file")
         assert (diff.pinned, diff.changed) == (tool("readFile"), changed)
         assert diff.since == NOON + 60
         assert '-  "description": "Does readFile.",' in diff.lines
@@ -96,68 +90,60 @@ async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path)
         assert await verdicts(pins, tool("readFile")) == {"readFile": "changed"}
 
 
-async def test_a_tool_that_becomes_what_it_was_needs_no_accepting(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read")])
-        await pins.judge("docs", [tool("read", title="Other")])
-        assert len(await pins.diff()) == 1
-        assert await verdicts(pins, tool("read")) == {"read": "same"}
-        assert await pins.diff() == []
-        assert await pins.accept("docs") == []
+async def test_a_tool_that_becomes_what_it_was_needs_no_accepting(pins: Pins) -> None:
+    await pins.judge("docs", [tool("read")])
+    await pins.judge("docs", [tool("read", title="Other")])
+    assert len(await pins.diff()) == 1
+    assert await verdicts(pins, tool("read")) == {"read": "same"}
+    assert await pins.diff() == []
+    assert await pins.accept("docs") == []
 
 
-async def test_a_tool_that_goes_away_cannot_come_back_as_another(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read")])
-        await pins.judge("docs", [])
-        assert await verdicts(pins, tool("read", title="Other")) == {"read": "changed"}
+async def test_a_tool_that_goes_away_cannot_come_back_as_another(pins: Pins) -> None:
+    await pins.judge("docs", [tool("read")])
+    await pins.judge("docs", [])
+    assert await verdicts(pins, tool("read", title="Other")) == {"read": "changed"}
 
 
-async def test_a_trusted_backend_is_pinned_anew_at_once(tmp_path: Path) -> None:
+async def test_a_trusted_backend_is_pinned_anew_at_once(pins: Pins) -> None:
     changed = tool("read", title="Other")
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read")])
-        await pins.judge("docs", [changed])
-        assert await verdicts(pins, changed, trusted=True) == {"read": "same"}
-        assert await pins.diff() == []
-        assert await verdicts(pins, changed) == {"read": "same"}
+    await pins.judge("docs", [tool("read")])
+    await pins.judge("docs", [changed])
+    assert await verdicts(pins, changed, trusted=True) == {"read": "same"}
+    assert await pins.diff() == []
+    assert await verdicts(pins, changed) == {"read": "same"}
 
 
-async def test_accepting_is_for_one_tool_or_for_all_of_a_backend(tmp_path: Path) -> None:
+async def test_accepting_is_for_one_tool_or_for_all_of_a_backend(pins: Pins) -> None:
     names = ("a_tool", "b_tool", "c_tool")
-    async with pinning(tmp_path) as (pins, _):
-        for namespace in ("docs", "mail"):
-            await pins.judge(namespace, [tool(name) for name in names])
-            await pins.judge(namespace, [tool(name, title="Other") for name in names])
-        assert await pins.accept("docs", "b_tool") == ["docs:b_tool"]
-        assert await pins.accept("docs", "b_tool") == []
-        assert await pins.accept("docs", "nobody") == []
-        assert await pins.accept("docs") == ["docs:a_tool", "docs:c_tool"]
-        assert {diff.namespace for diff in await pins.diff()} == {"mail"}
+    for namespace in ("docs", "mail"):
+        await pins.judge(namespace, [tool(name) for name in names])
+        await pins.judge(namespace, [tool(name, title="Other") for name in names])
+    assert await pins.accept("docs", "b_tool") == ["docs:b_tool"]
+    assert await pins.accept("docs", "b_tool") == []
+    assert await pins.accept("docs", "nobody") == []
+    assert await pins.accept("docs") == ["docs:a_tool", "docs:c_tool"]
+    assert {diff.namespace for diff in await pins.diff()} == {"mail"}
 
 
-async def test_what_came_after_the_change_that_was_looked_at_is_not_accepted(
-    tmp_path: Path,
-) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read")])
-        await pins.judge("docs", [tool("read", title="Harmless")])
-        (seen,) = await pins.diff()
-        await pins.judge("docs", [tool("read", title="Harmful")])
-        assert await pins.accept("docs", "read", changed_hash=seen.changed_hash) == []
-        (now,) = await pins.diff()
-        assert now.changed["title"] == "Harmful"
-        assert await pins.accept("docs", "read", changed_hash=now.changed_hash)
+async def test_what_came_after_the_change_that_was_looked_at_is_not_accepted(pins: Pins) -> None:
+    await pins.judge("docs", [tool("read")])
+    await pins.judge("docs", [tool("read", title="Harmless")])
+    (seen,) = await pins.diff()
+    await pins.judge("docs", [tool("read", title="Harmful")])
+    assert await pins.accept("docs", "read", changed_hash=seen.changed_hash) == []
+    (now,) = await pins.diff()
+    assert now.changed["title"] == "Harmful"
+    assert await pins.accept("docs", "read", changed_hash=now.changed_hash)
 
 
-async def test_pins_that_are_forgotten_are_made_anew(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read"), tool("write")])
-        await pins.judge("mail", [tool("read")])
-        assert await pins.forget("docs") == 2
-        assert await verdicts(pins, tool("read", title="Other")) == {"read": "new"}
-        judged = await pins.judge("mail", [tool("read")])
-        assert judged["read"].verdict == "same"
+async def test_pins_that_are_forgotten_are_made_anew(pins: Pins) -> None:
+    await pins.judge("docs", [tool("read"), tool("write")])
+    await pins.judge("mail", [tool("read")])
+    assert await pins.forget("docs") == 2
+    assert await verdicts(pins, tool("read", title="Other")) == {"read": "new"}
+    judged = await pins.judge("mail", [tool("read")])
+    assert judged["read"].verdict == "same"
 
 
 async def test_pins_that_are_forgotten_for_someone_who_left_are_gone_before_new_ones_are_made(
@@ -183,14 +169,13 @@ async def test_pins_that_are_forgotten_for_someone_who_left_are_gone_before_new_
         await store.close()
 
 
-async def test_a_difference_shows_what_a_terminal_would_hide(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("read", description="Grüße")])
-        await pins.judge("docs", [tool("read", description="Gr\u202e\U000e0041\x9b")])
-        (diff,) = await pins.diff()
-        text = "\n".join(diff.lines)
-        assert "Grüße" in text
-        assert "Gr\\u202e\\U000e0041\\x9b" in text
+async def test_a_difference_shows_what_a_terminal_would_hide(pins: Pins) -> None:
+    await pins.judge("docs", [tool("read", description="Grüße")])
+    await pins.judge("docs", [tool("read", description="Gr\u202e\U000e0041\x9b")])
+    (diff,) = await pins.diff()
+    text = "\n".join(diff.lines)
+    assert "Grüße" in text
+    assert "Gr\\u202e\\U000e0041\\x9b" in text
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
@@ -221,47 +206,44 @@ async def test_a_tool_that_comes_after_the_first_inventory_is_held_until_it_is_a
 
 @pytest.mark.requirement("gateway.new-tools-held")
 async def test_new_tools_of_a_trusted_backend_and_where_the_settings_say_so_are_listed(
-    tmp_path: Path,
+    pins: Pins,
 ) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        for namespace, options in (("one", {"trusted": True}), ("two", {"hold_new": False})):
-            await make_part(namespace, tools("read"), pins)
-            part = await make_part(namespace, tools("read", "send"), pins)
-            assert part.held == (f"{namespace}:send",)
-            part = await make_part(namespace, tools("read", "send"), pins, **options)
-            assert (part.held, len(part.rows["tools"])) == ((), 2)
-        assert await pins.diff() == []
+    for namespace, options in (("one", {"trusted": True}), ("two", {"hold_new": False})):
+        await make_part(namespace, tools("read"), pins)
+        part = await make_part(namespace, tools("read", "send"), pins)
+        assert part.held == (f"{namespace}:send",)
+        part = await make_part(namespace, tools("read", "send"), pins, **options)
+        assert (part.held, len(part.rows["tools"])) == ((), 2)
+    assert await pins.diff() == []
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
-async def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        half = replace(tools("read"), partial=frozenset({"tools"}))
-        part = await make_part("docs", half, pins)
-        assert not part.tools
-        assert any("whole list has been read" in fault for fault in part.faults)
-        part = await make_part("docs", tools("read", "write"), pins)
-        assert (part.held, len(part.rows["tools"])) == ((), 2)
-        part = await make_part("docs", half, pins)
-        assert [row.key for row in part.rows["tools"]] == ["docs:read"]
+async def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(pins: Pins) -> None:
+    half = replace(tools("read"), partial=frozenset({"tools"}))
+    part = await make_part("docs", half, pins)
+    assert not part.tools
+    assert any("whole list has been read" in fault for fault in part.faults)
+    part = await make_part("docs", tools("read", "write"), pins)
+    assert (part.held, len(part.rows["tools"])) == ((), 2)
+    part = await make_part("docs", half, pins)
+    assert [row.key for row in part.rows["tools"]] == ["docs:read"]
 
 
 async def test_a_backend_that_makes_up_tools_does_not_fill_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pins: Pins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pin_comparison, "MAX_PINS", 3)
-    async with pinning(tmp_path) as (pins, _):
-        await pins.judge("docs", [tool("a_tool"), tool("b_tool")])
-        listed = [tool("c_tool"), tool("d_tool"), tool("a_tool")]
-        assert await verdicts(pins, *listed) == {
-            "c_tool": "held",
-            "d_tool": "refused",
-            "a_tool": "same",
-        }
-        part = await make_part("docs", Inventory(tools=tuple(listed)), pins)
-        assert list(part.tools) == ["docs:c_tool", "docs:a_tool"]
-        assert part.held == ("docs:c_tool",)
-        assert any("docs:d_tool" in fault for fault in part.faults)
+    await pins.judge("docs", [tool("a_tool"), tool("b_tool")])
+    listed = [tool("c_tool"), tool("d_tool"), tool("a_tool")]
+    assert await verdicts(pins, *listed) == {
+        "c_tool": "held",
+        "d_tool": "refused",
+        "a_tool": "same",
+    }
+    part = await make_part("docs", Inventory(tools=tuple(listed)), pins)
+    assert list(part.tools) == ["docs:c_tool", "docs:a_tool"]
+    assert part.held == ("docs:c_tool",)
+    assert any("docs:d_tool" in fault for fault in part.faults)
 
 
 async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path) -> None:
@@ -290,67 +272,57 @@ async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path) 
         await store.close()
 
 
+async def change_unheard(tx: Tx) -> None:
+    """What another node does, of which this one does not hear."""
+    await tx.execute("UPDATE pins SET hash = 'of another'")
+
+
 async def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(
-    tmp_path: Path,
+    pins: Pins,
 ) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        store: Any = pins._store
-        assert await verdicts(pins, tool("read")) == {"read": "new"}
-        assert await verdicts(pins, tool("read")) == {"read": "same"}
-
-        async def unheard(tx: Tx) -> None:
-            await tx.execute("UPDATE pins SET hash = 'of another'")
-
-        await store.write(unheard)
-        assert await verdicts(pins, tool("read")) == {"read": "same"}
-        for listener in store.bus._doubt_listeners.values():
-            listener()
-        assert await verdicts(pins, tool("read")) == {"read": "changed"}
+    store: Any = pins._store
+    assert await verdicts(pins, tool("read")) == {"read": "new"}
+    assert await verdicts(pins, tool("read")) == {"read": "same"}
+    await store.write(change_unheard)
+    assert await verdicts(pins, tool("read")) == {"read": "same"}
+    for listener in store.bus._doubt_listeners.values():
+        listener()
+    assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
 
 async def test_pins_that_change_while_all_are_read_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pins: Pins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        store: Any = pins._store
-        assert await verdicts(pins, tool("read")) == {"read": "new"}
-        read = store.read
+    store: Any = pins._store
+    assert await verdicts(pins, tool("read")) == {"read": "new"}
+    read = store.read
 
-        async def changed_meanwhile(*given: Any, **named: Any) -> Any:
-            monkeypatch.undo()
-            rows = await read(*given, **named)
+    async def changed_meanwhile(*given: Any, **named: Any) -> Any:
+        monkeypatch.undo()
+        rows = await read(*given, **named)
+        await store.write(change_unheard)
+        for listener in store.bus._doubt_listeners.values():
+            listener()
+        return rows
 
-            async def unheard(tx: Tx) -> None:
-                await tx.execute("UPDATE pins SET hash = 'of another'")
-
-            await store.write(unheard)
-            for listener in store.bus._doubt_listeners.values():
-                listener()
-            return rows
-
-        monkeypatch.setattr(store, "read", changed_meanwhile)
-        await pins.load()
-        assert await verdicts(pins, tool("read")) == {"read": "changed"}
+    monkeypatch.setattr(store, "read", changed_meanwhile)
+    await pins.load()
+    assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
 
-async def test_pins_that_could_not_be_read_are_read_the_next_time(tmp_path: Path) -> None:
-    async with pinning(tmp_path) as (pins, _):
-        store: Any = pins._store
-        assert await verdicts(pins, tool("read")) == {"read": "new"}
-        assert await verdicts(pins, tool("read")) == {"read": "same"}
-        read = store.read
+async def test_pins_that_could_not_be_read_are_read_the_next_time(pins: Pins) -> None:
+    store: Any = pins._store
+    assert await verdicts(pins, tool("read")) == {"read": "new"}
+    assert await verdicts(pins, tool("read")) == {"read": "same"}
+    read = store.read
 
-        async def fail(*_: Any, **__: Any) -> Any:
-            raise e.DatabaseUnreachable("It is away.")
+    async def fail(*_: Any, **__: Any) -> Any:
+        raise e.DatabaseUnreachable("It is away.")
 
-        pins._changed_somewhere(Event("pins.docs", {}))
-        store.read = fail
-        with pytest.raises(e.DatabaseUnreachable):
-            await pins.judge("docs", [tool("read")])
-        store.read = read
-
-        async def unheard(tx: Tx) -> None:
-            await tx.execute("UPDATE pins SET hash = 'of another'")
-
-        await store.write(unheard)
-        assert await verdicts(pins, tool("read")) == {"read": "changed"}
+    pins._changed_somewhere(Event("pins.docs", {}))
+    store.read = fail
+    with pytest.raises(e.DatabaseUnreachable):
+        await pins.judge("docs", [tool("read")])
+    store.read = read
+    await store.write(change_unheard)
+    assert await verdicts(pins, tool("read")) == {"read": "changed"}

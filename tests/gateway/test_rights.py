@@ -30,6 +30,7 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
+    Office,
     office,
     spec,
 )
@@ -39,57 +40,57 @@ GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
 
 
 @pytest.mark.requirement("capability.default-hub")
+@pytest.mark.settings(given=spec(FILES, SEARCH))
 async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
-    async with office(tmp_path, spec(FILES, SEARCH)) as hub:
-        alice = await hub.here.join("alice")
-        robot = (await hub.accounts.register("robot", account_type="agent")).account
-        principal, rights = hub.rights.of(alice)
-        assert principal == Principal(alice.id, "alice", PrincipalType.PERSON)
-        assert hub.rights.of(robot)[0].type is PrincipalType.AGENT
-        assert list(rights) == [
-            "mcp.request.tools/call:msg/*",
-            "mcp.request.tools/call:room/*",
-            "mcp.request.tools/call:folkmoot/tokens",
-            "mcp.request.tools/call:folkmoot/create_token",
-            "mcp.request.tools/call:folkmoot/revoke_token",
-            "mcp.request.tools/call:folkmoot/create_code",
-            "mcp.request.tools/call:folkmoot/export_me",
-            "mcp.request.tools/call:folkmoot/my_invites",
-            "mcp.request.tools/call:folkmoot/withdraw_my_invite",
-            "mcp.request.tools/call:folkmoot/my_servers",
-            "mcp.request.tools/call:folkmoot/my_tools",
-            "mcp.request.tools/call:folkmoot/try_tool",
-            "mcp.request.tools/call:folkmoot/events",
-            "mcp.request.tools/call:folkmoot/activity",
-            "mcp.request.tools/call:folkmoot/asks",
-            "mcp.request.tools/call:folkmoot/decisions",
-            "mcp.request.tools/call:folkmoot/find_tool",
-            "mcp.request.tools/call:folkmoot/call_tool",
-            "mcp.request.tools/call:search:*",
-            "mcp.request.prompts/get:search:*",
-            "mcp.request.resources/*:search://*",
-            "mcp.request.completion/complete:search:*",
-            "mcp.request.completion/complete:search://*",
-        ]
-        assert hub.rights.of(robot)[1] is rights
-        allowed = [f"{CALL}:msg/send", f"{CALL}:room/say", f"{CALL}:search:find",
-                   "mcp.request.prompts/get:search:ask",
-                   "mcp.request.resources/subscribe:search://a/b",
-                   "mcp.request.completion/complete:search://a/{x}"]  # fmt: skip
-        denied = [f"{CALL}:files:read_file", f"{CALL}:folkmoot/other", f"{CALL}:searching:x",
-                  "mcp.request.resources/read:files://a", "mcp.request.prompts/get:files:a",
-                  "chat.message", "mcp.proposal.tools/call:search:find"]  # fmt: skip
-        assert hub.may(alice, *allowed) == [True] * len(allowed)
-        assert hub.may(alice, *denied) == [False] * len(denied)
+    alice = await hub.here.join("alice")
+    robot = (await hub.accounts.register("robot", account_type="agent")).account
+    principal, rights = hub.rights.of(alice)
+    assert principal == Principal(alice.id, "alice", PrincipalType.PERSON)
+    assert hub.rights.of(robot)[0].type is PrincipalType.AGENT
+    assert list(rights) == [
+        "mcp.request.tools/call:msg/*",
+        "mcp.request.tools/call:room/*",
+        "mcp.request.tools/call:folkmoot/tokens",
+        "mcp.request.tools/call:folkmoot/create_token",
+        "mcp.request.tools/call:folkmoot/revoke_token",
+        "mcp.request.tools/call:folkmoot/create_code",
+        "mcp.request.tools/call:folkmoot/export_me",
+        "mcp.request.tools/call:folkmoot/my_invites",
+        "mcp.request.tools/call:folkmoot/withdraw_my_invite",
+        "mcp.request.tools/call:folkmoot/my_servers",
+        "mcp.request.tools/call:folkmoot/my_tools",
+        "mcp.request.tools/call:folkmoot/try_tool",
+        "mcp.request.tools/call:folkmoot/events",
+        "mcp.request.tools/call:folkmoot/activity",
+        "mcp.request.tools/call:folkmoot/asks",
+        "mcp.request.tools/call:folkmoot/decisions",
+        "mcp.request.tools/call:folkmoot/find_tool",
+        "mcp.request.tools/call:folkmoot/call_tool",
+        "mcp.request.tools/call:search:*",
+        "mcp.request.prompts/get:search:*",
+        "mcp.request.resources/*:search://*",
+        "mcp.request.completion/complete:search:*",
+        "mcp.request.completion/complete:search://*",
+    ]
+    assert hub.rights.of(robot)[1] is rights
+    allowed = [f"{CALL}:msg/send", f"{CALL}:room/say", f"{CALL}:search:find",
+               "mcp.request.prompts/get:search:ask",
+               "mcp.request.resources/subscribe:search://a/b",
+               "mcp.request.completion/complete:search://a/{x}"]  # fmt: skip
+    denied = [f"{CALL}:files:read_file", f"{CALL}:folkmoot/other", f"{CALL}:searching:x",
+              "mcp.request.resources/read:files://a", "mcp.request.prompts/get:files:a",
+              "chat.message", "mcp.proposal.tools/call:search:find"]  # fmt: skip
+    assert hub.may(alice, *allowed) == [True] * len(allowed)
+    assert hub.may(alice, *denied) == [False] * len(denied)
 
 
-async def test_whoever_has_no_account_may_make_one_or_get_one_back(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(SEARCH)) as hub:
-        assert hub.rights.of(None)[0] is NOBODY
-        kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
-        assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
+@pytest.mark.settings(given=spec(SEARCH))
+async def test_whoever_has_no_account_may_make_one_or_get_one_back(hub: Office) -> None:
+    assert hub.rights.of(None)[0] is NOBODY
+    kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
+    assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
@@ -137,132 +138,125 @@ async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: 
 
 
 async def test_no_more_accounts_are_kept_ready_than_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
-    async with office(tmp_path) as hub:
-        people = [await hub.here.join(f"person{number}") for number in range(8)]
-        for account in people * 2:
-            assert hub.may(account, f"{CALL}:msg/send") == [True]
-            assert len(hub.here.accounts.authentication.known.rights) <= 3
+    people = [await hub.here.join(f"person{number}") for number in range(8)]
+    for account in people * 2:
+        assert hub.may(account, f"{CALL}:msg/send") == [True]
+        assert len(hub.here.accounts.authentication.known.rights) <= 3
 
 
-async def test_other_settings_hold_from_the_next_call_on_and_are_told(tmp_path: Path) -> None:
-    async with office(tmp_path) as hub:
-        gina = await hub.here.join("gina")
-        told: list[str] = []
-        hub.here.store.bus.listen(">", lambda event: told.append(event.subject))
-        kind = f"{CALL}:files:read_file"
-        assert hub.may(gina, kind) == [False]
-        await hub.rights.configure(GINAS)
-        assert hub.may(gina, kind) == [True], "an account that is there is meant"
-        await hub.rights.configure(spec())
-        assert hub.may(gina, kind) == [False]
-        assert told == ["settings", "settings"]
+async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Office) -> None:
+    gina = await hub.here.join("gina")
+    told: list[str] = []
+    hub.here.store.bus.listen(">", lambda event: told.append(event.subject))
+    kind = f"{CALL}:files:read_file"
+    assert hub.may(gina, kind) == [False]
+    await hub.rights.configure(GINAS)
+    assert hub.may(gina, kind) == [True], "an account that is there is meant"
+    await hub.rights.configure(spec())
+    assert hub.may(gina, kind) == [False]
+    assert told == ["settings", "settings"]
 
 
-async def test_settings_that_nobody_can_go_by_change_nothing(tmp_path: Path) -> None:
+@pytest.mark.settings(given=GINAS)
+async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office) -> None:
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES))
     bad: dict[str, Any] = {
         "grants.gina: At most 4,096": {"grants": {"gina": many}},
         "nobody can be @files": {"grants": {"files": (READ_FILES,)}},
         "nobody can be @system": {"groups": {"ops": ("system",)}},
     }
-    async with office(tmp_path, GINAS) as hub:
-        gina = await hub.invited("gina")
-        for sentence, tables in bad.items():
-            with pytest.raises(e.SettingsError, match=sentence):
-                await hub.rights.configure(spec(FILES, **tables))
-        assert hub.may(gina, f"{CALL}:files:read_file") == [True]
-        assert hub.accounts.reserved.awaited == {"gina"}
+    gina = await hub.invited("gina")
+    for sentence, tables in bad.items():
+        with pytest.raises(e.SettingsError, match=sentence):
+            await hub.rights.configure(spec(FILES, **tables))
+    assert hub.may(gina, f"{CALL}:files:read_file") == [True]
+    assert hub.accounts.reserved.awaited == {"gina"}
 
 
-async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.settings(given=GINAS)
+async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub: Office) -> None:
     kind = f"{CALL}:files:read_file"
-    async with office(tmp_path, GINAS) as hub:
-        gina = await hub.invited("gina")
-        assert hub.may(gina, kind) == [True]
-        changed = (await hub.accounts.change_handle(gina, "gina2")).account
-        assert hub.may(changed, kind) == [True]
-        assert hub.rights.of(changed)[0].name == "gina2"
-        later = await hub.again(GINAS)
-        assert later.of(changed)[1].allows(parse(kind)), "a restart knows it too"
-        hub.clock.advance(30 * DAY)
-        assert hub.may(changed, kind) == [False], "it leads nowhere any more"
-        with pytest.raises(e.InviteRequired):
-            await hub.accounts.register("gina")
-        assert hub.may(await hub.invited("gina"), kind) == [True]
-        assert hub.may(changed, kind) == [False]
+    gina = await hub.invited("gina")
+    assert hub.may(gina, kind) == [True]
+    changed = (await hub.accounts.change_handle(gina, "gina2")).account
+    assert hub.may(changed, kind) == [True]
+    assert hub.rights.of(changed)[0].name == "gina2"
+    later = await hub.again(GINAS)
+    assert later.of(changed)[1].allows(parse(kind)), "a restart knows it too"
+    hub.clock.advance(30 * DAY)
+    assert hub.may(changed, kind) == [False], "it leads nowhere any more"
+    with pytest.raises(e.InviteRequired):
+        await hub.accounts.register("gina")
+    assert hub.may(await hub.invited("gina"), kind) == [True]
+    assert hub.may(changed, kind) == [False]
 
 
-async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(tmp_path: Path) -> None:
+@pytest.mark.settings(given=GINAS)
+async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office) -> None:
     kind = f"{CALL}:files:read_file"
-    async with office(tmp_path, GINAS) as hub:
-        gina = await hub.invited("gina")
-        await hub.granting.grant("gina", ["github:*"])
-        mallory = await hub.here.join("mallory")
-        await hub.accounts.delete(gina)
-        hub.clock.advance(31 * DAY)
-        with pytest.raises(e.InviteRequired):
-            await hub.accounts.register("gina")
-        with pytest.raises(e.HandleTaken):
-            await hub.accounts.change_handle(mallory, "gina")
-        assert hub.may(mallory, kind) == [False]
-        again = await hub.invited("gina")
-        assert hub.may(again, kind, f"{CALL}:github:x") == [True, False]
-        assert hub.rights.granted == {}
+    gina = await hub.invited("gina")
+    await hub.granting.grant("gina", ["github:*"])
+    mallory = await hub.here.join("mallory")
+    await hub.accounts.delete(gina)
+    hub.clock.advance(31 * DAY)
+    with pytest.raises(e.InviteRequired):
+        await hub.accounts.register("gina")
+    with pytest.raises(e.HandleTaken):
+        await hub.accounts.change_handle(mallory, "gina")
+    assert hub.may(mallory, kind) == [False]
+    again = await hub.invited("gina")
+    assert hub.may(again, kind, f"{CALL}:github:x") == [True, False]
+    assert hub.rights.granted == {}
 
 
 async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES - len(DEFAULTS)))
-    async with office(tmp_path) as hub:
-        gina = await hub.here.join("gina")
-        await hub.granting.grant("gina", ["!msg/send"])
-        await hub.rights.configure(spec(FILES, grants={"gina": many}))
-        assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [False, False]
-        await hub.granting.revoke("gina", [], everything=True)
-        assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [True, True]
+    gina = await hub.here.join("gina")
+    await hub.granting.grant("gina", ["!msg/send"])
+    await hub.rights.configure(spec(FILES, grants={"gina": many}))
+    assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [False, False]
+    await hub.granting.revoke("gina", [], everything=True)
+    assert hub.may(gina, f"{CALL}:files:t1", f"{CALL}:msg/inbox") == [True, True]
 
 
 @pytest.mark.requirement("gateway.reserved-names", "handle.shares-names")
-async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(tmp_path: Path) -> None:
-    async with office(tmp_path) as hub:
-        alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
-        await hub.accounts.change_handle(alice, "ally")
-        await hub.accounts.delete(bob)
-        taken = await hub.rights.taken_namespaces(["ally", "alice", "bobby", "room", "github"])
-        assert taken == {
-            "ally": "No backend can have the namespace 'ally': an account has this handle.",
-            "alice": "No backend can have the namespace 'alice': it leads to @ally, who had it "
-            "before, until 2023-12-14.",
-            "bobby": "No backend can have the namespace 'bobby': an account that had it was "
-            "deleted, and it stays reserved until 2023-12-14.",
-            "room": "No backend can have the namespace 'room': the name is reserved.",
-        }
-        await hub.accounts.register("github")
-        assert await hub.rights.taken_namespaces(["gitlab"]) == {}
-        with pytest.raises(e.HandleTaken):
-            await hub.accounts.register("gitlab")
-        await hub.rights.configure(spec())
+async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub: Office) -> None:
+    alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
+    await hub.accounts.change_handle(alice, "ally")
+    await hub.accounts.delete(bob)
+    taken = await hub.rights.taken_namespaces(["ally", "alice", "bobby", "room", "github"])
+    assert taken == {
+        "ally": "No backend can have the namespace 'ally': an account has this handle.",
+        "alice": "No backend can have the namespace 'alice': it leads to @ally, who had it "
+        "before, until 2023-12-14.",
+        "bobby": "No backend can have the namespace 'bobby': an account that had it was "
+        "deleted, and it stays reserved until 2023-12-14.",
+        "room": "No backend can have the namespace 'room': the name is reserved.",
+    }
+    await hub.accounts.register("github")
+    assert await hub.rights.taken_namespaces(["gitlab"]) == {}
+    with pytest.raises(e.HandleTaken):
         await hub.accounts.register("gitlab")
+    await hub.rights.configure(spec())
+    await hub.accounts.register("gitlab")
 
 
-async def test_a_reload_and_a_registration_at_one_moment_agree(tmp_path: Path) -> None:
-    async with office(tmp_path) as hub:
-        for number in range(6):
-            name = f"gina{number}"
-            settings = spec(FILES, grants={name: (READ_FILES,)})
-            register, configure = hub.accounts.register(name), hub.rights.configure(settings)
-            ended = await asyncio.gather(register, configure, return_exceptions=True)
-            assert not isinstance(ended[1], BaseException)
-            if isinstance(ended[0], BaseException):
-                assert isinstance(ended[0], e.InviteRequired)
-            else:
-                assert hub.may(ended[0].account, f"{CALL}:files:read_file") == [True]
+async def test_a_reload_and_a_registration_at_one_moment_agree(hub: Office) -> None:
+    for number in range(6):
+        name = f"gina{number}"
+        settings = spec(FILES, grants={name: (READ_FILES,)})
+        register, configure = hub.accounts.register(name), hub.rights.configure(settings)
+        ended = await asyncio.gather(register, configure, return_exceptions=True)
+        assert not isinstance(ended[1], BaseException)
+        if isinstance(ended[0], BaseException):
+            assert isinstance(ended[0], e.InviteRequired)
+        else:
+            assert hub.may(ended[0].account, f"{CALL}:files:read_file") == [True]
 
 
 class Performed:

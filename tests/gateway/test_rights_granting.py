@@ -16,7 +16,6 @@ from folkmoot.core import errors as e
 from folkmoot.core.capability import capability
 from folkmoot.core.kinds import parse
 from folkmoot.core.limits import MAX_CAPABILITIES
-from folkmoot.core.ports import Tx
 from folkmoot.gateway import grants
 from folkmoot.gateway import grants as granting
 from folkmoot.gateway.configured_rights import compiled, fault_at
@@ -28,6 +27,7 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
+    Office,
     office,
     spec,
 )
@@ -38,54 +38,52 @@ MAKES = "'folkmoot invite --for harry'"
 
 
 async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
-        told: list[str] = []
-        hub.here.store.bus.listen("grants.*", lambda event: told.append(event.subject))
-        assert hub.may(gina, KIND) == [False]
-        made = await hub.granting.grant("@Gina", ["files:read_*", READ_FILES, "files://notes/*"])
-        notes = "mcp.request.resources/*:files://notes/*"
-        assert (made.handle, made.granted) == ("gina", [READ_FILES, notes])
-        assert (made.already, made.warnings) == ([], [])
-        assert hub.may(gina, KIND, "mcp.request.resources/read:files://notes/a") == [True, True]
-        assert hub.may(harry, KIND) == [False]
-        assert (await hub.granting.grant("gina", [READ_FILES])).already == [READ_FILES]
-        assert (await hub.again(spec(FILES))).of(gina)[1].allows(parse(KIND))
-        changed = (await hub.accounts.change_handle(gina, "gina2")).account
-        assert hub.may(changed, KIND) == [True]
-        gone = await hub.granting.revoke("gina2", ["files:read_*"])
-        assert gone.revoked == [READ_FILES]
-        assert hub.may(changed, KIND) == [False]
-        assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == [notes]
-        assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == []
-        assert set(told) == {f"grants.{gina.id}"}
+    gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
+    told: list[str] = []
+    hub.here.store.bus.listen("grants.*", lambda event: told.append(event.subject))
+    assert hub.may(gina, KIND) == [False]
+    made = await hub.granting.grant("@Gina", ["files:read_*", READ_FILES, "files://notes/*"])
+    notes = "mcp.request.resources/*:files://notes/*"
+    assert (made.handle, made.granted) == ("gina", [READ_FILES, notes])
+    assert (made.already, made.warnings) == ([], [])
+    assert hub.may(gina, KIND, "mcp.request.resources/read:files://notes/a") == [True, True]
+    assert hub.may(harry, KIND) == [False]
+    assert (await hub.granting.grant("gina", [READ_FILES])).already == [READ_FILES]
+    assert (await hub.again(spec(FILES))).of(gina)[1].allows(parse(KIND))
+    changed = (await hub.accounts.change_handle(gina, "gina2")).account
+    assert hub.may(changed, KIND) == [True]
+    gone = await hub.granting.revoke("gina2", ["files:read_*"])
+    assert gone.revoked == [READ_FILES]
+    assert hub.may(changed, KIND) == [False]
+    assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == [notes]
+    assert (await hub.granting.revoke("gina2", [], everything=True)).revoked == []
+    assert set(told) == {f"grants.{gina.id}"}
 
 
-async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina = await hub.here.join("gina")
-        made = await hub.granting.grant("gina", ["files"])
-        assert (len(made.granted), made.warnings) == (5, [])
-        kinds = (KIND, "mcp.request.prompts/get:files:a", "mcp.request.resources/read:files://a/b")
-        assert hub.may(gina, *kinds, f"{CALL}:files2:a") == [True, True, True, False]
-        assert (await hub.granting.revoke("gina", ["files"])).revoked == made.granted
-        assert hub.may(gina, *kinds) == [False, False, False]
-        await hub.granting.grant("gina", ["files:*"])
-        assert (await hub.granting.revoke("gina", ["files"])).revoked == [f"{CALL}:files:*"]
-        # What is no backend's name is a pattern, as it is written.
-        assert (await hub.granting.grant("gina", ["github"])).granted == ["github"]
+async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Office) -> None:
+    gina = await hub.here.join("gina")
+    made = await hub.granting.grant("gina", ["files"])
+    assert (len(made.granted), made.warnings) == (5, [])
+    kinds = (KIND, "mcp.request.prompts/get:files:a", "mcp.request.resources/read:files://a/b")
+    assert hub.may(gina, *kinds, f"{CALL}:files2:a") == [True, True, True, False]
+    assert (await hub.granting.revoke("gina", ["files"])).revoked == made.granted
+    assert hub.may(gina, *kinds) == [False, False, False]
+    await hub.granting.grant("gina", ["files:*"])
+    assert (await hub.granting.revoke("gina", ["files"])).revoked == [f"{CALL}:files:*"]
+    # What is no backend's name is a pattern, as it is written.
+    assert (await hub.granting.grant("gina", ["github"])).granted == ["github"]
 
 
-async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(SEARCH)) as hub:
-        robot = (await hub.accounts.register("robot", account_type="agent")).account
-        await hub.granting.grant("robot", ["!msg/send", "!search:*"])
-        kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
-        assert hub.may(robot, *kinds) == [False, True, False]
-        await hub.granting.grant("robot", ["*"])
-        assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
+@pytest.mark.settings(given=spec(SEARCH))
+async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Office) -> None:
+    robot = (await hub.accounts.register("robot", account_type="agent")).account
+    await hub.granting.grant("robot", ["!msg/send", "!search:*"])
+    kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
+    assert hub.may(robot, *kinds) == [False, True, False]
+    await hub.granting.grant("robot", ["*"])
+    assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
 
 
 async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
@@ -170,7 +168,7 @@ def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
 
 @pytest.mark.requirement("gateway.grants-as-shown")
 async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
     cut = "files_" + "a" * 49 + "_01234567"
     names = {cut: "files:" + "a" * 80}
@@ -185,18 +183,15 @@ async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_cano
             "mcp.request.resources/read:files://demo//x"
         ),
     }
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina = await hub.here.join("gina")
-        granting = Granting(
-            hub.rights, hub.here.store, hub.clock, hub.accounts, canonical=names.get
-        )
-        made = await granting.grant("gina", list(spelled))
-        assert (made.granted, made.warnings) == (list(spelled.values()), [])
-        assert hub.may(gina, "mcp.request.resources/read:files://file///srv/a") == [True]
-        with pytest.raises(e.PatternSyntax):
-            await granting.grant("gina", ["other_read_file"])
-        gone = await granting.revoke("gina", list(spelled))
-        assert gone.revoked == list(spelled.values())
+    gina = await hub.here.join("gina")
+    granting = Granting(hub.rights, hub.here.store, hub.clock, hub.accounts, canonical=names.get)
+    made = await granting.grant("gina", list(spelled))
+    assert (made.granted, made.warnings) == (list(spelled.values()), [])
+    assert hub.may(gina, "mcp.request.resources/read:files://file///srv/a") == [True]
+    with pytest.raises(e.PatternSyntax):
+        await granting.grant("gina", ["other_read_file"])
+    gone = await granting.revoke("gina", list(spelled))
+    assert gone.revoked == list(spelled.values())
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
@@ -211,19 +206,19 @@ async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(
         assert hub.may(gina, *kinds) == [False, True]
 
 
-async def test_what_covers_nothing_is_granted_with_a_warning(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(FILES, GITHUB)) as hub:
-        await hub.here.join("gina")
-        made = await hub.granting.grant(
-            "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
-        )
-        assert len(made.granted) == 7
-        assert made.warnings == [
-            f"{CALL}:fiels:* covers nothing yet: no backend is called fiels; did you mean files?",
-            f"{CALL}:weather:* covers nothing yet: no backend is called weather.",
-            "fiels matches nothing that this hub offers.",
-            "chat.* matches nothing that this hub offers.",
-        ]
+@pytest.mark.settings(given=spec(FILES, GITHUB))
+async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office) -> None:
+    await hub.here.join("gina")
+    made = await hub.granting.grant(
+        "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
+    )
+    assert len(made.granted) == 7
+    assert made.warnings == [
+        f"{CALL}:fiels:* covers nothing yet: no backend is called fiels; did you mean files?",
+        f"{CALL}:weather:* covers nothing yet: no backend is called weather.",
+        "fiels matches nothing that this hub offers.",
+        "chat.* matches nothing that this hub offers.",
+    ]
 
 
 async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
@@ -252,55 +247,52 @@ async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_fr
 
 
 async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with office(tmp_path) as hub:
-        gina = await hub.here.join("gina")
-        many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
-        with pytest.raises(e.TooManyCapabilities, match="@gina: At most 4,096"):
-            await hub.granting.grant("gina", many)
-        monkeypatch.setattr(granting, "MAX_GRANTS", 3)
-        await hub.granting.grant("gina", many[:3])
-        with pytest.raises(e.TooManyCapabilities, match="at most 3 grants"):
-            await hub.granting.grant("gina", many[3:4])
-        assert len(hub.rights.granted[gina.id]) == 3
+    gina = await hub.here.join("gina")
+    many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
+    with pytest.raises(e.TooManyCapabilities, match="@gina: At most 4,096"):
+        await hub.granting.grant("gina", many)
+    monkeypatch.setattr(granting, "MAX_GRANTS", 3)
+    await hub.granting.grant("gina", many[:3])
+    with pytest.raises(e.TooManyCapabilities, match="at most 3 grants"):
+        await hub.granting.grant("gina", many[3:4])
+    assert len(hub.rights.granted[gina.id]) == 3
 
 
-async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(tmp_path: Path) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina, gate = await hub.here.join("gina"), Gate()
-        hub.here.store.in_unit = gate
-        async with asyncio.TaskGroup() as tasks:
-            asked = tasks.create_task(hub.granting.grant("gina", ["files:*"]))
-            await gate.entered()
-            asked.cancel()
-            gate.open()
-        assert asked.cancelled()
-        assert await hub.here.rows("SELECT pattern FROM hub_grants") == [(f"{CALL}:files:*",)]
-        assert hub.may(gina, f"{CALL}:files:x") == [True]
+async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Office) -> None:
+    gina, gate = await hub.here.join("gina"), Gate()
+    hub.here.store.in_unit = gate
+    async with asyncio.TaskGroup() as tasks:
+        asked = tasks.create_task(hub.granting.grant("gina", ["files:*"]))
+        await gate.entered()
+        asked.cancel()
+        gate.open()
+    assert asked.cancelled()
+    assert await hub.here.rows("SELECT pattern FROM hub_grants") == [(f"{CALL}:files:*",)]
+    assert hub.may(gina, f"{CALL}:files:x") == [True]
 
 
 async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hub: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        gina = await hub.here.join("gina")
-        with caplog.at_level(logging.INFO, "folkmoot.audit"):
-            await hub.granting.grant("gina", ["files:*"])
-            await hub.granting.grant("gina", ["files:*"])
-            await hub.granting.revoke("gina", ["files:*"])
-            code = (await hub.granting.invite("harry", 60)).code
-        lines: list[Any] = [
-            (it.message, it.by, it.about, it.account, it.detail)  # type: ignore[attr-defined]
-            for it in caplog.records
-        ]
-        about = ("operator", "gina", gina.id, f"{CALL}:files:*")
-        assert lines == [
-            ("hub.grant", *about),
-            ("hub.revoke", *about),
-            ("account.invited", "operator", "harry", None, None),
-        ]
-        assert code not in caplog.text
+    gina = await hub.here.join("gina")
+    with caplog.at_level(logging.INFO, "folkmoot.audit"):
+        await hub.granting.grant("gina", ["files:*"])
+        await hub.granting.grant("gina", ["files:*"])
+        await hub.granting.revoke("gina", ["files:*"])
+        code = (await hub.granting.invite("harry", 60)).code
+    lines: list[Any] = [
+        (it.message, it.by, it.about, it.account, it.detail)  # type: ignore[attr-defined]
+        for it in caplog.records
+    ]
+    about = ("operator", "gina", gina.id, f"{CALL}:files:*")
+    assert lines == [
+        ("hub.grant", *about),
+        ("hub.revoke", *about),
+        ("account.invited", "operator", "harry", None, None),
+    ]
+    assert code not in caplog.text
 
 
 async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path) -> None:
@@ -363,58 +355,29 @@ async def test_the_table_of_everyone_comes_in_pages(
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
 
 
-async def test_what_changed_unheard_is_read_again_when_a_hub_doubts_what_it_knows(
-    tmp_path: Path,
-) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        made = await hub.accounts.register("gina")
-        gina, bus = made.account, hub.here.store.bus
-        await hub.granting.grant("gina", [READ_FILES])
-        read = f"{CALL}:files:read_me"
-
-        async def unheard(tx: Tx) -> None:
-            await tx.execute("DELETE FROM hub_grants")
-
-        await hub.here.store.write(unheard)
-        assert await hub.accounts.authenticate(made.token) == gina
-        assert hub.may(gina, read) == [True]
-        for listener in bus._doubt_listeners.values():
-            listener()
-        # Nobody is refused because of a doubt, but whoever asks is read again first.
-        assert await hub.accounts.authenticate(made.token) == gina
-        assert hub.may(gina, read) == [False]
-        await hub.granting.grant("gina", [READ_FILES])
-        assert hub.may(gina, read) == [True]
-        for listener in bus._doubt_listeners.values():
-            listener()
-        assert await hub.accounts.authenticate(made.token) == gina
-        assert hub.may(gina, read) == [True]
-
-
 async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
-    tmp_path: Path,
+    hub: Office,
 ) -> None:
-    async with office(tmp_path, spec(FILES)) as hub:
-        made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
-        for each in made[:4]:
-            await hub.granting.grant(each.account.handle, [READ_FILES])
-        store = hub.here.store
-        reads, read, all_read = 0, store.read, asyncio.Event()
+    made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
+    for each in made[:4]:
+        await hub.granting.grant(each.account.handle, [READ_FILES])
+    store = hub.here.store
+    reads, read, all_read = 0, store.read, asyncio.Event()
 
-        async def together(query: Any, **how: Any) -> Any:
-            nonlocal reads
-            reads += 1
-            found = await read(query, **how)
-            if reads >= len(made):
-                all_read.set()
-            await all_read.wait()
-            return found
+    async def together(query: Any, **how: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        found = await read(query, **how)
+        if reads >= len(made):
+            all_read.set()
+        await all_read.wait()
+        return found
 
-        store.read = together  # type: ignore[method-assign]
-        try:
-            await asyncio.gather(*(hub.rights._renew(each.account.id) for each in made))
-        finally:
-            store.read = read  # type: ignore[method-assign]
-        assert reads == len(made)
-        for number, each in enumerate(made):
-            assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]
+    store.read = together  # type: ignore[method-assign]
+    try:
+        await asyncio.gather(*(hub.rights._renew(each.account.id) for each in made))
+    finally:
+        store.read = read  # type: ignore[method-assign]
+    assert reads == len(made)
+    for number, each in enumerate(made):
+        assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,26 +12,14 @@ from folkmoot.gateway.limits import MAX_TASK_ARGUMENTS, MAX_TASK_SECONDS, MAX_TA
 from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
-from tests.gateway.scripted import Scripted, behind, tool
+from tests.clocks import StillClock
+from tests.gateway.scripted import Behind, Scripted, tool
 
 pytestmark = pytest.mark.requirement("gateway.task-limits")
 
 
-class Time:
-    """A clock that stands until it is set."""
-
-    def __init__(self) -> None:
-        self.at = 1_000.0
-
-    def now(self) -> float:
-        return self.at
-
-    def monotonic(self) -> float:
-        return self.at
-
-
-def tasks(time: Time | None = None, key: bytes = b"k" * 32) -> Tasks:
-    return Tasks(Vault(key, "test"), time or Time())
+def tasks(time: StillClock | None = None, key: bytes = b"k" * 32) -> Tasks:
+    return Tasks(Vault(key, "test"), time or StillClock())
 
 
 def made(known: Tasks, own: str = "1", owner: str = "ann", **said: Any) -> Task:
@@ -65,7 +52,7 @@ def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
 
 
 def test_a_task_is_listed_until_its_time_is_over() -> None:
-    time = Time()
+    time = StillClock()
     known = tasks(time)
     made(known, "short", ttl=1_000)
     made(known, "endless", ttl=None)
@@ -73,9 +60,9 @@ def test_a_task_is_listed_until_its_time_is_over() -> None:
     renewed = made(known, "renewed", ttl=1_000)
     assert ids(known) == ["short", "endless", "long", "renewed"]
     known.confirmed(renewed, {"status": "working", "ttlMs": 5_000})
-    time.at += 2
+    time.seconds += 2
     assert ids(known) == ["endless", "long", "renewed"]
-    time.at += MAX_TASK_SECONDS
+    time.seconds += MAX_TASK_SECONDS
     assert ids(known) == []
     assert len(known) == 0
     assert known.of_backend("demo", "long") is None
@@ -128,7 +115,7 @@ def test_an_own_id_that_is_used_again_is_another_task() -> None:
 
 def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_OPEN_TASKS", 2)
-    time = Time()
+    time = StillClock()
     known = tasks(time)
     first = made(known, "a")
     made(known, "b", ttl=1_000)
@@ -138,7 +125,7 @@ def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert known.has_room("ann")
     made(known, "c")
     assert not known.has_room("ann")
-    time.at += 2
+    time.seconds += 2
     assert known.has_room("ann")
 
 
@@ -163,16 +150,15 @@ def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_in_a_room_nothing_is_run_as_a_task(tmp_path: Path) -> None:
-    async with behind(tmp_path) as there:
-        files = Scripted("files")
-        offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
-        must = tool("must", execution={"taskSupport": "required"})
-        may = tool("may", execution={"taskSupport": "optional"})
-        await there.has(files, tools=(must, may), capabilities=offered)
-        extras = CallExtras(room="den")
-        with pytest.raises(e.TaskUnsupported, match="as a task, which is not possible in a room"):
-            await there.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
-        await there.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
-        assert [each.params for each in files.asked] == [{"name": "may"}]
-        assert not files.asked[0].tasks
+async def test_in_a_room_nothing_is_run_as_a_task(gate: Behind) -> None:
+    files = Scripted("files")
+    offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
+    must = tool("must", execution={"taskSupport": "required"})
+    may = tool("may", execution={"taskSupport": "optional"})
+    await gate.has(files, tools=(must, may), capabilities=offered)
+    extras = CallExtras(room="den")
+    with pytest.raises(e.TaskUnsupported, match="as a task, which is not possible in a room"):
+        await gate.ask("tools/call", {"name": "files:must", "task": {}}, extras=extras)
+    await gate.ask("tools/call", {"name": "files:may", "task": {}}, extras=extras)
+    assert [each.params for each in files.asked] == [{"name": "may"}]
+    assert not files.asked[0].tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,19 +25,7 @@ both_ways = pytest.mark.parametrize("way", ["websocket", "rest"])
 """The ways on which any message whatever can be sent."""
 
 
-class Mouth(Protocol):
-    """Sends messages as they are given."""
-
-    async def said(self, sent: Message) -> Message:
-        """The message as it is stored; a refusal fails the test."""
-        ...
-
-    async def refused(self, sent: Message) -> Message:
-        """What the refusal says, its code as `error`; that it is accepted fails the test."""
-        ...
-
-
-def mouth(there: Square, seat: Seat, way: str) -> Mouth:
+def mouth(there: Square, seat: Seat, way: str) -> Seat | Posting:
     """How someone who is in the room sends their messages."""
     return seat if way == "websocket" else Posting(there, seat.name)
 
@@ -53,36 +41,6 @@ class Line(NamedTuple):
     sender: str
     kind: str
     id: str
-
-
-class Part(Protocol):
-    """Someone who takes part in a room. What is refused raises `Refused`."""
-
-    name: str
-
-    async def say(self, text: str) -> str:
-        """Chat; the id of the message."""
-        ...
-
-    async def propose(self, tool: str, arguments: dict[str, Any]) -> str:
-        """Ask for a tool to be called; the id of the proposal."""
-        ...
-
-    async def fulfil(self, id_: str, to: str) -> None:
-        """Have done what was proposed."""
-        ...
-
-    async def reject(self, id_: str, reason: str) -> None:
-        """Say no to a proposal."""
-        ...
-
-    async def withdraw(self, id_: str) -> None:
-        """Take one's proposal back."""
-        ...
-
-    async def follow(self, id_: str) -> list[Line]:
-        """All there is to read, from where one came in up to a message that is waited for."""
-        ...
 
 
 def about(kind: str, id_: str, payload: Any = None) -> Message:
@@ -212,7 +170,9 @@ every_way = pytest.mark.parametrize("way", ["websocket", "rest", "tools"])
 
 
 @asynccontextmanager
-async def taking_part(there: Square, handle: str, way: str) -> AsyncIterator[Part]:
+async def taking_part(
+    there: Square, handle: str, way: str
+) -> AsyncIterator[BySocket | ByRest | ByTools]:
     """Someone who comes into the room, in one of the ways."""
     if way == "tools":
         meeting = Meeting(there.hub, "stateless")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.mcp.client.places import Asked, Place
-from tests.mcp_harness import meeting, modern, rpc
-from tests.relay.listening import initialize, listening, python
+from tests.mcp.client.saying import python
+from tests.mcp_harness import Meeting, modern, rpc
+from tests.relay.listening import initialize, listening
 from tests.relay.standing import before
 
 VERSION = "2025-03-26"
@@ -45,19 +45,18 @@ def check(status: int, body: bytes) -> None:
 
 
 @pytest.mark.requirement("mcp.batches")
-async def test_a_hub_refuses_a_batch_and_the_session_goes_on(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        opened = await there.post(initialize(0, VERSION))
-        assert opened.status == 200
-        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        await there.post(ready, headers=session)
-        _, stateless = modern("tools/list")
-        for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
-            for batch in BATCHES.values():
-                refused = await there.post(batch, headers=headers)
-                check(refused.status, refused.body)
-        assert (await there.post(rpc("ping"), headers=session)).status == 200
+async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub: Meeting) -> None:
+    opened = await hub.post(initialize(0, VERSION))
+    assert opened.status == 200
+    session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    await hub.post(ready, headers=session)
+    _, stateless = modern("tools/list")
+    for headers in ({}, session, session | {"mcp-protocol-version": VERSION}, stateless):
+        for batch in BATCHES.values():
+            refused = await hub.post(batch, headers=headers)
+            check(refused.status, refused.body)
+    assert (await hub.post(rpc("ping"), headers=session)).status == 200
 
 
 @pytest.mark.requirement("mcp.batches")

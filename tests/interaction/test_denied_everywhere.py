@@ -40,7 +40,7 @@ from tests.interaction.room_client import (
     say,
     turned_away,
 )
-from tests.mcp_harness import both_eras, meeting, modern, settings, until
+from tests.mcp_harness import Meeting, both_eras, modern, settings, until
 from tests.nodes import heard_everywhere, nodes_of, running
 
 TOOL = "mcp.request.tools/call"
@@ -93,6 +93,9 @@ class Way(NamedTuple):
 class Visit:
     """Bob at a hub where ann has a room."""
 
+    code = DENIED
+    """What he is told where he is denied something."""
+
     def __init__(self, hub: Hub, http: httpx2.AsyncClient, token: str, ann: str) -> None:
         self.hub = hub
         self.ann = ann
@@ -126,9 +129,9 @@ class Visit:
     async def tool_denied(self, name: str) -> bool:
         answer = await self.mcp("tools/call", name=name, arguments={})
         if "error" in answer:
-            return bool(answer["error"]["data"]["code"] == DENIED)
+            return bool(answer["error"]["data"]["code"] == self.code)
         told = json.loads(answer["result"]["content"][0]["text"])
-        return told.get("code") == DENIED
+        return told.get("code") == self.code
 
     async def request_denied(self, method: str, **params: Any) -> bool:
         answer = await self.mcp(method, **params)
@@ -142,12 +145,10 @@ class Visit:
             content=None if body is None else json.dumps(body),
         ) as answer:
             # Of a stream of events there is no end to wait for.
-            if answer.status_code == 403:
-                await answer.aread()
-        if answer.status_code == 403 and answer.json()["error"]["code"] == DENIED:
-            # A room's own refusal tells what one holds there; ours names the hub or our rights.
-            return "hub" in answer.text or "denied to you" in answer.text
-        return False
+            if answer.status_code != 403:
+                return False
+            told = json.loads(await answer.aread())["error"]
+        return told["code"] == self.code and self.is_the_hubs(told["message"])
 
     async def said_denied(self, sent: Message) -> bool:
         assert self.seat is not None
@@ -155,7 +156,12 @@ class Visit:
         told = await self.seat.outcome(sent["id"])
         if told["kind"] != "system.error":
             return False
-        return told["payload"]["error"] == DENIED and "hub" in told["payload"]["message"]
+        refusal = told["payload"]
+        return refusal["error"] == self.code and self.is_the_hubs(refusal["message"])
+
+    def is_the_hubs(self, sentence: str) -> bool:
+        """A room's own refusal tells what one holds there; ours names the hub or our rights."""
+        return "hub" in sentence or "denied to you" in sentence
 
 
 def tool(name: str) -> str:
@@ -172,8 +178,6 @@ def routes() -> Iterator[Way]:
         # What is the operator's is refused to everyone here, whatever they hold.
         if row.public or row.row.who == "operator" or not row.row.judged or row.id == "deleteRoom":
             continue
-        if row.row.who == "operator":
-            continue  # Refused to everyone whose token has not that scope: see test_operator.py.
         # As the tools are: nothing is to come of it.
         body = dict(row.route.example) if row.in_room and row.body else {} if row.body else None
         kinds: tuple[str, ...] = (tool(row.name),)
@@ -278,10 +282,10 @@ def protocol() -> Iterator[Way]:
 WAYS = (*protocol(), *said(), *tools(), *routes())
 
 
-@asynccontextmanager
-async def visit(folder: Path) -> AsyncIterator[Visit]:
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[Visit]:
     async with (
-        running(settings(folder)) as hub,
+        running(settings(tmp_path)) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
         ann = (await hub.accounts.register("ann")).token
@@ -304,24 +308,23 @@ async def visit(folder: Path) -> AsyncIterator[Visit]:
         for number, deny in enumerate(DENIES)
     ],
 )
-async def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, tmp_path: Path) -> None:
+async def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, there: Visit) -> None:
     rights = Rights([deny])
 
     def covers(*kinds: str) -> bool:
         return any(rights.denies(parse(kind), {}) for kind in kinds)
 
-    async with visit(tmp_path) as there:
-        await there.change("grant", deny)
-        shut = covers(tool("room/join"), tool("room/read"))
-        wrong: list[str] = []
-        if shut:
-            assert await turned_away(there.port, there.token) == NOT_ALLOWED
-            wrong = await astray(there, covers, connected=False)
-        else:
-            async with joined(there.port, there.token) as there.seat:
-                wrong = await astray(there, covers, connected=True)
-        assert not wrong
-        assert not refusals_left()
+    await there.change("grant", deny)
+    shut = covers(tool("room/join"), tool("room/read"))
+    wrong: list[str] = []
+    if shut:
+        assert await turned_away(there.port, there.token) == NOT_ALLOWED
+        wrong = await astray(there, covers, connected=False)
+    else:
+        async with joined(there.port, there.token) as there.seat:
+            wrong = await astray(there, covers, connected=True)
+    assert not wrong
+    assert not refusals_left()
 
 
 def refusals_left() -> list[e.FolkmootError]:
@@ -348,7 +351,7 @@ async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) 
     ("deny", "connected"), [("!mcp.request.*", False), (f"!{TOOL}:room/say", True)]
 )
 async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(
-    deny: str, connected: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    deny: str, connected: bool, there: Visit, caplog: pytest.LogCaptureFixture
 ) -> None:
     def outcome_of(record: Any) -> Any:
         detail = vars(record).get("detail")
@@ -375,28 +378,27 @@ async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(
                     silent.append(way.name)
 
     silent: list[str] = []
-    async with visit(tmp_path) as there:
-        await there.change("grant", deny)
-        if connected:
-            async with joined(there.port, there.token) as there.seat:
-                await try_all(there)
-        else:
-            caplog.clear()
-            assert await turned_away(there.port, there.token) == NOT_ALLOWED
-            assert refusals()
+    await there.change("grant", deny)
+    if connected:
+        async with joined(there.port, there.token) as there.seat:
             await try_all(there)
+    else:
+        caplog.clear()
+        assert await turned_away(there.port, there.token) == NOT_ALLOWED
+        assert refusals()
+        await try_all(there)
     assert not silent
 
 
 @pytest.mark.requirement("hub.deny-everywhere")
-async def test_without_a_deny_every_way_is_open(tmp_path: Path) -> None:
-    async with visit(tmp_path) as there, joined(there.port, there.token) as there.seat:
+async def test_without_a_deny_every_way_is_open(there: Visit) -> None:
+    async with joined(there.port, there.token) as there.seat:
         assert not await astray(there, lambda *_: False, connected=True)
 
 
 @pytest.mark.parametrize("deny", [f"!{TOOL}:room/join", f"!{TOOL}:room/read", "!mcp.request.*"])
-async def test_a_deny_ends_open_connections_at_once(deny: str, tmp_path: Path) -> None:
-    async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
+async def test_a_deny_ends_open_connections_at_once(deny: str, there: Visit) -> None:
+    async with joined(there.port, there.token) as seat:
         await there.change("grant", deny)
         assert await seat.closed() == NOT_ALLOWED
         await there.change("revoke", deny)
@@ -404,8 +406,8 @@ async def test_a_deny_ends_open_connections_at_once(deny: str, tmp_path: Path) -
             await again.said(chat())
 
 
-async def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path: Path) -> None:
-    async with visit(tmp_path) as there, joined(there.port, there.token) as seat:
+async def test_a_deny_holds_for_the_next_message_of_an_open_connection(there: Visit) -> None:
+    async with joined(there.port, there.token) as seat:
         await seat.said(chat())
         await there.change("grant", "!room/say")
         await heard_everywhere(there.hub)
@@ -420,107 +422,102 @@ async def test_a_deny_holds_for_the_next_message_of_an_open_connection(tmp_path:
 
 
 @pytest.mark.one_node("counts who waits in the room")
-async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(tmp_path: Path) -> None:
-    async with visit(tmp_path) as there:
-        bearer = {"authorization": f"Bearer {there.token}"}
-        arguments = {"room": ROOM, "wait": 30}
-        waiting = (
-            there.http.get(f"/v1/rooms/{ROOM}/messages?wait=30", headers=bearer),
-            there.mcp("tools/call", name="room/read", arguments=arguments),
-        )
-        answers = [asyncio.ensure_future(each) for each in waiting]
+async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there: Visit) -> None:
+    bearer = {"authorization": f"Bearer {there.token}"}
+    arguments = {"room": ROOM, "wait": 30}
+    waiting = (
+        there.http.get(f"/v1/rooms/{ROOM}/messages?wait=30", headers=bearer),
+        there.mcp("tools/call", name="room/read", arguments=arguments),
+    )
+    answers = [asyncio.ensure_future(each) for each in waiting]
 
-        async def both_wait() -> bool:
-            return sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers)
+    async def both_wait() -> bool:
+        return sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers)
 
-        await until(both_wait)
-        await there.change("grant", f"!{TOOL}:room/read")
-        ann = {"authorization": f"Bearer {there.ann}"}
-        spoken = await there.http.post(f"/v1/rooms/{ROOM}/messages", headers=ann, json=chat())
-        assert spoken.status_code == 201
-        rest, tool_result = [await each for each in answers]
-        assert (rest.status_code, rest.json()["error"]["code"]) == (403, DENIED)
-        assert json.loads(tool_result["result"]["content"][0]["text"])["code"] == DENIED
+    await until(both_wait)
+    await there.change("grant", f"!{TOOL}:room/read")
+    ann = {"authorization": f"Bearer {there.ann}"}
+    spoken = await there.http.post(f"/v1/rooms/{ROOM}/messages", headers=ann, json=chat())
+    assert spoken.status_code == 201
+    rest, tool_result = [await each for each in answers]
+    assert (rest.status_code, rest.json()["error"]["code"]) == (403, DENIED)
+    assert json.loads(tool_result["result"]["content"][0]["text"])["code"] == DENIED
 
 
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("hub.deny-everywhere")
 @both_eras
-async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        ann, bob = await there.people("ann", "bob")
+async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, hub: Meeting) -> None:
+    ann, bob = await hub.people("ann", "bob")
 
-        @asynccontextmanager
-        async def following() -> AsyncIterator[None]:
-            if era == "stateless":
-                async with bob.client.listen(resource_subscriptions=[INBOX]):
-                    yield
-            else:
-                await bob.client.subscribe_resource(INBOX)
+    @asynccontextmanager
+    async def following() -> AsyncIterator[None]:
+        if era == "stateless":
+            async with bob.client.listen(resource_subscriptions=[INBOX]):
                 yield
+        else:
+            await bob.client.subscribe_resource(INBOX)
+            yield
 
-        async def ended() -> bool:
-            return there.hub.bus.subscriptions == 0
+    async def ended() -> bool:
+        return hub.hub.bus.subscriptions == 0
 
+    async with following():
+        assert not await ended()
+        await hub.hub.behind.granting.grant("bob", ["!msg/digest"])
+        await ann.call("msg/send", to="bob", body="Tea at four?")
+        await until(ended)
+    with pytest.raises(MCPError, match="A deny at the hub"):
         async with following():
-            assert not await ended()
-            await there.hub.behind.granting.grant("bob", ["!msg/digest"])
-            await ann.call("msg/send", to="bob", body="Tea at four?")
-            await until(ended)
-        with pytest.raises(MCPError, match="A deny at the hub"):
-            async with following():
-                pass
+            pass
 
 
-async def test_a_deny_may_name_one_room(tmp_path: Path) -> None:
-    async with visit(tmp_path) as there:
-        bearer = {"authorization": f"Bearer {there.token}"}
-        await there.http.post("/v1/rooms", headers=bearer, json={"name": "tea"})
-        deny = {
-            "kind": f"!{TOOL}:room/*",
-            "payload": {"params": {"arguments": {"room": ROOM}}},
-        }
-        async with joined(there.port, there.token) as here:
-            for node in nodes_of(there.hub):
-                await node.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
-            assert await here.closed() == NOT_ALLOWED
-        assert await turned_away(there.port, there.token) == NOT_ALLOWED
-        assert await there.rest_denied("GET", "/v1/rooms/{room}/messages", None)
-        assert await there.rest_denied("POST", "/v1/rooms/{room}/messages", chat())
-        async with joined(there.port, there.token, "tea") as tea:
-            await tea.said(chat())
+async def test_a_deny_may_name_one_room(there: Visit) -> None:
+    bearer = {"authorization": f"Bearer {there.token}"}
+    await there.http.post("/v1/rooms", headers=bearer, json={"name": "tea"})
+    deny = {
+        "kind": f"!{TOOL}:room/*",
+        "payload": {"params": {"arguments": {"room": ROOM}}},
+    }
+    async with joined(there.port, there.token) as here:
+        for node in nodes_of(there.hub):
+            await node.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))
+        assert await here.closed() == NOT_ALLOWED
+    assert await turned_away(there.port, there.token) == NOT_ALLOWED
+    assert await there.rest_denied("GET", "/v1/rooms/{room}/messages", None)
+    assert await there.rest_denied("POST", "/v1/rooms/{room}/messages", chat())
+    async with joined(there.port, there.token, "tea") as tea:
+        await tea.said(chat())
 
 
-async def test_what_the_hub_allows_widens_no_right_in_a_room(tmp_path: Path) -> None:
-    async with visit(tmp_path) as there:
-        cyd = (await there.hub.accounts.register("cyd")).token
-        await there.http.post(
-            "/v1/rooms",
-            headers={"authorization": f"Bearer {cyd}"},
-            json={"name": "quiet", "capabilities": ["reasoning.*"]},
-        )
-        await there.change("grant", "*")
-        async with joined(there.port, there.token, "quiet") as seat:
-            assert (await seat.refused(chat()))["error"] == DENIED
-            await seat.said(message("reasoning.thought", {}))
+async def test_what_the_hub_allows_widens_no_right_in_a_room(there: Visit) -> None:
+    cyd = (await there.hub.accounts.register("cyd")).token
+    await there.http.post(
+        "/v1/rooms",
+        headers={"authorization": f"Bearer {cyd}"},
+        json={"name": "quiet", "capabilities": ["reasoning.*"]},
+    )
+    await there.change("grant", "*")
+    async with joined(there.port, there.token, "quiet") as seat:
+        assert (await seat.refused(chat()))["error"] == DENIED
+        await seat.said(message("reasoning.thought", {}))
 
 
 @both_eras
-async def test_what_is_denied_at_the_hub_is_not_listed(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        bob = await there.person("bob")
+async def test_what_is_denied_at_the_hub_is_not_listed(hub: Meeting) -> None:
+    bob = await hub.person("bob")
 
-        async def listed() -> set[str]:
-            tools = {tool.name for tool in (await bob.client.list_tools()).tools}
-            uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
-            return tools | uris
+    async def listed() -> set[str]:
+        tools = {tool.name for tool in (await bob.client.list_tools()).tools}
+        uris = {str(each.uri) for each in (await bob.client.list_resources()).resources}
+        return tools | uris
 
-        hidden = {"room_say", "msg_digest", INBOX}
-        assert hidden <= await listed()
-        patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
-        await there.hub.behind.granting.grant("bob", patterns)
-        left = await listed()
-        assert not hidden & left
-        assert {"room_read", "msg_threads"} <= left
-        found = await bob.call("folkmoot_find_tool", query="say something in a room, digest")
-        assert not hidden & {tool["name"] for tool in found["tools"]}
+    hidden = {"room_say", "msg_digest", INBOX}
+    assert hidden <= await listed()
+    patterns = [f"!{TOOL}:room/say", f"!{TOOL}:msg/digest"]
+    await hub.hub.behind.granting.grant("bob", patterns)
+    left = await listed()
+    assert not hidden & left
+    assert {"room_read", "msg_threads"} <= left
+    found = await bob.call("folkmoot_find_tool", query="say something in a room, digest")
+    assert not hidden & {tool["name"] for tool in found["tools"]}

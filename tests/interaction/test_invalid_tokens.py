@@ -6,12 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from mcp.shared.exceptions import MCPError
 
 from tests.harness import Answer, ask
 from tests.interaction.test_mail_sessions import WHOAMI, call, open_session, told
@@ -19,7 +17,6 @@ from tests.mcp_harness import (
     INITIALIZE,
     Meeting,
     both_eras,
-    meeting,
     modern,
     rpc,
     sse_json,
@@ -62,182 +59,168 @@ SHOWN = ("server/discover", "resources/list", "resources/templates/list", "promp
 
 
 @pytest.mark.requirement("auth.invalid-token-stateless")
-async def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(
-    tmp_path: Path,
-) -> None:
-    async with meeting(tmp_path) as there:
-        dead, _ = await dead_token(there)
-        for token in (dead, *WRONG):
-            for method, params in STATELESS:
-                message, headers = modern(method, **params)
-                answer = await there.post(message, query=f"?token={token}", headers=headers)
-                assert is_told(answer), (method, answer)
-                assert answer.json()["id"] == message["id"]
-        message, headers = modern("tools/call", name="msg_whoami", arguments={})
-        headers["authorization"] = f"Bearer {dead}"
-        assert is_told(await there.post(message, headers=headers))
-        for body in (b"", b"[]", b"nonsense"):
-            assert is_told(await there.post(body, query=f"?token={dead}", headers=headers))
+async def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(hub: Meeting) -> None:
+    dead, _ = await dead_token(hub)
+    for token in (dead, *WRONG):
+        for method, params in STATELESS:
+            message, headers = modern(method, **params)
+            answer = await hub.post(message, query=f"?token={token}", headers=headers)
+            assert is_told(answer), (method, answer)
+            assert answer.json()["id"] == message["id"]
+    message, headers = modern("tools/call", name="msg_whoami", arguments={})
+    headers["authorization"] = f"Bearer {dead}"
+    assert is_told(await hub.post(message, headers=headers))
+    for body in (b"", b"[]", b"nonsense"):
+        assert is_told(await hub.post(body, query=f"?token={dead}", headers=headers))
 
 
 async def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path) as there:
-        dead, _ = await dead_token(there)
-        for method in SHOWN:
-            message, headers = modern(method)
-            to_nobody = (await there.post(message, headers=headers)).json()["result"]
-            for token in (dead, NEVER_ONE, "sk_cut"):
-                answer = await there.post(message, query=f"?token={token}", headers=headers)
-                assert answer.status == 200
-                found = answer.json()["result"]
-                if method == "server/discover":
-                    assert found["instructions"].startswith(SAID)
-                    assert found["instructions"].endswith(to_nobody["instructions"])
-                    found["instructions"] = to_nobody["instructions"]
-                assert found == to_nobody
-            # What was never a token of this hub is for another way to sign in.
-            for token in WRONG[1:]:
-                shown = {**headers, "authorization": f"Bearer {token}"}
-                assert is_told(await there.post(message, headers=shown)), method
+    dead, _ = await dead_token(hub)
+    for method in SHOWN:
+        message, headers = modern(method)
+        to_nobody = (await hub.post(message, headers=headers)).json()["result"]
+        for token in (dead, NEVER_ONE, "sk_cut"):
+            answer = await hub.post(message, query=f"?token={token}", headers=headers)
+            assert answer.status == 200
+            found = answer.json()["result"]
+            if method == "server/discover":
+                assert found["instructions"].startswith(SAID)
+                assert found["instructions"].endswith(to_nobody["instructions"])
+                found["instructions"] = to_nobody["instructions"]
+            assert found == to_nobody
+        # What was never a token of this hub is for another way to sign in.
+        for token in WRONG[1:]:
+            shown = {**headers, "authorization": f"Bearer {token}"}
+            assert is_told(await hub.post(message, headers=shown)), method
 
 
-async def test_whose_account_is_suspended_is_told_so_when_they_connect(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        account = await there.hub.accounts.authenticate(made.token)
-        assert account is not None
-        await there.hub.accounts.suspend(account, suspended=True)
-        query = f"?token={made.token}"
-        message, headers = modern("server/discover")
-        answer = (await there.post(message, query=query, headers=headers)).json()
-        opened = sse_json(await there.post(INITIALIZE, query=query))
-        for told_ in (answer["result"], opened["result"]):
-            assert "This account is suspended" in told_["instructions"]
+async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub: Meeting) -> None:
+    made = await hub.hub.accounts.register("alice")
+    account = await hub.hub.accounts.authenticate(made.token)
+    assert account is not None
+    await hub.hub.accounts.suspend(account, suspended=True)
+    query = f"?token={made.token}"
+    message, headers = modern("server/discover")
+    answer = (await hub.post(message, query=query, headers=headers)).json()
+    opened = sse_json(await hub.post(INITIALIZE, query=query))
+    for told_ in (answer["result"], opened["result"]):
+        assert "This account is suspended" in told_["instructions"]
 
 
 @pytest.mark.requirement("auth.invalid-token-handshake")
-async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(
-    tmp_path: Path,
-) -> None:
-    async with meeting(tmp_path) as there:
-        dead, _ = await dead_token(there)
-        for token in (dead, NEVER_ONE):
-            query = f"?token={token}"
-            opened = sse_json(await there.post(INITIALIZE, query=query))
-            assert opened["result"]["instructions"].startswith(SAID)
-            session_id = await open_session(there, query)
-            for message in (WHOAMI, rpc("tools/call", {"name": "no_such_tool"}, 3)):
-                result = (await call(there, session_id, query, message)).json()["result"]
-                assert result["isError"]
-                assert result["content"][0]["text"].startswith(f'{{"error":"{SAID}')
-            for method in ("resources/list", "prompts/list", "resources/templates/list"):
-                refused = (await call(there, session_id, query, rpc(method, id_=4))).json()
-                assert refused["id"] == 4
-                assert refused["error"]["message"].startswith(SAID)
-            read = rpc("resources/read", {"uri": "ui://mmp-inbox"})
-            subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})
-            for message in (read, subscribe):
-                refused = (await call(there, session_id, query, message)).json()
-                assert refused["error"]["data"] == {"code": "token_invalid"}
-            named = {"mcp-session-id": session_id, "accept": "text/event-stream"}
-            assert is_told(await there.ask("GET", query=query, headers=named))
-        anonymous = sse_json(await there.post(INITIALIZE))
-        assert SAID not in anonymous["result"]["instructions"]
+async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub: Meeting) -> None:
+    dead, _ = await dead_token(hub)
+    for token in (dead, NEVER_ONE):
+        query = f"?token={token}"
+        opened = sse_json(await hub.post(INITIALIZE, query=query))
+        assert opened["result"]["instructions"].startswith(SAID)
+        session_id = await open_session(hub, query)
+        for message in (WHOAMI, rpc("tools/call", {"name": "no_such_tool"}, 3)):
+            result = (await call(hub, session_id, query, message)).json()["result"]
+            assert result["isError"]
+            assert result["content"][0]["text"].startswith(f'{{"error":"{SAID}')
+        for method in ("resources/list", "prompts/list", "resources/templates/list"):
+            refused = (await call(hub, session_id, query, rpc(method, id_=4))).json()
+            assert refused["id"] == 4
+            assert refused["error"]["message"].startswith(SAID)
+        read = rpc("resources/read", {"uri": "ui://mmp-inbox"})
+        subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})
+        for message in (read, subscribe):
+            refused = (await call(hub, session_id, query, message)).json()
+            assert refused["error"]["data"] == {"code": "token_invalid"}
+        named = {"mcp-session-id": session_id, "accept": "text/event-stream"}
+        assert is_told(await hub.ask("GET", query=query, headers=named))
+    anonymous = sse_json(await hub.post(INITIALIZE))
+    assert SAID not in anonymous["result"]["instructions"]
 
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-list")
-async def test_a_dead_token_lists_only_what_it_may_call(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        dead, _ = await dead_token(there)
-        client = (await there.returning(dead)).client
-        tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["msg_register", "msg_recover"]
-        assert all((tool.description or "").startswith(SAID) for tool in tools)
+async def test_a_dead_token_lists_only_what_it_may_call(hub: Meeting) -> None:
+    dead, _ = await dead_token(hub)
+    client = (await hub.returning(dead)).client
+    tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["msg_register", "msg_recover"]
+    assert all((tool.description or "").startswith(SAID) for tool in tools)
 
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-recovers")
-async def test_registering_and_recovering_work_with_a_dead_token(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        dead, code = await dead_token(there)
-        old = await there.returning(dead)
-        assert (await old.refused("msg/whoami")).startswith(SAID)
-        made = await old.call("msg/recover", handle="alice", recovery_code=code)
-        again = await there.returning(made["token"])
-        assert (await again.call("msg/whoami"))["handle"] == "alice"
-        other = await there.returning(NEVER_ONE)
-        inner = {"name": "msg/register", "arguments": {"handle": "carol"}}
-        made = await other.call("folkmoot/call_tool", **inner)
-        assert made["handle"] == "carol"
+async def test_registering_and_recovering_work_with_a_dead_token(hub: Meeting) -> None:
+    dead, code = await dead_token(hub)
+    old = await hub.returning(dead)
+    assert (await old.refused("msg/whoami")).startswith(SAID)
+    made = await old.call("msg/recover", handle="alice", recovery_code=code)
+    again = await hub.returning(made["token"])
+    assert (await again.call("msg/whoami"))["handle"] == "alice"
+    other = await hub.returning(NEVER_ONE)
+    inner = {"name": "msg/register", "arguments": {"handle": "carol"}}
+    made = await other.call("folkmoot/call_tool", **inner)
+    assert made["handle"] == "carol"
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.session-bound-at-register")
-async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        dead, code = await dead_token(there)
-        mine = f"?token={dead}"
-        session_id, other_id = await open_session(there, mine), await open_session(there, mine)
-        arguments = {"handle": "alice", "recovery_code": code}
-        recover = rpc("tools/call", {"name": "msg_recover", "arguments": arguments})
-        fresh = told(await call(there, session_id, mine, recover))["token"]
-        assert told(await call(there, session_id, mine))["handle"] == "alice"
-        assert told(await call(there, session_id, f"?token={fresh}"))["handle"] == "alice"
-        # Neither the session's id alone, nor the dead token elsewhere, opens anything.
-        assert (await call(there, session_id)).status == 404
-        elsewhere = await call(there, other_id, mine)
-        assert SAID in elsewhere.text
-        await there.hub.accounts.recover("alice", code)
-        assert SAID in (await call(there, session_id, mine)).text
+async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub: Meeting) -> None:
+    dead, code = await dead_token(hub)
+    mine = f"?token={dead}"
+    session_id, other_id = await open_session(hub, mine), await open_session(hub, mine)
+    arguments = {"handle": "alice", "recovery_code": code}
+    recover = rpc("tools/call", {"name": "msg_recover", "arguments": arguments})
+    fresh = told(await call(hub, session_id, mine, recover))["token"]
+    assert told(await call(hub, session_id, mine))["handle"] == "alice"
+    assert told(await call(hub, session_id, f"?token={fresh}"))["handle"] == "alice"
+    # Neither the session's id alone, nor the dead token elsewhere, opens anything.
+    assert (await call(hub, session_id)).status == 404
+    elsewhere = await call(hub, other_id, mine)
+    assert SAID in elsewhere.text
+    await hub.hub.accounts.recover("alice", code)
+    assert SAID in (await call(hub, session_id, mine)).text
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.says-what-next")
-async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        mine = f"?token={(await dead_token(there))[0]}"
-        session_id = await open_session(there, mine)
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "carol"}})
-        made = told(await call(there, session_id, mine, register))
-        assert made["next"].startswith("You are signed in as @carol")
-        assert told(await call(there, session_id, mine))["handle"] == "carol"
+async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub: Meeting) -> None:
+    mine = f"?token={(await dead_token(hub))[0]}"
+    session_id = await open_session(hub, mine)
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "carol"}})
+    made = told(await call(hub, session_id, mine, register))
+    assert made["next"].startswith("You are signed in as @carol")
+    assert told(await call(hub, session_id, mine))["handle"] == "carol"
 
 
 @pytest.mark.requirement("auth.session-registers-once")
-async def test_registering_again_in_a_bound_session_is_refused(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        session_id = await open_session(there)
+async def test_registering_again_in_a_bound_session_is_refused(hub: Meeting) -> None:
+    session_id = await open_session(hub)
 
-        async def register(handle: str) -> Any:
-            wish = {"name": "msg_register", "arguments": {"handle": handle}}
-            return told(await call(there, session_id, message=rpc("tools/call", wish)))
+    async def register(handle: str) -> Any:
+        wish = {"name": "msg_register", "arguments": {"handle": handle}}
+        return told(await call(hub, session_id, message=rpc("tools/call", wish)))
 
-        first = await register("alice")
-        again = await register("mallory")
-        assert again["error"].startswith("This session is already signed in as @alice.")
-        assert told(await call(there, session_id))["handle"] == "alice"
-        assert await there.hub.accounts.count() == 1
-        # Its token is replaced elsewhere: then the session is nobody's, and may be again.
-        await there.hub.accounts.recover("alice", first["recovery_code"])
-        assert (await register("alicia"))["handle"] == "alicia"
-        assert told(await call(there, session_id))["handle"] == "alicia"
+    first = await register("alice")
+    again = await register("mallory")
+    assert again["error"].startswith("This session is already signed in as @alice.")
+    assert told(await call(hub, session_id))["handle"] == "alice"
+    assert await hub.hub.accounts.count() == 1
+    # Its token is replaced elsewhere: then the session is nobody's, and may be again.
+    await hub.hub.accounts.recover("alice", first["recovery_code"])
+    assert (await register("alicia"))["handle"] == "alicia"
+    assert told(await call(hub, session_id))["handle"] == "alicia"
 
 
 @pytest.mark.requirement("auth.invalid-token-elsewhere")
-async def test_rest_and_websockets_say_that_a_token_is_not_valid(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        dead, _ = await dead_token(there)
-        for token in (dead, *WRONG[:2]):
-            headers = {"authorization": f"Bearer {token}"}
-            answer = await ask(there.port, "/v1/rooms", headers=headers)
-            assert answer.status == 401
-            assert answer.json()["error"]["code"] == "token_invalid"
-            assert answer.json()["error"]["message"].startswith(SAID)
-            assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
-            code, reason = await closed_socket(there.port, token)
-            assert code == 4401
-            assert reason.startswith("Authentication required. The token is not valid")
+async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub: Meeting) -> None:
+    dead, _ = await dead_token(hub)
+    for token in (dead, *WRONG[:2]):
+        headers = {"authorization": f"Bearer {token}"}
+        answer = await ask(hub.port, "/v1/rooms", headers=headers)
+        assert answer.status == 401
+        assert answer.json()["error"]["code"] == "token_invalid"
+        assert answer.json()["error"]["message"].startswith(SAID)
+        assert answer.headers["www-authenticate"] == 'Bearer error="invalid_token"'
+        code, reason = await closed_socket(hub.port, token)
+        assert code == 4401
+        assert reason.startswith("Authentication required. The token is not valid")
 
 
 async def closed_socket(port: int, token: str) -> tuple[int, str]:
@@ -297,76 +280,64 @@ async def end_token(there: Meeting, handle: str, code: str, ending: str) -> None
 @ENDINGS
 @pytest.mark.requirement("auth.streams-end")
 async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(
-    ending: str, tmp_path: Path
+    ending: str, hub: Meeting
 ) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        query, others = f"?token={alice.token}", f"?token={bob.token}"
-        mine, theirs = await open_session(there, query), await open_session(there, others)
-        message, headers = modern("subscriptions/listen", notifications={"toolsListChanged": 1})
-        message["params"]["notifications"] = {"toolsListChanged": True}
-        async with (
-            streaming(there, "GET", query, {"mcp-session-id": mine}) as session_lines,
-            streaming(there, "GET", others, {"mcp-session-id": theirs}) as other_lines,
-            streaming(there, "POST", query, headers, message) as listen_lines,
-        ):
-            async for line in listen_lines:
-                if "acknowledged" in line:
-                    break
-            waiting = asyncio.create_task(to_the_end(other_lines))
-            # A change that leaves the token valid ends nothing.
-            account = await there.hub.accounts.authenticate(alice.token)
-            assert account is not None
-            await there.hub.accounts.change_handle(account, "alicia")
-            gone = asyncio.gather(to_the_end(session_lines), to_the_end(listen_lines))
-            await asyncio.sleep(0)
-            assert not gone.done()
-            await end_token(there, "alicia", alice.recovery_code, ending)
-            await gone
-            assert not waiting.done()
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
+    alice, bob = await hub.people("alice", "bob")
+    query, others = f"?token={alice.token}", f"?token={bob.token}"
+    mine, theirs = await open_session(hub, query), await open_session(hub, others)
+    message, headers = modern("subscriptions/listen", notifications={"toolsListChanged": 1})
+    message["params"]["notifications"] = {"toolsListChanged": True}
+    async with (
+        streaming(hub, "GET", query, {"mcp-session-id": mine}) as session_lines,
+        streaming(hub, "GET", others, {"mcp-session-id": theirs}) as other_lines,
+        streaming(hub, "POST", query, headers, message) as listen_lines,
+    ):
+        async for line in listen_lines:
+            if "acknowledged" in line:
+                break
+        waiting = asyncio.create_task(to_the_end(other_lines))
+        # A change that leaves the token valid ends nothing.
+        account = await hub.hub.accounts.authenticate(alice.token)
+        assert account is not None
+        await hub.hub.accounts.change_handle(account, "alicia")
+        gone = asyncio.gather(to_the_end(session_lines), to_the_end(listen_lines))
+        await asyncio.sleep(0)
+        assert not gone.done()
+        await end_token(hub, "alicia", alice.recovery_code, ending)
+        await gone
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
 
 
 @pytest.mark.requirement("auth.streams-end")
-async def test_the_stream_of_a_session_bound_later_ends_with_its_token(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        session_id = await open_session(there)
-        async with streaming(there, "GET", "", {"mcp-session-id": session_id}) as lines:
-            wish = {"name": "msg_register", "arguments": {"handle": "alice"}}
-            made = told(await call(there, session_id, message=rpc("tools/call", wish)))
-            await there.hub.accounts.recover("alice", made["recovery_code"])
-            await to_the_end(lines)
+async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub: Meeting) -> None:
+    session_id = await open_session(hub)
+    async with streaming(hub, "GET", "", {"mcp-session-id": session_id}) as lines:
+        wish = {"name": "msg_register", "arguments": {"handle": "alice"}}
+        made = told(await call(hub, session_id, message=rpc("tools/call", wish)))
+        await hub.hub.accounts.recover("alice", made["recovery_code"])
+        await to_the_end(lines)
 
 
 @both_eras
 @pytest.mark.requirement("auth.streams-end")
-async def test_a_call_that_waits_ends_with_its_token(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        await alice.call("room/create", name="tea")
-        before = (await alice.call("room/read", room="tea"))["last_seq"]
-        waiting = asyncio.gather(
-            alice.refused("msg/inbox", wait=55),
-            alice.refused("room/read", room="tea", after=before, wait=55),
-        )
-        headers = {"authorization": f"Bearer {alice.token}"}
-        path = f"/v1/rooms/tea/messages?after={before}&wait=55"
-        over_rest = asyncio.create_task(ask(there.port, path, headers=headers))
+async def test_a_call_that_waits_ends_with_its_token(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    await alice.call("room/create", name="tea")
+    before = (await alice.call("room/read", room="tea"))["last_seq"]
+    waiting = asyncio.gather(
+        alice.refused("msg/inbox", wait=55),
+        alice.refused("room/read", room="tea", after=before, wait=55),
+    )
+    headers = {"authorization": f"Bearer {alice.token}"}
+    path = f"/v1/rooms/tea/messages?after={before}&wait=55"
+    over_rest = asyncio.create_task(ask(hub.port, path, headers=headers))
 
-        async def all_wait() -> bool:
-            return len(there.hub.mcp._exchanges) > 1 and bool(there.hub.rest._waiting._callers)
+    async def all_wait() -> bool:
+        return len(hub.hub.mcp._exchanges) > 1 and bool(hub.hub.rest._waiting._callers)
 
-        await until(all_wait)
-        await there.hub.accounts.recover("alice", alice.recovery_code)
-        assert all(sentence.startswith(SAID) for sentence in await waiting)
-        assert (await over_rest).json()["error"]["code"] == "token_invalid"
-
-
-@both_eras
-async def test_the_python_client_is_told(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        dead, _ = await dead_token(there)
-        client = (await there.returning(dead)).client
-        with pytest.raises(MCPError, match="The token is not valid"):
-            await client.read_resource("ui://mmp-inbox")
+    await until(all_wait)
+    await hub.hub.accounts.recover("alice", alice.recovery_code)
+    assert all(sentence.startswith(SAID) for sentence in await waiting)
+    assert (await over_rest).json()["error"]["code"] == "token_invalid"

@@ -148,33 +148,19 @@ def at_a_hub(value: int, use: Callable[[Meeting, str], Awaitable[str]]) -> Provo
     return provoke
 
 
-async def post(there: Meeting, token: str, body: bytes) -> str:
-    headers = {"content-type": "application/json"}
-    if token:
-        headers["authorization"] = f"Bearer {token}"
-    answer = await ask(there.port, "/v1/rooms", method="POST", headers=headers, body=body)
-    assert answer.status in {413, 429, 503}, answer.text
-    return answer.text
+def posting(content: object, *, signed: bool = True) -> Callable[[Meeting, str], Awaitable[str]]:
+    """Has the hub read something, of someone it knows or of a stranger."""
 
+    async def post(there: Meeting, token: str) -> str:
+        headers = {"content-type": "application/json"}
+        if signed:
+            headers["authorization"] = f"Bearer {token}"
+        body = json.dumps(content).encode()
+        answer = await ask(there.port, "/v1/rooms", method="POST", headers=headers, body=body)
+        assert answer.status in {413, 429, 503}, answer.text
+        return answer.text
 
-async def long_body(there: Meeting, token: str) -> str:
-    return await post(there, token, json.dumps("x" * 20_000).encode())
-
-
-async def largest_body(there: Meeting, token: str) -> str:
-    return await post(there, token, json.dumps("x" * 1_100_000).encode())
-
-
-async def anonymous_body(there: Meeting, _: str) -> str:
-    return await post(there, "", json.dumps("x" * 2_000).encode())
-
-
-async def many_values(there: Meeting, token: str) -> str:
-    return await post(there, token, json.dumps([0] * 200).encode())
-
-
-async def many_anonymous_values(there: Meeting, _: str) -> str:
-    return await post(there, "", json.dumps([0] * 200).encode())
+    return post
 
 
 async def connections(there: Meeting, _: str) -> str:
@@ -187,35 +173,28 @@ async def connections(there: Meeting, _: str) -> str:
         first.close()
 
 
-async def connections_of_one(there: Meeting, token: str) -> str:
-    signed = f"GET /v1/rooms HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
-    reader, first = await asyncio.open_connection("127.0.0.1", there.port)
-    try:
-        first.write(signed.encode())
-        await reader.readuntil(b"\r\n\r\n")
-        answer = await ask(there.port, "/v1/rooms", headers={"authorization": f"Bearer {token}"})
-        assert answer.status == 429
-        return answer.text
-    finally:
-        first.close()
+def twice(path: str) -> Callable[[Meeting, str], Awaitable[str]]:
+    """Asks for something once more while the first connection that did is still open."""
+
+    async def asked(there: Meeting, token: str) -> str:
+        headers = {"authorization": f"Bearer {token}"}
+        named = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        reader, first = await asyncio.open_connection("127.0.0.1", there.port)
+        try:
+            first.write(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n{named}\r\n".encode())
+            await reader.readuntil(b"\r\n\r\n")
+            answer = await ask(there.port, path, headers=headers)
+            assert answer.status in (429, 503)
+            return answer.text
+        finally:
+            first.close()
+
+    return asked
 
 
 async def sessions(there: Meeting, _: str) -> str:
     await there.post(INITIALIZE)
     return (await there.post(INITIALIZE)).text
-
-
-async def followed(there: Meeting, token: str) -> str:
-    asked = f"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n"
-    reader, first = await asyncio.open_connection("127.0.0.1", there.port)
-    try:
-        first.write(asked.encode())
-        await reader.readuntil(b"\r\n\r\n")
-        answer = await ask(there.port, "/v1/events", headers={"authorization": f"Bearer {token}"})
-        assert answer.status in (429, 503)
-        return answer.text
-    finally:
-        first.close()
 
 
 async def room(there: Meeting, token: str) -> str:
@@ -251,16 +230,16 @@ PROVOKED: dict[str, Provoke] = {
     "limits.message_bytes": message,
     "limits.nesting": message,
     "quotas.sessions_per_account": session,
-    "http.max_body_bytes": at_a_hub(1024, long_body),
-    "http.max_anonymous_body_bytes": at_a_hub(1024, anonymous_body),
-    "http.max_body_values": at_a_hub(100, many_values),
-    "http.max_anonymous_body_values": at_a_hub(100, many_anonymous_values),
-    "http.max_bodies_bytes": at_a_hub(65_536, largest_body),
+    "http.max_body_bytes": at_a_hub(1024, posting("x" * 20_000)),
+    "http.max_anonymous_body_bytes": at_a_hub(1024, posting("x" * 2_000, signed=False)),
+    "http.max_body_values": at_a_hub(100, posting([0] * 200)),
+    "http.max_anonymous_body_values": at_a_hub(100, posting([0] * 200, signed=False)),
+    "http.max_bodies_bytes": at_a_hub(65_536, posting("x" * 1_100_000)),
     "http.max_connections": at_a_hub(1, connections),
     "http.max_connections_per_address": at_a_hub(1, connections),
-    "http.max_connections_per_account": at_a_hub(1, connections_of_one),
-    "events.max_streams": at_a_hub(1, followed),
-    "events.max_streams_per_account": at_a_hub(1, followed),
+    "http.max_connections_per_account": at_a_hub(1, twice("/v1/rooms")),
+    "events.max_streams": at_a_hub(1, twice("/v1/events")),
+    "events.max_streams_per_account": at_a_hub(1, twice("/v1/events")),
     "mcp.max_sessions": at_a_hub(1, sessions),
     "mcp.max_anonymous_sessions": at_a_hub(1, sessions),
     "mcp.max_session_bytes": session,

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from mcp.client import advertise
 
-from tests.mcp_harness import INITIALIZE, Person, both_eras, meeting, modern, one_era, sse_json
+from tests.mcp_harness import (
+    INITIALIZE,
+    Meeting,
+    Person,
+    both_eras,
+    modern,
+    one_era,
+    sse_json,
+)
 
 APPS = "io.modelcontextprotocol/ui"
 APP_TYPE = "text/html;profile=mcp-app"
@@ -28,96 +35,92 @@ APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
     "mcp.both-eras",
 )
 @both_eras
-async def test_names_are_safe_for_model_apis_by_default(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        stranger = await there.stranger()
-        tools = (await stranger.client.list_tools()).tools
-        assert len(tools) == 38
-        for tool in tools:
-            assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
-            assert tool.meta is not None
-            assert tool.title == tool.meta["folkmoot/name"]
-            assert tool.name == tool.title.replace("/", "_")
-            assert tool.title not in APP_ONLY
-            assert not {"oneOf", "anyOf", "allOf"} & tool.input_schema.keys()
+async def test_names_are_safe_for_model_apis_by_default(hub: Meeting) -> None:
+    stranger = await hub.stranger()
+    tools = (await stranger.client.list_tools()).tools
+    assert len(tools) == 38
+    for tool in tools:
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name)
+        assert tool.meta is not None
+        assert tool.title == tool.meta["folkmoot/name"]
+        assert tool.name == tool.title.replace("/", "_")
+        assert tool.title not in APP_ONLY
+        assert not {"oneOf", "anyOf", "allOf"} & tool.input_schema.keys()
 
 
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
 @one_era
-async def test_the_style_is_chosen_by_url_else_by_setting(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era, mcp={"names": "canonical"}) as there:
-        for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
-            stranger = await there.stranger(query)
-            tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
-            assert tools[name].input_schema["oneOf"] == [
-                {"required": ["body"]},
-                {"required": ["encrypted_payload"]},
-            ]
-            assert tools[name].title == "msg/send"
-        stranger = await there.stranger("?names=safe")
-        listed = [tool.name for tool in (await stranger.client.list_tools()).tools]
-        assert "msg_send" in listed
+@pytest.mark.settings(mcp={"names": "canonical"})
+async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting) -> None:
+    for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
+        stranger = await hub.stranger(query)
+        tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
+        assert tools[name].input_schema["oneOf"] == [
+            {"required": ["body"]},
+            {"required": ["encrypted_payload"]},
+        ]
+        assert tools[name].title == "msg/send"
+    stranger = await hub.stranger("?names=safe")
+    listed = [tool.name for tool in (await stranger.client.list_tools()).tools]
+    assert "msg_send" in listed
 
 
 @pytest.mark.requirement("wire-name.both-accepted", "wire-name.canonical-inside")
 @both_eras
-async def test_a_call_may_use_either_spelling_whatever_was_listed(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        for query in ("", "&names=safe", "&names=canonical"):
-            again = await there.returning(alice.token, query)
-            for name in ("msg/whoami", "msg_whoami"):
-                assert (await again.call(name))["handle"] == "alice"
+async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    for query in ("", "&names=safe", "&names=canonical"):
+        again = await hub.returning(alice.token, query)
+        for name in ("msg/whoami", "msg_whoami"):
+            assert (await again.call(name))["handle"] == "alice"
 
 
 @pytest.mark.requirement("mcp.app-only-listing", "mcp.app-only-marked")
 @both_eras
 async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
-    era: str, tmp_path: Path
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path, era) as there:
-        with_apps = [
-            {"extensions": [advertise(APPS, {"mimeTypes": types})]}
-            for types in ([APP_TYPE], [SEED_TYPE], ["text/plain", SEED_TYPE])
-        ]
-        for person in (
-            *[await there.stranger(**each) for each in with_apps],
-            await there.stranger("?tools=all"),
-        ):
-            tools = (await person.client.list_tools()).tools
-            assert len(tools) == 42
-            marked = {
-                tool.title
-                for tool in tools
-                if tool.meta and tool.meta.get("ui", {}).get("visibility") == ["app"]
-            }
-            assert marked == APP_ONLY
-        resources = (await person.client.list_resources()).resources
-        assert {str(resource.uri) for resource in resources} == {
-            "mmp://mailboxes/inbox",
-            "ui://mmp-inbox",
+    with_apps = [
+        {"extensions": [advertise(APPS, {"mimeTypes": types})]}
+        for types in ([APP_TYPE], [SEED_TYPE], ["text/plain", SEED_TYPE])
+    ]
+    for person in (
+        *[await hub.stranger(**each) for each in with_apps],
+        await hub.stranger("?tools=all"),
+    ):
+        tools = (await person.client.list_tools()).tools
+        assert len(tools) == 42
+        marked = {
+            tool.title
+            for tool in tools
+            if tool.meta and tool.meta.get("ui", {}).get("visibility") == ["app"]
         }
-        assert not (await person.client.list_resource_templates()).resource_templates
+        assert marked == APP_ONLY
+    resources = (await person.client.list_resources()).resources
+    assert {str(resource.uri) for resource in resources} == {
+        "mmp://mailboxes/inbox",
+        "ui://mmp-inbox",
+    }
+    assert not (await person.client.list_resource_templates()).resource_templates
 
 
 @pytest.mark.requirement("app.seed-type", "mcp.app-only-listing")
 @both_eras
 async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(
-    era: str, tmp_path: Path
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path, era) as there:
-        for types, served in (
-            ([SEED_TYPE], SEED_TYPE),
-            ([APP_TYPE], APP_TYPE),
-            ([SEED_TYPE, APP_TYPE], APP_TYPE),
-        ):
-            apps = [advertise(APPS, {"mimeTypes": types})]
-            person = await there.stranger(extensions=apps)
-            assert await app_types(person) == (served, served)
-        for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
-            person = await there.stranger(extensions=[advertise(APPS, settings)])
-            assert len((await person.client.list_tools()).tools) == 38
-            assert await app_types(person) == (APP_TYPE, APP_TYPE)
+    for types, served in (
+        ([SEED_TYPE], SEED_TYPE),
+        ([APP_TYPE], APP_TYPE),
+        ([SEED_TYPE, APP_TYPE], APP_TYPE),
+    ):
+        apps = [advertise(APPS, {"mimeTypes": types})]
+        person = await hub.stranger(extensions=apps)
+        assert await app_types(person) == (served, served)
+    for settings in ({}, {"mimeTypes": SEED_TYPE}, {"mimeTypes": ["text/html"]}):
+        person = await hub.stranger(extensions=[advertise(APPS, settings)])
+        assert len((await person.client.list_tools()).tools) == 38
+        assert await app_types(person) == (APP_TYPE, APP_TYPE)
 
 
 async def app_types(person: Person) -> tuple[str | None, str | None]:
@@ -128,46 +131,28 @@ async def app_types(person: Person) -> tuple[str | None, str | None]:
     return app.mime_type, content.mime_type
 
 
-@one_era
-async def test_a_query_that_means_nothing_is_refused(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        message, headers = modern("tools/list")
-        for query, sentence in (
-            ("?names=kebab", "The query parameter names takes safe or canonical."),
-            ("?tools=some", "The query parameter tools takes all or search."),
-            ("?" + "&".join("abcdefghij" * 6), "The URL has too many query parameters."),
-        ):
-            answer = await there.post(message, query=query, headers=headers)
-            assert answer.status == 400
-            assert answer.json()["error"]["message"] == sentence
-        answer = await there.post(message, query="?utm_source=mail", headers=headers)
-        assert answer.status == 200
-
-
 @pytest.mark.requirement("mcp.apps-offered")
-async def test_a_session_is_offered_the_apps_that_discovery_offers(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        message, headers = modern("server/discover")
-        found = (await there.post(message, headers=headers)).json()["result"]
-        for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
-            opening = {**INITIALIZE["params"], "protocolVersion": version}
-            opened = sse_json(await there.post({**INITIALIZE, "params": opening}))["result"]
-            assert opened["protocolVersion"] == version
-            offered = opened["capabilities"]["extensions"]
-            assert offered == OFFERED
-            assert found["capabilities"]["extensions"] == {**OFFERED, **TASKS}
+async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting) -> None:
+    message, headers = modern("server/discover")
+    found = (await hub.post(message, headers=headers)).json()["result"]
+    for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
+        opening = {**INITIALIZE["params"], "protocolVersion": version}
+        opened = sse_json(await hub.post({**INITIALIZE, "params": opening}))["result"]
+        assert opened["protocolVersion"] == version
+        offered = opened["capabilities"]["extensions"]
+        assert offered == OFFERED
+        assert found["capabilities"]["extensions"] == {**OFFERED, **TASKS}
 
 
 @pytest.mark.requirement("mcp.discover", "mcp.stateless-no-get")
-async def test_the_stateless_era_needs_neither_handshake_nor_session(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        message, headers = modern("server/discover")
-        answer = await there.post(message, headers=headers)
-        assert answer.status == 200
-        assert "mcp-session-id" not in answer.headers
-        result = answer.json()["result"]
-        assert result["supportedVersions"] == ["2026-07-28"]
-        assert result["capabilities"]["resources"]["subscribe"] is True
-        assert result["capabilities"]["extensions"] == {**OFFERED, **TASKS}
-        assert (await there.ask("GET", headers=headers)).status == 405
-        assert (await there.ask("DELETE", headers=headers)).status == 405
+async def test_the_stateless_era_needs_neither_handshake_nor_session(hub: Meeting) -> None:
+    message, headers = modern("server/discover")
+    answer = await hub.post(message, headers=headers)
+    assert answer.status == 200
+    assert "mcp-session-id" not in answer.headers
+    result = answer.json()["result"]
+    assert result["supportedVersions"] == ["2026-07-28"]
+    assert result["capabilities"]["resources"]["subscribe"] is True
+    assert result["capabilities"]["extensions"] == {**OFFERED, **TASKS}
+    assert (await hub.ask("GET", headers=headers)).status == 405
+    assert (await hub.ask("DELETE", headers=headers)).status == 405

@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tests.mcp_harness import both_eras, meeting
+from tests.mcp_harness import Meeting, both_eras, meeting
 
 
 def saying(action: Any, content: Any, asked: list[str]) -> Any:
@@ -23,72 +23,65 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
 
 @both_eras
 @pytest.mark.requirement("mcp.input-required")
-async def test_the_user_confirms_the_end_of_an_account(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        made = await there.hub.accounts.register("alice")
-        asked: list[str] = []
-        for action, content, sentence in (
-            ("decline", None, "To delete your account, give your own handle as confirm."),
-            ("accept", {"confirm": "bob"}, "To delete your account, give your own handle"),
-            ("accept", {"confirm": 7}, "confirm must be a string."),
-            ("accept", None, "To delete your account, give your own handle as confirm."),
-        ):
-            alice = await there.returning(
-                made.token, elicitation_callback=saying(action, content, asked)
-            )
-            assert (await alice.refused("msg/delete_account")).startswith(sentence)
-        alice = await there.returning(
-            made.token, elicitation_callback=saying("accept", {"confirm": "alice"}, asked)
-        )
-        gone = await alice.call("msg/delete_account")
-        assert gone["handle"] == "alice"
-        assert len(asked) == 5
-        assert "This cannot be undone." in asked[0]
+async def test_the_user_confirms_the_end_of_an_account(hub: Meeting) -> None:
+    made = await hub.hub.accounts.register("alice")
+    asked: list[str] = []
+    for action, content, sentence in (
+        ("decline", None, "To delete your account, give your own handle as confirm."),
+        ("accept", {"confirm": "bob"}, "To delete your account, give your own handle"),
+        ("accept", {"confirm": 7}, "confirm must be a string."),
+        ("accept", None, "To delete your account, give your own handle as confirm."),
+    ):
+        alice = await hub.returning(made.token, elicitation_callback=saying(action, content, asked))
+        assert (await alice.refused("msg/delete_account")).startswith(sentence)
+    alice = await hub.returning(
+        made.token, elicitation_callback=saying("accept", {"confirm": "alice"}, asked)
+    )
+    gone = await alice.call("msg/delete_account")
+    assert gone["handle"] == "alice"
+    assert len(asked) == 5
+    assert "This cannot be undone." in asked[0]
 
 
 @both_eras
-async def test_the_user_is_asked_whatever_the_assistant_confirms(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        bob = await there.person("bob")
-        made = await there.hub.accounts.register("alice")
-        asked: list[str] = []
-        declining = await there.returning(
-            made.token, elicitation_callback=saying("decline", None, asked)
-        )
-        sent = await declining.call("msg/send", to="bob", body="hello")
-        said = await declining.refused("msg/delete_account", confirm="alice")
-        assert said.startswith("To delete your account, give your own handle")
-        through = {"name": "msg_delete_account", "arguments": {"confirm": "alice"}}
-        said = await declining.refused("folkmoot/call_tool", **through)
-        assert said.startswith("To delete your account, give your own handle")
-        thread = {"thread_id": sent["thread_id"], "confirm": True}
-        said = await declining.refused("msg/delete_thread", **thread)
-        assert said == "Nothing was deleted: the user did not agree."
-        assert len(asked) == 3
-        assert sent["thread_id"] in asked[2]
-        assert len((await declining.call("msg/threads"))["threads"]) == 1
-        agreeing = await there.returning(
-            made.token, elicitation_callback=saying("accept", {"confirm": True}, asked)
-        )
-        await agreeing.call("msg/delete_thread", **thread)
-        assert (await agreeing.call("msg/threads"))["threads"] == []
-        # Who cannot be asked needs no more than the arguments.
-        await bob.call("msg/delete_thread", thread_id=sent["thread_id"])
-        assert (await bob.call("msg/threads"))["threads"] == []
+async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting) -> None:
+    bob = await hub.person("bob")
+    made = await hub.hub.accounts.register("alice")
+    asked: list[str] = []
+    declining = await hub.returning(made.token, elicitation_callback=saying("decline", None, asked))
+    sent = await declining.call("msg/send", to="bob", body="hello")
+    said = await declining.refused("msg/delete_account", confirm="alice")
+    assert said.startswith("To delete your account, give your own handle")
+    through = {"name": "msg_delete_account", "arguments": {"confirm": "alice"}}
+    said = await declining.refused("folkmoot/call_tool", **through)
+    assert said.startswith("To delete your account, give your own handle")
+    thread = {"thread_id": sent["thread_id"], "confirm": True}
+    said = await declining.refused("msg/delete_thread", **thread)
+    assert said == "Nothing was deleted: the user did not agree."
+    assert len(asked) == 3
+    assert sent["thread_id"] in asked[2]
+    assert len((await declining.call("msg/threads"))["threads"]) == 1
+    agreeing = await hub.returning(
+        made.token, elicitation_callback=saying("accept", {"confirm": True}, asked)
+    )
+    await agreeing.call("msg/delete_thread", **thread)
+    assert (await agreeing.call("msg/threads"))["threads"] == []
+    # Who cannot be asked needs no more than the arguments.
+    await bob.call("msg/delete_thread", thread_id=sent["thread_id"])
+    assert (await bob.call("msg/threads"))["threads"] == []
 
 
 @both_eras
-async def test_nobody_is_asked_who_cannot_be(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        asked: list[str] = []
-        answer = saying("accept", {"confirm": "alice"}, asked)
-        stranger = await there.stranger(elicitation_callback=answer)
-        sentence = await stranger.refused("msg/delete_account")
-        assert sentence == "Authentication required."
-        alice = await there.person("alice")
-        assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
-        await alice.call("msg/delete_account", confirm="alice")
-        assert asked == []
+async def test_nobody_is_asked_who_cannot_be(hub: Meeting) -> None:
+    asked: list[str] = []
+    answer = saying("accept", {"confirm": "alice"}, asked)
+    stranger = await hub.stranger(elicitation_callback=answer)
+    sentence = await stranger.refused("msg/delete_account")
+    assert sentence == "Authentication required."
+    alice = await hub.person("alice")
+    assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
+    await alice.call("msg/delete_account", confirm="alice")
+    assert asked == []
 
 
 async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path) -> None:

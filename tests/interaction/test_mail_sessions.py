@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,10 +11,7 @@ import pytest
 from tests.harness import Answer
 from tests.mcp_harness import (
     INITIALIZE,
-    INVALID,
     Meeting,
-    both_eras,
-    meeting,
     modern,
     rpc,
     sse_json,
@@ -48,173 +44,90 @@ def told(answer: Answer) -> Any:
     return json.loads(sse_json(answer)["result"]["content"][0]["text"])
 
 
-def refused(answer: Answer) -> Any:
-    """The payload of the result that a session with a dead token gets."""
-    return json.loads(answer.json()["result"]["content"][0]["text"])
-
-
 def not_found(answer: Answer) -> bool:
     """Whether a session is answered as if it were not there."""
     if answer.status != 404:
         return False
     sentence: str = answer.json()["error"]["message"]
+    assert "The hub was restarted" in sentence
+    assert "Connect again" in sentence
     return sentence.startswith("Session not found.")
 
 
 @pytest.mark.requirement("auth.session-id-alone", "auth.every-request", "mcp.post", "auth.by-hash")
-async def test_a_session_opened_with_a_token_wants_it_every_time(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        mine = f"?token={alice.token}"
-        session_id = await open_session(there, mine)
-        assert told(await call(there, session_id, mine))["handle"] == "alice"
-        for query in ("", f"?token={bob.token}", "?token=nonsense", f"?token=sk_{'0' * 64}"):
-            assert not_found(await call(there, session_id, query))
-            for method in ("GET", "DELETE"):
-                headers = {"mcp-session-id": session_id}
-                assert not_found(await there.ask(method, query=query, headers=headers))
-        by_header = await there.post(
-            WHOAMI,
-            headers={"mcp-session-id": session_id, "authorization": f"bearer {alice.token}"},
-        )
-        assert told(by_header)["handle"] == "alice"
-
-
-@pytest.mark.requirement("mcp.unknown-session")
-async def test_a_client_whose_session_is_unknown_is_told_so_and_what_to_do(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        mine = f"?token={alice.token}"
-        answer = await call(there, "f" * 32, mine)
-        assert not_found(answer)
-        sentence = answer.json()["error"]["message"]
-        assert "The hub was restarted" in sentence
-        assert "Connect again" in sentence
-        again = await open_session(there, mine)
-        assert told(await call(there, again, mine))["handle"] == "alice"
+async def test_a_session_opened_with_a_token_wants_it_every_time(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    mine = f"?token={alice.token}"
+    session_id = await open_session(hub, mine)
+    assert told(await call(hub, session_id, mine))["handle"] == "alice"
+    for query in ("", f"?token={bob.token}", "?token=nonsense", f"?token=sk_{'0' * 64}"):
+        assert not_found(await call(hub, session_id, query))
+        for method in ("GET", "DELETE"):
+            headers = {"mcp-session-id": session_id}
+            assert not_found(await hub.ask(method, query=query, headers=headers))
+    by_header = await hub.post(
+        WHOAMI,
+        headers={"mcp-session-id": session_id, "authorization": f"bearer {alice.token}"},
+    )
+    assert told(by_header)["handle"] == "alice"
 
 
 @pytest.mark.requirement("auth.session-bound-at-register")
-async def test_a_session_in_which_someone_registers_is_theirs(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        session_id, other_id = await open_session(there), await open_session(there)
-        assert told(await call(there, session_id)) == {"error": "Authentication required."}
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-        made = told(await call(there, session_id, message=register))
-        assert told(await call(there, session_id))["handle"] == "alice"
-        assert told(await call(there, session_id, f"?token={made['token']}"))["handle"] == "alice"
-        assert told(await call(there, other_id)) == {"error": "Authentication required."}
-        stateless, headers = modern("tools/call", name="msg/whoami", arguments={})
-        lent = await there.post(stateless, headers={**headers, "mcp-session-id": session_id})
-        assert "Authentication required." in lent.text
-        bob = await there.person("bob")
-        assert not_found(await call(there, session_id, f"?token={bob.token}"))
-        assert not_found(await call(there, other_id, f"?token={bob.token}"))
-
-
-@pytest.mark.requirement("auth.session-bound-while-valid", "auth.old-token-stops")
-async def test_a_bound_session_ends_with_the_token_it_was_bound_to(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        session_id = await open_session(there)
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-        made = told(await call(there, session_id, message=register))
-        again_id = await open_session(there)
-        code = {"handle": "alice", "recovery_code": made["recovery_code"]}
-        recover = rpc("tools/call", {"name": "msg_recover", "arguments": code})
-        fresh = told(await call(there, again_id, message=recover))
-        assert refused(await call(there, session_id)) == {"error": INVALID}
-        assert told(await call(there, again_id))["handle"] == "alice"
-        last = await there.returning(fresh["token"])
-        await last.call("msg/delete_account", confirm="alice")
-        assert refused(await call(there, again_id)) == {"error": INVALID}
-
-
-@pytest.mark.requirement("auth.old-token-stops")
-@both_eras
-async def test_an_old_token_stops_on_a_live_connection(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        assert (await alice.call("msg/whoami"))["handle"] == "alice"
-        made = await alice.call("msg/recover", handle="alice", recovery_code=alice.recovery_code)
-        assert await alice.refused("msg/whoami") == INVALID
-        with pytest.raises(Exception, match="Authentication required"):
-            await alice.client.read_resource("mmp://mailboxes/inbox")
-        again = await there.returning(made["token"])
-        await again.call("msg/delete_account", confirm="alice")
-        assert await again.refused("msg/digest") == INVALID
+async def test_a_session_in_which_someone_registers_is_theirs(hub: Meeting) -> None:
+    session_id, other_id = await open_session(hub), await open_session(hub)
+    assert told(await call(hub, session_id)) == {"error": "Authentication required."}
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+    made = told(await call(hub, session_id, message=register))
+    assert told(await call(hub, session_id))["handle"] == "alice"
+    assert told(await call(hub, session_id, f"?token={made['token']}"))["handle"] == "alice"
+    assert told(await call(hub, other_id)) == {"error": "Authentication required."}
+    stateless, headers = modern("tools/call", name="msg/whoami", arguments={})
+    lent = await hub.post(stateless, headers={**headers, "mcp-session-id": session_id})
+    assert "Authentication required." in lent.text
+    bob = await hub.person("bob")
+    assert not_found(await call(hub, session_id, f"?token={bob.token}"))
+    assert not_found(await call(hub, other_id, f"?token={bob.token}"))
 
 
 @pytest.mark.requirement("mcp.delete", "mcp.get", "mcp.unknown-session")
-async def test_a_session_is_streamed_and_closed(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        session_id = await open_session(there)
-        headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
-        async with (
-            httpx2.AsyncClient(verify=False) as http,
-            http.stream("GET", there.url, headers=headers) as stream,
-        ):
-            assert stream.status_code == 200
-            assert stream.headers["content-type"].startswith("text/event-stream")
-        assert (await there.ask("GET")).status == 400
-        assert (await there.ask("DELETE")).status == 400
-        closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
-        assert closed.status == 200
-        for method in ("POST", "GET", "DELETE"):
-            body = json.dumps(WHOAMI).encode() if method == "POST" else b""
-            headers = {"mcp-session-id": session_id}
-            assert not_found(await there.ask(method, headers=headers, body=body))
-        assert not_found(await call(there, "f" * 32))
+async def test_a_session_is_streamed_and_closed(hub: Meeting) -> None:
+    session_id = await open_session(hub)
+    headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
+    async with (
+        httpx2.AsyncClient(verify=False) as http,
+        http.stream("GET", hub.url, headers=headers) as stream,
+    ):
+        assert stream.status_code == 200
+        assert stream.headers["content-type"].startswith("text/event-stream")
+    assert (await hub.ask("GET")).status == 400
+    assert (await hub.ask("DELETE")).status == 400
+    closed = await hub.ask("DELETE", headers={"mcp-session-id": session_id})
+    assert closed.status == 200
+    for method in ("POST", "GET", "DELETE"):
+        body = json.dumps(WHOAMI).encode() if method == "POST" else b""
+        headers = {"mcp-session-id": session_id}
+        assert not_found(await hub.ask(method, headers=headers, body=body))
+    assert not_found(await call(hub, "f" * 32))
 
 
-async def test_an_idle_session_is_closed_and_answered_as_unknown(tmp_path: Path) -> None:
-    async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
-        opened = await there.post(INITIALIZE)
-        session_id = opened.headers["mcp-session-id"]
+@pytest.mark.settings(mcp={"session_idle_seconds": 1})
+async def test_an_idle_session_is_closed_and_answered_as_unknown(hub: Meeting) -> None:
+    opened = await hub.post(INITIALIZE)
+    session_id = opened.headers["mcp-session-id"]
 
-        async def idle() -> bool:
-            return there.hub.mcp.open_sessions == 0
+    async def idle() -> bool:
+        return hub.hub.mcp.open_sessions == 0
 
-        await until(idle)
-        assert not_found(await call(there, session_id))
-        assert len(there.hub.mcp._sessions) == 0
+    await until(idle)
+    assert not_found(await call(hub, session_id))
+    assert len(hub.hub.mcp._sessions) == 0
 
 
 @pytest.mark.one_node("what ended is told to other nodes a moment later")
-async def test_sessions_have_a_bound(tmp_path: Path) -> None:
-    async with meeting(tmp_path, mcp={"max_sessions": 2}) as there:
-        first = await open_session(there)
-        await open_session(there)
-        assert (await there.post(INITIALIZE)).status == 503
-        await there.ask("DELETE", headers={"mcp-session-id": first})
-        await open_session(there)
-
-
-@pytest.mark.one_node("looks at the sessions of one node")
-async def test_one_account_leaves_sessions_to_the_others(tmp_path: Path) -> None:
-    async with meeting(tmp_path, "stateless", mcp={"max_sessions": 12}) as there:
-        alice, bob = await there.people("alice", "bob")
-        mine = f"?token={alice.token}"
-        first, *others = [await open_session(there, mine) for _ in range(15)]
-        assert there.hub.mcp.open_sessions == 10
-        assert not_found(await call(there, first, mine))
-        assert told(await call(there, others[-1], mine))["handle"] == "alice"
-        await open_session(there, f"?token={bob.token}")
-
-
-async def test_two_different_tokens_are_refused(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        for query, header in (
-            (f"?token={alice.token}", f"Bearer {bob.token}"),
-            (f"?token={alice.token}&token={bob.token}", ""),
-        ):
-            headers = {"authorization": header} if header else {}
-            answer = await there.post(INITIALIZE, query=query, headers=headers)
-            assert answer.status == 400
-            assert answer.json()["error"]["data"] == {"code": "tokens_differ"}
-        same = await there.post(
-            INITIALIZE,
-            query=f"?token={alice.token}",
-            headers={"authorization": f"Bearer {alice.token}"},
-        )
-        assert same.status == 200
+@pytest.mark.settings(mcp={"max_sessions": 2})
+async def test_sessions_have_a_bound(hub: Meeting) -> None:
+    first = await open_session(hub)
+    await open_session(hub)
+    assert (await hub.post(INITIALIZE)).status == 503
+    await hub.ask("DELETE", headers={"mcp-session-id": first})
+    await open_session(hub)

@@ -9,12 +9,11 @@ import pytest
 
 from folkmoot.web.clients import CLIENTS
 from tests.harness import ask
-from tests.mcp_harness import INVALID, both_eras, meeting
+from tests.mcp_harness import INVALID, Meeting, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
 HOW_TO_STAY = ["server_url", "settings", "next"]
-PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
 
 
 @pytest.mark.requirement(
@@ -27,74 +26,73 @@ PAYLOAD = {"ciphertext": "A" * 24, "nonce": "A" * 32, "sender_public_key": KEY}
     "auth.registration-open",
 )
 @both_eras
-async def test_someone_registers_and_comes_back_with_the_token(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        stranger = await there.stranger()
-        made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
-        seed = ["handle", "token", "recovery_code", "public_key", "message"]
-        assert list(made) == [*seed, *HOW_TO_STAY]
-        assert made["handle"] == "alice"
-        assert re.fullmatch(r"sk_[0-9a-f]{64}", made["token"])
-        assert re.fullmatch(r"([A-HJ-NP-Z2-9]{4}-){2}[A-HJ-NP-Z2-9]{4}", made["recovery_code"])
-        assert len(made["public_key"]) == 44
-        assert made["message"] == (
-            "Account created. Save the token and recovery_code to your persistent memory "
-            "immediately."
-        )
-        alice = await there.returning(made["token"])
-        me = await alice.call("msg/whoami")
-        assert me["handle"] == me["display_name"] == "alice"
-        assert (me["bio"], me["status"], me["privacy"]) == ("", "", "public")
-        assert me["account_type"] == "person"
-        assert me["public_key"] == made["public_key"]
+async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting) -> None:
+    stranger = await hub.stranger()
+    made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
+    seed = ["handle", "token", "recovery_code", "public_key", "message"]
+    assert list(made) == [*seed, *HOW_TO_STAY]
+    assert made["handle"] == "alice"
+    assert re.fullmatch(r"sk_[0-9a-f]{64}", made["token"])
+    assert re.fullmatch(r"([A-HJ-NP-Z2-9]{4}-){2}[A-HJ-NP-Z2-9]{4}", made["recovery_code"])
+    assert len(made["public_key"]) == 44
+    assert made["message"] == (
+        "Account created. Save the token and recovery_code to your persistent memory immediately."
+    )
+    alice = await hub.returning(made["token"])
+    me = await alice.call("msg/whoami")
+    assert me["handle"] == me["display_name"] == "alice"
+    assert (me["bio"], me["status"], me["privacy"]) == ("", "", "public")
+    assert me["account_type"] == "person"
+    assert me["public_key"] == made["public_key"]
 
 
-@pytest.mark.requirement("auth.says-what-next")
+@pytest.mark.requirement("auth.says-what-next", "tool.recover.output")
 @both_eras
 async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
-    era: str, tmp_path: Path
+    era: str, hub: Meeting
 ) -> None:
-    async with meeting(tmp_path, era) as there:
-        stranger = await there.stranger()
-        made = await stranger.call("msg/register", handle="alice")
-        given = {"handle": "alice", "recovery_code": made["recovery_code"]}
-        another = await there.stranger()
-        for who, answer in (
-            (stranger, made),
-            (another, await another.call("msg/recover", **given)),
-        ):
-            token = answer["token"]
-            assert answer["server_url"] == f"{there.url}?token={token}"
-            # What `folkmoot connect` writes, and the first page shows.
-            assert answer["settings"] == CLIENTS["mcpservers"].settings(there.url, token)
-            assert "restart the client" in answer["next"]
-            if era == "handshake":
-                assert answer["next"].startswith("You are signed in as @alice")
-            else:
-                assert answer["next"].startswith("You are not signed in yet")
-                assert await who.refused("msg/whoami") == "Authentication required."
-        entry = answer["settings"]["mcpServers"]["folkmoot"]
-        for restarted in (
-            await there.enter(entry["url"], headers=entry["headers"]),
-            await there.enter(answer["server_url"]),
-        ):
-            assert (await restarted.call("msg/whoami"))["handle"] == "alice"
+    stranger = await hub.stranger()
+    made = await stranger.call("msg/register", handle="alice")
+    given = {"handle": "alice", "recovery_code": made["recovery_code"]}
+    another = await hub.stranger()
+    for who, answer in (
+        (stranger, made),
+        (another, await another.call("msg/recover", **given)),
+    ):
+        token = answer["token"]
+        assert answer["server_url"] == f"{hub.url}?token={token}"
+        # What `folkmoot connect` writes, and the first page shows.
+        assert answer["settings"] == CLIENTS["mcpservers"].settings(hub.url, token)
+        assert "restart the client" in answer["next"]
+        if era == "handshake":
+            assert answer["next"].startswith("You are signed in as @alice")
+        else:
+            assert answer["next"].startswith("You are not signed in yet")
+            assert await who.refused("msg/whoami") == "Authentication required."
+    assert list(answer) == ["handle", "token", "message", *HOW_TO_STAY]
+    assert answer["message"] == (
+        "Account recovered. Save the new token to your persistent memory. The old token "
+        "is now invalid."
+    )
+    entry = answer["settings"]["mcpServers"]["folkmoot"]
+    for restarted in (
+        await hub.enter(entry["url"], headers=entry["headers"]),
+        await hub.enter(answer["server_url"]),
+    ):
+        assert (await restarted.call("msg/whoami"))["handle"] == "alice"
 
 
 @pytest.mark.requirement("auth.says-what-next")
 @both_eras
-async def test_a_client_that_goes_on_sending_another_token_is_told_so(
-    era: str, tmp_path: Path
-) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        second = await alice.call("msg/register", handle="alice2")
-        assert second["next"].startswith("This client stays signed in as @alice,")
-        assert (await alice.call("msg/whoami"))["handle"] == "alice"
-        given = {"handle": "alice", "recovery_code": alice.recovery_code}
-        recovered = await alice.call("msg/recover", **given)
-        assert recovered["next"].startswith("This client still sends the old token")
-        assert await alice.refused("msg/whoami") == INVALID
+async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    second = await alice.call("msg/register", handle="alice2")
+    assert second["next"].startswith("This client stays signed in as @alice,")
+    assert (await alice.call("msg/whoami"))["handle"] == "alice"
+    given = {"handle": "alice", "recovery_code": alice.recovery_code}
+    recovered = await alice.call("msg/recover", **given)
+    assert recovered["next"].startswith("This client still sends the old token")
+    assert await alice.refused("msg/whoami") == INVALID
 
 
 @pytest.mark.requirement("auth.says-what-next")
@@ -103,38 +101,6 @@ async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path
     async with meeting(tmp_path, **public) as there:
         made = await (await there.stranger()).call("msg/register", handle="alice")
         assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
-
-
-@pytest.mark.requirement("auth.bearer-token", "profile.account-type")
-@both_eras
-async def test_the_token_may_stand_in_the_header(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        agent = await there.person("robot", account_type="agent")
-        headers = {"Authorization": f"Bearer {agent.token}"}
-        again = await there.stranger(headers=headers)
-        assert (await again.call("msg/whoami"))["account_type"] == "agent"
-        human = await there.person("human")
-        assert (await human.call("msg/lookup", handle="robot"))["account_type"] == "agent"
-
-
-@pytest.mark.requirement("tool.recover.output", "recovery.new-token", "recovery.lenient-input")
-@both_eras
-async def test_a_recovery_code_brings_a_new_token_and_ends_the_old_one(
-    era: str, tmp_path: Path
-) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice = await there.person("alice")
-        stranger = await there.stranger()
-        code = alice.recovery_code.replace("-", "").lower()
-        made = await stranger.call("msg/recover", handle="@ALICE", recovery_code=code)
-        assert list(made) == ["handle", "token", "message", *HOW_TO_STAY]
-        assert made["message"] == (
-            "Account recovered. Save the new token to your persistent memory. The old token "
-            "is now invalid."
-        )
-        assert await alice.refused("msg/whoami") == INVALID
-        again = await there.returning(made["token"])
-        assert (await again.call("msg/whoami"))["handle"] == "alice"
 
 
 @pytest.mark.requirement(
@@ -149,94 +115,41 @@ async def test_a_recovery_code_brings_a_new_token_and_ends_the_old_one(
     "thread.both-sides-shown",
 )
 @both_eras
-async def test_two_people_write_read_and_answer(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        sent = await alice.call("msg/send", to="@Bob", body="Hello Bob!", priority="urgent")
-        assert list(sent) == [
-            "message_id",
-            "thread_id",
-            "to",
-            "encryption_mode",
-            "created_at",
-        ]
-        assert (sent["to"], sent["encryption_mode"]) == ("bob", "server_assisted")
-        assert UUID.fullmatch(sent["message_id"])
-        assert UUID.fullmatch(sent["thread_id"])
-        assert type(sent["created_at"]) is int
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        assert message == {
-            "id": sent["message_id"],
-            "thread_id": sent["thread_id"],
-            "from_handle": "alice",
-            "to_handle": "bob",
-            "body": "Hello Bob!",
-            "priority": "urgent",
-            "encryption_mode": "server_assisted",
-            "reply_to": None,
-            "created_at": sent["created_at"],
-            "unread": True,
-        }
-        answer = await bob.call("msg/reply", message_id=message["id"], body="Hello Alice!")
-        assert list(answer) == list(sent)
-        assert answer["thread_id"] == sent["thread_id"]
-        whole = await alice.call("msg/thread", thread_id=sent["thread_id"])
-        assert [m["body"] for m in whole["messages"]] == ["Hello Alice!", "Hello Bob!"]
-        assert whole["messages"][0]["reply_to"] == message["id"]
-        assert whole["thread"]["subject"] == "Hello Bob!"
-        same = await alice.call("msg/inbox", thread_id=sent["thread_id"], limit=1)
-        assert [m["body"] for m in same["messages"]] == ["Hello Alice!"]
-        older = await alice.call(
-            "msg/inbox", thread_id=sent["thread_id"], cursor=same["next_cursor"]
-        )
-        assert [m["body"] for m in older["messages"]] == ["Hello Bob!"]
-        assert older["next_cursor"] is None
-
-
-@pytest.mark.requirement("crypto.e2e-returned", "crypto.e2e-as-given", "tool.reply.as-send")
-@both_eras
-async def test_what_a_client_encrypted_comes_back_as_it_was(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        sent = await alice.call("msg/send", to="bob", encrypted_payload=PAYLOAD)
-        assert sent["encryption_mode"] == "e2e"
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        assert message["body"] is None
-        assert message["encrypted_payload"] == PAYLOAD
-        answer = await bob.call("msg/reply", message_id=message["id"], encrypted_payload=PAYLOAD)
-        assert answer["encryption_mode"] == "e2e"
-
-
-@pytest.mark.requirement(
-    "tool.threads.output", "tool.threads.filter", "tool.digest.output", "tool.digest.marks-nothing"
-)
-@both_eras
-async def test_threads_and_digest_tell_what_is_there(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        sent = await alice.call("msg/send", to="bob", body="One", priority="urgent")
-        await alice.call("msg/send", to="bob", body="Two")
-        for _ in range(2):
-            assert await bob.call("msg/digest") == {
-                "total_unread": 2,
-                "threads_with_unread": 1,
-                "recent_senders": ["alice"],
-                "urgent_count": 1,
-            }
-        (thread,) = (await bob.call("msg/threads"))["threads"]
-        expected = {
-            "id": sent["thread_id"],
-            "subject": "One",
-            "other_handle": "alice",
-            "other_display_name": "alice",
-            "last_message_body": "Two",
-            "unread_count": 2,
-            "member_state": "active",
-        }
-        assert thread.items() >= expected.items()
-        assert {"last_message_at", "created_at", "updated_at"} <= thread.keys()
-        assert (await bob.call("msg/threads", state="active"))["threads"]
-        assert not (await bob.call("msg/threads", state="starred"))["threads"]
+async def test_two_people_write_read_and_answer(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    hello = {"body": "Hello Bob!", "priority": "urgent", "idempotency_key": "letter-1"}
+    sent = await alice.call("msg/send", to="@Bob@localhost", **hello)
+    assert await alice.call("msg/send", to="bob", **hello) == sent
+    assert list(sent) == ["message_id", "thread_id", "to", "encryption_mode", "created_at"]
+    assert (sent["to"], sent["encryption_mode"]) == ("bob", "server_assisted")
+    assert UUID.fullmatch(sent["message_id"])
+    assert UUID.fullmatch(sent["thread_id"])
+    assert type(sent["created_at"]) is int
+    (message,) = (await bob.call("msg/inbox"))["messages"]
+    assert message == {
+        "id": sent["message_id"],
+        "thread_id": sent["thread_id"],
+        "from_handle": "alice",
+        "to_handle": "bob",
+        "body": "Hello Bob!",
+        "priority": "urgent",
+        "encryption_mode": "server_assisted",
+        "reply_to": None,
+        "created_at": sent["created_at"],
+        "unread": True,
+    }
+    answer = await bob.call("msg/reply", message_id=message["id"], body="Hello Alice!")
+    assert list(answer) == list(sent)
+    assert answer["thread_id"] == sent["thread_id"]
+    whole = await alice.call("msg/thread", thread_id=sent["thread_id"])
+    assert [m["body"] for m in whole["messages"]] == ["Hello Alice!", "Hello Bob!"]
+    assert whole["messages"][0]["reply_to"] == message["id"]
+    assert whole["thread"]["subject"] == "Hello Bob!"
+    same = await alice.call("msg/inbox", thread_id=sent["thread_id"], limit=1)
+    assert [m["body"] for m in same["messages"]] == ["Hello Alice!"]
+    older = await alice.call("msg/inbox", thread_id=sent["thread_id"], cursor=same["next_cursor"])
+    assert [m["body"] for m in older["messages"]] == ["Hello Bob!"]
+    assert older["next_cursor"] is None
 
 
 @pytest.mark.requirement(
@@ -250,25 +163,24 @@ async def test_threads_and_digest_tell_what_is_there(era: str, tmp_path: Path) -
     "mcp.app-only-callable",
 )
 @both_eras
-async def test_threads_are_marked_archived_starred_and_muted(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
-        assert await bob.call("msg/mark_read", thread_id=thread_id) == {
+async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
+    assert await bob.call("msg/mark_read", thread_id=thread_id) == {
+        "thread_id": thread_id,
+        "message": "Thread marked as read.",
+    }
+    assert (await bob.call("msg/digest"))["total_unread"] == 0
+    for tool, state in (("archive", "archived"), ("star", "starred"), ("mute", "muted")):
+        assert await bob.call(f"msg/{tool}", thread_id=thread_id) == {
             "thread_id": thread_id,
-            "message": "Thread marked as read.",
+            "state": state,
+            "message": f"Thread {state}.",
         }
-        assert (await bob.call("msg/digest"))["total_unread"] == 0
-        for tool, state in (("archive", "archived"), ("star", "starred"), ("mute", "muted")):
-            assert await bob.call(f"msg/{tool}", thread_id=thread_id) == {
-                "thread_id": thread_id,
-                "state": state,
-                "message": f"Thread {state}.",
-            }
-            assert (await bob.call("msg/threads", state=state))["threads"]
-            undone = await bob.call(f"msg/{tool}", thread_id=thread_id, undo=True)
-            assert undone["state"] == "active"
-            assert undone["message"] == f"Thread un{state}."
+        assert (await bob.call("msg/threads", state=state))["threads"]
+        undone = await bob.call(f"msg/{tool}", thread_id=thread_id, undo=True)
+        assert undone["state"] == "active"
+        assert undone["message"] == f"Thread un{state}."
 
 
 @pytest.mark.requirement(
@@ -280,288 +192,183 @@ async def test_threads_are_marked_archived_starred_and_muted(era: str, tmp_path:
     "tool.block.output",
 )
 @both_eras
-async def test_people_find_keep_and_block_each_other(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        assert await alice.call("msg/add_contact", handle="bob") == {
-            "contact": "bob",
-            "nickname": "",
-            "message": "Contact added.",
-        }
-        await alice.call("msg/add_contact", handle="bob", nickname="Bobby")
-        listed = await alice.call("msg/contacts")
-        (contact,) = listed["contacts"]
-        assert list(contact) == ["handle", "display_name", "nickname", "added_at"]
-        assert (contact["handle"], contact["nickname"]) == ("bob", "Bobby")
-        assert listed["next_cursor"] is None
-        found = await alice.call("msg/lookup", handle="@Bob")
-        assert list(found) == [
-            "handle",
-            "display_name",
-            "bio",
-            "status",
-            "account_type",
-            "public_key",
-            "client_public_key",
-            "payload_formats",
-            "notice",
-        ]
-        assert found["client_public_key"] is None
-        results = (await alice.call("msg/search_users", query="BO"))["results"]
-        assert [user["handle"] for user in results] == ["bob"]
-        assert results[0].keys() >= {"handle", "display_name", "bio"}
-        assert await alice.call("msg/block", handle="bob") == {
-            "handle": "bob",
-            "action": "block",
-            "message": "User blocked.",
-        }
-        blocks = {"blocked": ["bob"], "next_cursor": None}
-        assert await alice.call("msg/blocks") == blocks
-        assert (await bob.call("msg/blocks"))["blocked"] == []
-        sentence = await bob.refused("msg/send", to="alice", body="Hello?")
-        assert sentence == "Cannot send message to this user."
-        await alice.call("msg/send", to="bob", body="I may still write.")
-        unblocked = await alice.call("msg/block", handle="bob", action="unblock")
-        assert unblocked["message"] == "User unblocked."
-        assert (await alice.call("msg/blocks"))["blocked"] == []
-        await bob.call("msg/send", to="alice", body="Thank you.")
-        assert await alice.call("msg/remove_contact", handle="bob") == {
-            "contact": "bob",
-            "message": "Contact removed.",
-        }
-        assert not (await alice.call("msg/contacts"))["contacts"]
+async def test_people_find_keep_and_block_each_other(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    added = {"contact": "bob", "nickname": "", "message": "Contact added."}
+    assert await alice.call("msg/add_contact", handle="bob") == added
+    await alice.call("msg/add_contact", handle="bob", nickname="Bobby")
+    listed = await alice.call("msg/contacts")
+    (contact,) = listed["contacts"]
+    assert list(contact) == ["handle", "display_name", "nickname", "added_at"]
+    assert (contact["handle"], contact["nickname"]) == ("bob", "Bobby")
+    assert listed["next_cursor"] is None
+    found = await alice.call("msg/lookup", handle="@Bob")
+    shown = ("handle", "display_name", "bio", "status", "account_type", "public_key")
+    assert [*found] == [*shown, "client_public_key", "payload_formats", "notice"]
+    assert found["client_public_key"] is None
+    results = (await alice.call("msg/search_users", query="BO"))["results"]
+    assert [user["handle"] for user in results] == ["bob"]
+    assert results[0].keys() >= {"handle", "display_name", "bio"}
+    blocked = {"handle": "bob", "action": "block", "message": "User blocked."}
+    assert await alice.call("msg/block", handle="bob") == blocked
+    assert await alice.call("msg/blocks") == {"blocked": ["bob"], "next_cursor": None}
+    sentence = await bob.refused("msg/send", to="alice", body="Hello?")
+    assert sentence == "Cannot send message to this user."
+    unblocked = await alice.call("msg/block", handle="bob", action="unblock")
+    assert unblocked["message"] == "User unblocked."
+    assert (await alice.call("msg/blocks"))["blocked"] == []
+    removed = {"contact": "bob", "message": "Contact removed."}
+    assert await alice.call("msg/remove_contact", handle="bob") == removed
+    assert not (await alice.call("msg/contacts"))["contacts"]
 
 
 @pytest.mark.requirement("tool.set-profile.output", "tool.change-handle.output")
 @both_eras
-async def test_a_profile_and_a_handle_change(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        changed = await alice.call(
-            "msg/set_profile",
-            display_name="Alice Wonderland",
-            bio="Curiouser and curiouser",
-            status="online",
-            client_public_key=KEY,
-        )
-        assert (
-            changed.items()
-            >= {
-                "handle": "alice",
-                "display_name": "Alice Wonderland",
-                "bio": "Curiouser and curiouser",
-                "privacy": "public",
-                "status": "online",
-                "message": "Profile updated.",
-            }.items()
-        )
-        moved = await alice.call("msg/change_handle", new_handle="alice_v2")
-        assert moved["old_handle"] == "alice"
-        assert moved["new_handle"] == "alice_v2"
-        assert moved["message"] == "Handle changed. Old handle will redirect for 30 days."
-        assert (await bob.call("msg/send", to="alice", body="Hi"))["to"] == "alice_v2"
-        assert (await bob.call("msg/lookup", handle="alice"))["client_public_key"] == KEY
+async def test_a_profile_and_a_handle_change(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    changed = await alice.call(
+        "msg/set_profile",
+        display_name="Alice Wonderland",
+        bio="Curiouser and curiouser",
+        status="online",
+        client_public_key=KEY,
+    )
+    assert (
+        changed.items()
+        >= {
+            "handle": "alice",
+            "display_name": "Alice Wonderland",
+            "bio": "Curiouser and curiouser",
+            "privacy": "public",
+            "status": "online",
+            "message": "Profile updated.",
+        }.items()
+    )
+    moved = await alice.call("msg/change_handle", new_handle="alice_v2")
+    assert moved["old_handle"] == "alice"
+    assert moved["new_handle"] == "alice_v2"
+    assert moved["message"] == "Handle changed. Old handle will redirect for 30 days."
+    assert (await bob.call("msg/send", to="alice", body="Hi"))["to"] == "alice_v2"
+    assert (await bob.call("msg/lookup", handle="alice"))["client_public_key"] == KEY
 
 
 @pytest.mark.requirement(
     "tool.invite.output", "invite.claimed-at-registration", "auth.registration-invite"
 )
 @both_eras
-async def test_an_invite_opens_a_hub_that_takes_only_the_invited(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era, registration="invite") as there:
-        code = await there.hub.accounts.create_invite(None)
-        stranger = await there.stranger()
-        refused = await stranger.refused("msg/register", handle="alice")
-        assert refused == "An invite code is required to register on this server."
-        alice = await there.person("alice", invite_code=code)
-        invited = await alice.call("msg/invite", message="Welcome!")
-        assert invited["invite_url"] == (f"{there.hub.base_url}/invite/{invited['invite_code']}")
-        assert invited["message"] == "Share this link with someone to invite them to MMP."
-        bob = await there.person("bob", invite_code=invited["invite_code"])
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        assert (message["from_handle"], message["body"]) == ("alice", "Welcome!")
-        again = await stranger.refused(
-            "msg/register", handle="carol", invite_code=invited["invite_code"]
-        )
-        assert again == "This invite has already been claimed."
+@pytest.mark.settings(registration="invite")
+async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting) -> None:
+    code = await hub.hub.accounts.create_invite(None)
+    stranger = await hub.stranger()
+    refused = await stranger.refused("msg/register", handle="alice")
+    assert refused == "An invite code is required to register on this server."
+    alice = await hub.person("alice", invite_code=code)
+    invited = await alice.call("msg/invite", message="Welcome!")
+    assert invited["invite_url"] == (f"{hub.hub.base_url}/invite/{invited['invite_code']}")
+    assert invited["message"] == "Share this link with someone to invite them to MMP."
+    bob = await hub.person("bob", invite_code=invited["invite_code"])
+    (message,) = (await bob.call("msg/inbox"))["messages"]
+    assert (message["from_handle"], message["body"]) == ("alice", "Welcome!")
+    again = await stranger.refused(
+        "msg/register", handle="carol", invite_code=invited["invite_code"]
+    )
+    assert again == "This invite has already been claimed."
 
 
 @pytest.mark.requirement("privacy.invitee-answers")
 @pytest.mark.parametrize("privacy", ["contacts_only", "private"])
 async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alone(
-    privacy: str, tmp_path: Path
+    privacy: str, hub: Meeting
 ) -> None:
-    async with meeting(tmp_path) as there:
-        alice, eve = await there.people("alice", "eve")
-        await alice.call("msg/set_profile", privacy=privacy)
-        invited = await alice.call("msg/invite", message="Welcome!")
-        bob = await there.person("bob", invite_code=invited["invite_code"])
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        await bob.call("msg/reply", message_id=message["id"], body="Thank you.")
-        await bob.call("msg/send", to="alice", body="And how are you?")
-        assert (await bob.call("msg/lookup", handle="alice"))["handle"] == "alice"
-        (contact,) = (await alice.call("msg/contacts"))["contacts"]
-        assert (contact["handle"], contact["nickname"]) == ("bob", "")
-        refused = "Cannot send message to this user."
-        assert await eve.refused("msg/send", to="alice", body="Hello?") == refused
-        await alice.call("msg/remove_contact", handle="bob")
-        assert await bob.refused("msg/send", to="alice", body="Hello?") == refused
-
-
-@pytest.mark.requirement("handle.localhost")
-@both_eras
-async def test_a_handle_with_localhost_behind_it_is_the_same_person(
-    era: str, tmp_path: Path
-) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, _ = await there.people("alice", "bob")
-        bob = "@Bob@localhost"
-        assert (await alice.call("msg/send", to=bob, body="Hello"))["to"] == "bob"
-        assert (await alice.call("msg/lookup", handle=bob))["handle"] == "bob"
-        assert (await alice.call("msg/add_contact", handle=bob))["contact"] == "bob"
-        assert (await alice.call("msg/block", handle=bob))["handle"] == "bob"
-        (found,) = (await alice.call("msg/search_users", query=bob))["results"]
-        assert found["handle"] == "bob"
-        for elsewhere in ("@bob@moot.example", "@localhost", "bob@"):
-            sentence = await alice.refused("msg/send", to=elsewhere, body="Hello")
-            assert sentence == "User not found."
-        await alice.call("msg/delete_account", confirm="@alice@localhost")
+    alice, eve = await hub.people("alice", "eve")
+    await alice.call("msg/set_profile", privacy=privacy)
+    invited = await alice.call("msg/invite", message="Welcome!")
+    bob = await hub.person("bob", invite_code=invited["invite_code"])
+    (message,) = (await bob.call("msg/inbox"))["messages"]
+    await bob.call("msg/reply", message_id=message["id"], body="Thank you.")
+    await bob.call("msg/send", to="alice", body="And how are you?")
+    assert (await bob.call("msg/lookup", handle="alice"))["handle"] == "alice"
+    (contact,) = (await alice.call("msg/contacts"))["contacts"]
+    assert (contact["handle"], contact["nickname"]) == ("bob", "")
+    refused = "Cannot send message to this user."
+    assert await eve.refused("msg/send", to="alice", body="Hello?") == refused
+    await alice.call("msg/remove_contact", handle="bob")
+    assert await bob.refused("msg/send", to="alice", body="Hello?") == refused
 
 
 @pytest.mark.requirement("auth.registration-closed")
+@pytest.mark.settings(registration="closed")
 async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path, registration="closed") as there:
-        stranger = await there.stranger()
-        sentence = await stranger.refused("msg/register", handle="alice")
-        assert sentence == "Registration is closed on this server."
-        made = await there.hub.accounts.add("alice")
-        alice = await there.returning(made.token)
-        sentence = await alice.refused("msg/invite")
-        assert sentence == (
-            "Registration is closed here, so an invite would not work. Ask the operator to "
-            "invite them by their handle."
-        )
-        bearer = {"authorization": f"Bearer {made.token}"}
-        bearer["content-type"] = "application/json"
-        answer = await ask(there.port, "/v1/invites", method="POST", headers=bearer, body=b"{}")
-        assert (answer.status, "registration_closed" in answer.text) == (403, True)
+    stranger = await hub.stranger()
+    sentence = await stranger.refused("msg/register", handle="alice")
+    assert sentence == "Registration is closed on this server."
+    made = await hub.hub.accounts.add("alice")
+    alice = await hub.returning(made.token)
+    sentence = await alice.refused("msg/invite")
+    assert sentence == (
+        "Registration is closed here, so an invite would not work. Ask the operator to "
+        "invite them by their handle."
+    )
+    bearer = {"authorization": f"Bearer {made.token}"}
+    bearer["content-type"] = "application/json"
+    answer = await ask(hub.port, "/v1/invites", method="POST", headers=bearer, body=b"{}")
+    assert (answer.status, "registration_closed" in answer.text) == (403, True)
 
 
 @both_eras
-async def test_ids_in_capitals_are_found(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        sent = await alice.call("msg/send", to="bob", body="One")
-        message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
-        assert len((await bob.call("msg/inbox", thread_id=thread, peek=True))["messages"]) == 1
-        answered = await bob.call("msg/reply", message_id=message, body="Two")
-        assert answered["thread_id"] == sent["thread_id"]
-        again = await alice.call("msg/send", to="bob", body="Three", reply_to=message)
-        page = await bob.call("msg/thread", thread_id=thread, peek=True)
-        assert page["messages"][0]["reply_to"] == sent["message_id"]
-        third = again["message_id"].upper()
-        before = (await bob.call("msg/digest"))["total_unread"]
-        await bob.call("msg/mark_read", thread_id=thread, message_ids=[third])
-        assert (await bob.call("msg/digest"))["total_unread"] == before - 1
-        for tool in ("msg/archive", "msg/star", "msg/mute"):
-            done = await bob.call(tool, thread_id=thread)
-            assert done["thread_id"] == sent["thread_id"]
-        bearer = {"authorization": f"Bearer {bob.token}"}
-        answer = await ask(there.port, f"/v1/threads/{thread}", headers=bearer)
-        assert answer.status == 200, answer.text
-        assert (await bob.call("msg/delete_message", message_id=third))["message_id"]
-        await bob.call("msg/delete_thread", thread_id=thread, confirm=True)
-        assert (await bob.call("msg/inbox"))["messages"] == []
-
-
-@pytest.mark.requirement("delete.message", "delete.thread", "delete.account")
-@both_eras
-async def test_messages_threads_and_accounts_are_deleted(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        first = await alice.call("msg/send", to="bob", body="One")
-        await alice.call("msg/send", to="bob", body="Two")
-        assert await bob.call("msg/delete_message", message_id=first["message_id"]) == {
-            "message_id": first["message_id"],
-            "message": "Message deleted.",
-        }
-        left = await bob.call("msg/thread", thread_id=first["thread_id"])
-        assert [m["body"] for m in left["messages"]] == ["Two"]
-        assert await bob.call("msg/delete_thread", thread_id=first["thread_id"]) == {
-            "thread_id": first["thread_id"],
-            "message": "Thread deleted.",
-        }
-        assert not (await bob.call("msg/threads"))["threads"]
-        kept = await alice.call("msg/thread", thread_id=first["thread_id"])
-        assert [m["body"] for m in kept["messages"]] == ["Two", "One"]
-        assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
-        assert await alice.refused("msg/delete_account", confirm="yes") == (
-            "To delete your account, give your own handle as confirm. This cannot be undone."
-        )
-        gone = await alice.call("msg/delete_account", confirm="@Alice")
-        assert gone == {
-            "handle": "alice",
-            "message": "Account deleted. The token is now invalid.",
-            "backups": "Older backups of the hub still contain your mail.",
-        }
-        assert await alice.refused("msg/whoami") == INVALID
-        assert await bob.refused("msg/lookup", handle="alice") == "User not found."
+async def test_ids_in_capitals_are_found(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    sent = await alice.call("msg/send", to="bob", body="One")
+    message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
+    assert len((await bob.call("msg/inbox", thread_id=thread, peek=True))["messages"]) == 1
+    answered = await bob.call("msg/reply", message_id=message, body="Two")
+    assert answered["thread_id"] == sent["thread_id"]
+    again = await alice.call("msg/send", to="bob", body="Three", reply_to=message)
+    page = await bob.call("msg/thread", thread_id=thread, peek=True)
+    assert page["messages"][0]["reply_to"] == sent["message_id"]
+    third = again["message_id"].upper()
+    before = (await bob.call("msg/digest"))["total_unread"]
+    await bob.call("msg/mark_read", thread_id=thread, message_ids=[third])
+    assert (await bob.call("msg/digest"))["total_unread"] == before - 1
+    for tool in ("msg/archive", "msg/star", "msg/mute"):
+        done = await bob.call(tool, thread_id=thread)
+        assert done["thread_id"] == sent["thread_id"]
+    bearer = {"authorization": f"Bearer {bob.token}"}
+    answer = await ask(hub.port, f"/v1/threads/{thread}", headers=bearer)
+    assert answer.status == 200, answer.text
+    assert (await bob.call("msg/delete_message", message_id=third))["message_id"]
+    await bob.call("msg/delete_thread", thread_id=thread, confirm=True)
+    assert (await bob.call("msg/inbox"))["messages"] == []
 
 
 @pytest.mark.requirement("tool.open-inbox.resource", "app.uri-and-type", "app.single-file")
 @both_eras
-async def test_the_inbox_opens_as_an_app_and_as_text(era: str, tmp_path: Path) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
-        listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}
-        meta = listed["msg/open_inbox"].meta
-        assert meta is not None
-        assert meta["ui"] == {"resourceUri": "ui://mmp-inbox"}
-        opened = await bob.call("msg/open_inbox")
-        assert opened["resource"] == "ui://mmp-inbox"
-        assert opened["message"] == (
-            "You have 1 unread message in 1 thread, from @alice; 1 urgent."
-        )
-        assert [thread["other_handle"] for thread in opened["threads"]] == ["alice"]
-        assert (await bob.call("msg/digest"))["total_unread"] == 1
-        page = await bob.client.read_resource("ui://mmp-inbox")
-        (content,) = page.contents
-        assert content.mime_type == "text/html;profile=mcp-app"
-        html = getattr(content, "text", "")
-        assert "ui/initialize" in html
-        assert "default-src 'none'; script-src 'sha256-" in html
-        assert content.meta == {
-            "ui": {
-                "csp": {"connectDomains": [], "resourceDomains": []},
-                "permissions": {"clipboardWrite": {}},
-                "prefersBorder": True,
-            }
+async def test_the_inbox_opens_as_an_app_and_as_text(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
+    listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}
+    meta = listed["msg/open_inbox"].meta
+    assert meta is not None
+    assert meta["ui"] == {"resourceUri": "ui://mmp-inbox"}
+    opened = await bob.call("msg/open_inbox")
+    assert opened["resource"] == "ui://mmp-inbox"
+    assert opened["message"] == ("You have 1 unread message in 1 thread, from @alice; 1 urgent.")
+    assert [thread["other_handle"] for thread in opened["threads"]] == ["alice"]
+    assert (await bob.call("msg/digest"))["total_unread"] == 1
+    page = await bob.client.read_resource("ui://mmp-inbox")
+    (content,) = page.contents
+    assert content.mime_type == "text/html;profile=mcp-app"
+    html = getattr(content, "text", "")
+    assert "ui/initialize" in html
+    assert "default-src 'none'; script-src 'sha256-" in html
+    assert content.meta == {
+        "ui": {
+            "csp": {"connectDomains": [], "resourceDomains": []},
+            "permissions": {"clipboardWrite": {}},
+            "prefersBorder": True,
         }
-        raw = await bob.client.call_tool("msg_open_inbox", {})
-        assert raw.structured_content == opened
-
-
-@pytest.mark.requirement("message.idempotency-key")
-@both_eras
-async def test_a_message_that_is_sent_again_under_its_key_arrives_once(
-    era: str, tmp_path: Path
-) -> None:
-    async with meeting(tmp_path, era) as there:
-        alice, bob = await there.people("alice", "bob")
-        hello = {"to": "bob", "body": "Hello", "idempotency_key": "letter-1"}
-        sent = await alice.call("msg/send", **hello)
-        assert await alice.call("msg/send", **hello) == sent
-        (message,) = (await bob.call("msg/inbox"))["messages"]
-        answer = {"message_id": message["id"], "body": "Yes?", "idempotency_key": "letter-1"}
-        assert await bob.call("msg/reply", **answer) == await bob.call("msg/reply", **answer)
-        assert len((await alice.call("msg/inbox"))["messages"]) == 1
-        refused = await alice.refused("msg/send", **{**hello, "body": "Goodbye"})
-        assert refused == (
-            "This idempotency_key was used for another message in the last 24 hours. "
-            "Give each message a key of its own."
-        )
-        refused = await alice.refused("msg/send", **{**hello, "idempotency_key": ""})
-        assert refused == "idempotency_key must have 1 to 255 characters."
+    }
+    raw = await bob.client.call_tool("msg_open_inbox", {})
+    assert raw.structured_content == opened

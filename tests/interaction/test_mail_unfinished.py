@@ -68,59 +68,56 @@ async def recover(there: Meeting, handle: str, code: str) -> None:
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
-async def test_a_token_must_hold_until_the_whole_request_has_come(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
-        body = json.dumps(message).encode()
-        async with begun(there, body, headers, f"?token={alice.token}") as request:
-            await recover(there, "alice", alice.recovery_code)
-            assert b"Authentication required." in await request.end(body)
-        assert (await bob.call("msg/inbox"))["messages"] == []
+async def test_a_token_must_hold_until_the_whole_request_has_come(hub: Meeting) -> None:
+    alice, bob = await hub.people("alice", "bob")
+    message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
+    body = json.dumps(message).encode()
+    async with begun(hub, body, headers, f"?token={alice.token}") as request:
+        await recover(hub, "alice", alice.recovery_code)
+        assert b"Authentication required." in await request.end(body)
+    assert (await bob.call("msg/inbox"))["messages"] == []
 
 
 LETTER = {"to": "bob", "body": "Not from alice any more"}
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.session-bound-while-valid")
-async def test_a_session_must_hold_until_the_whole_request_has_come(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        bob = await there.person("bob")
-        session_id = await open_session(there)
-        register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-        made = told(await call(there, session_id, message=register))
-        body = json.dumps(rpc("tools/call", {"name": "msg_send", "arguments": LETTER})).encode()
-        async with begun(there, body, {"mcp-session-id": session_id}) as request:
-            await recover(there, "alice", made["recovery_code"])
-            assert b"Authentication required." in await request.end(body)
-        assert (await bob.call("msg/inbox"))["messages"] == []
+async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting) -> None:
+    bob = await hub.person("bob")
+    session_id = await open_session(hub)
+    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
+    made = told(await call(hub, session_id, message=register))
+    body = json.dumps(rpc("tools/call", {"name": "msg_send", "arguments": LETTER})).encode()
+    async with begun(hub, body, {"mcp-session-id": session_id}) as request:
+        await recover(hub, "alice", made["recovery_code"])
+        assert b"Authentication required." in await request.end(body)
+    assert (await bob.call("msg/inbox"))["messages"] == []
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        carol = await there.person("carol")
-        session_id = await open_session(there)
+async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub: Meeting) -> None:
+    carol = await hub.person("carol")
+    session_id = await open_session(hub)
 
-        bob = await there.hub.accounts.register("bob")
+    bob = await hub.hub.accounts.register("bob")
 
-        async def use(tool: str, **arguments: str) -> Any:
-            message = rpc("tools/call", {"name": tool, "arguments": arguments})
-            return told(await call(there, session_id, message=message))
+    async def use(tool: str, **arguments: str) -> Any:
+        message = rpc("tools/call", {"name": tool, "arguments": arguments})
+        return told(await call(hub, session_id, message=message))
 
-        await use("msg_register", handle="alice")
-        subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)
-        body = json.dumps(subscribe).encode()
-        async with begun(there, body, {"mcp-session-id": session_id}) as request:
-            await use("msg_recover", handle="bob", recovery_code=bob.recovery_code)
-            await request.end(body)
-        assert there.hub.bus.subscriptions == 1
-        await carol.call("msg/send", to="alice", body="For alice alone")
-        # A request is whose the session is when its body is here. A follower of alice's
-        # mailbox would have found that the session is no longer hers, and ended.
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert there.hub.bus.subscriptions == 1
+    await use("msg_register", handle="alice")
+    subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)
+    body = json.dumps(subscribe).encode()
+    async with begun(hub, body, {"mcp-session-id": session_id}) as request:
+        await use("msg_recover", handle="bob", recovery_code=bob.recovery_code)
+        await request.end(body)
+    assert hub.hub.bus.subscriptions == 1
+    await carol.call("msg/send", to="alice", body="For alice alone")
+    # A request is whose the session is when its body is here. A follower of alice's
+    # mailbox would have found that the session is no longer hers, and ended.
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert hub.hub.bus.subscriptions == 1
 
 
 @pytest.mark.parametrize("in_session", [False, True])
@@ -147,32 +144,31 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
 
 @pytest.mark.sqlite("stops its writer")
 @pytest.mark.requirement("notice.both-eras")
-async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        bob = (await there.hub.accounts.register("bob")).account
-        query = f"?token={alice.token}"
-        session_id = await open_session(there, query)
-        headers = {"mcp-session-id": session_id}
-        news = await there.hub.bus.subscribe(subject_of_mailbox(bob.id))
-        store = there.hub.store
-        async with asyncio.TaskGroup() as tasks:
-            last = Gate()
-            async with held(store.write):
-                letter = rpc("tools/call", {"name": "msg_send", "arguments": LETTER}, 9)
-                tasks.create_task(there.post(letter, query=query, headers=headers))
-                await until(waiting(there, 1))
-                tasks.create_task(store.write(last.unit))
-                await until(waiting(there, 2))
-            # Now the letter is written, and its commit waits for the last of its batch.
-            await last.entered()
-            given_up = {"method": "notifications/cancelled", "params": {"requestId": 9}}
-            await there.post({"jsonrpc": "2.0", **given_up}, query=query, headers=headers)
-            await there.post(rpc("ping", {}, 10), query=query, headers=headers)
-            last.open()
-        event = await anext(aiter(news))
-        assert not isinstance(event, Missed)
-        await news.close()
+async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub: Meeting) -> None:
+    alice = await hub.person("alice")
+    bob = (await hub.hub.accounts.register("bob")).account
+    query = f"?token={alice.token}"
+    session_id = await open_session(hub, query)
+    headers = {"mcp-session-id": session_id}
+    news = await hub.hub.bus.subscribe(subject_of_mailbox(bob.id))
+    store = hub.hub.store
+    async with asyncio.TaskGroup() as tasks:
+        last = Gate()
+        async with held(store.write):
+            letter = rpc("tools/call", {"name": "msg_send", "arguments": LETTER}, 9)
+            tasks.create_task(hub.post(letter, query=query, headers=headers))
+            await until(waiting(hub, 1))
+            tasks.create_task(store.write(last.unit))
+            await until(waiting(hub, 2))
+        # Now the letter is written, and its commit waits for the last of its batch.
+        await last.entered()
+        given_up = {"method": "notifications/cancelled", "params": {"requestId": 9}}
+        await hub.post({"jsonrpc": "2.0", **given_up}, query=query, headers=headers)
+        await hub.post(rpc("ping", {}, 10), query=query, headers=headers)
+        last.open()
+    event = await anext(aiter(news))
+    assert not isinstance(event, Missed)
+    await news.close()
 
 
 def waiting(there: Meeting, writes: int) -> Any:

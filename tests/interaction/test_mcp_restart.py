@@ -47,29 +47,6 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-async def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.person("alice")
-        mine = f"?token={alice.token}"
-        session_id = await open_session(there, mine)
-    for _ in range(2):
-        async with meeting(tmp_path) as there:
-            assert told(await call(there, session_id, mine))["handle"] == "alice"
-            listed = await call(there, session_id, mine, rpc("tools/list", {}, 3))
-            assert listed.status == 200
-
-
-async def test_a_session_in_which_someone_registered_goes_on_after_a_restart(
-    tmp_path: Path,
-) -> None:
-    register = rpc("tools/call", {"name": "msg_register", "arguments": {"handle": "alice"}})
-    async with meeting(tmp_path) as there:
-        session_id = await open_session(there)
-        told(await call(there, session_id, message=register))
-    async with meeting(tmp_path) as there:
-        assert told(await call(there, session_id))["handle"] == "alice"
-
-
 async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(
     tmp_path: Path,
 ) -> None:
@@ -101,83 +78,35 @@ def forged(session_id: str) -> Iterator[str]:
         yield f"{session_id[:place]}{other}{session_id[place + 1 :]}"
 
 
-@pytest.mark.requirement("mcp.unknown-session")
-@pytest.mark.parametrize("restarted", [False, True])
-async def test_a_forged_id_opens_nothing(restarted: bool, tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
-        if not restarted:
-            await forged_open_nothing(there, session_id, mine)
-    if restarted:
-        async with meeting(tmp_path) as there:
-            await forged_open_nothing(there, session_id, mine)
-
-
-async def forged_open_nothing(there: Meeting, session_id: str, mine: str) -> None:
-    for each in forged(session_id):
-        assert not_found(await call(there, each, mine)), each
-        assert not_found(await call(there, each)), each
-    assert all(map(not_found, await everywhere(there, each, mine)))
-
-
-@pytest.mark.requirement("mcp.unknown-session", "auth.session-id-alone")
-async def test_after_a_restart_another_cannot_take_a_session(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice = await there.hub.accounts.register("alice")
-        bob = await there.hub.accounts.register("bob")
-        session_id = await open_session(there, f"?token={alice.token}")
-    async with meeting(tmp_path) as there:
-        for query in (f"?token={bob.token}", "", "?token=nonsense", f"?token=sk_{'0' * 64}"):
-            assert all(map(not_found, await everywhere(there, session_id, query))), query
-
-
-@pytest.mark.requirement("mcp.unknown-session")
-async def test_a_session_of_another_hub_opens_nothing(tmp_path: Path) -> None:
+@pytest.mark.requirement("mcp.unknown-session", "auth.session-id-alone", "mcp.delete")
+async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nobody_else(
+    tmp_path: Path,
+) -> None:
     async with meeting(tmp_path / "other") as there:
         other = await there.hub.accounts.register("alice")
-        with_token = await open_session(there, f"?token={other.token}")
-        without = await open_session(there)
+        foreign = [await open_session(there, f"?token={other.token}"), await open_session(there)]
     async with meeting(tmp_path / "hub") as there:
-        made = await there.hub.accounts.register("alice")
-        for session_id in (with_token, without):
-            for query in (f"?token={made.token}", ""):
-                assert all(map(not_found, await everywhere(there, session_id, query)))
-
-
-@pytest.mark.requirement("mcp.unknown-session", "mcp.delete")
-async def test_a_session_that_was_closed_is_not_revived_by_a_restart(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
-        closed = await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-        assert closed.status == 200
-        assert not_found(await call(there, session_id, mine))
-    async with meeting(tmp_path) as there:
-        assert all(map(not_found, await everywhere(there, session_id, mine)))
-
-
-@pytest.mark.requirement("mcp.unknown-session", "auth.old-token-stops")
-async def test_a_session_ends_with_the_token_it_was_opened_with(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        session_id = await open_session(there, f"?token={made.token}")
-        again = await there.hub.accounts.recover("alice", made.recovery_code)
-    async with meeting(tmp_path) as there:
-        for token in (made.token, again.token):
-            answers = await everywhere(there, session_id, f"?token={token}")
-            assert all(map(not_found, answers)), answers
-
-
-@pytest.mark.requirement("mcp.unknown-session")
-async def test_a_session_is_not_revived_long_after_it_was_used(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
-    async with meeting(tmp_path, clock=Later()) as there:
+        alice, bob, carol = [
+            await there.hub.accounts.register(handle) for handle in ("alice", "bob", "carol")
+        ]
+        mine, carols = f"?token={alice.token}", f"?token={carol.token}"
+        session_id, closed = await open_session(there, mine), await open_session(there, mine)
+        await there.ask("DELETE", query=mine, headers={"mcp-session-id": closed})
+        of_a_dead_token = await open_session(there, carols)
+        fresh = await there.hub.accounts.recover("carol", carol.recovery_code)
+    wrong = [
+        *((each, mine) for each in (*forged(session_id), *foreign, closed)),
+        *((each, "") for each in (*foreign, session_id)),
+        *((session_id, f"?token={token}") for token in (bob.token, "no", f"sk_{'0' * 64}")),
+        *((of_a_dead_token, query) for query in (carols, f"?token={fresh.token}")),
+    ]
+    for _ in range(2):
+        async with meeting(tmp_path / "hub") as there:
+            for id_, query in wrong:
+                assert all(map(not_found, await everywhere(there, id_, query))), (id_, query)
+            assert told(await call(there, session_id, mine))["handle"] == "alice"
+            assert (await call(there, session_id, mine, rpc("tools/list", {}, 3))).status == 200
+    async with meeting(tmp_path / "hub", clock=Later()) as there:
         assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
@@ -274,27 +203,26 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_chose_last_is_stored_last(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        session_id = await open_session(there, f"?token={made.token}")
-        session = there.hub.mcp._sessions._sessions[session_id]
-        stored = there.hub.mcp._stored
-        held = stored._rows._store = OneHeld(there.hub.store)
-        session.log_level = "debug"
-        first = asyncio.ensure_future(stored.keep(session))
-        await reached(lambda: held.begun == 1)
-        first.cancel()
-        session.log_level = "error"
-        second = asyncio.ensure_future(stored.keep(session))
-        await asyncio.sleep(0.01)
-        assert held.begun == 1
-        held.go_on.set()
-        await second
-        state, _ = await stored._rows.read(session_id)
-        assert state is not None
-        assert state.log_level == "error"
-        assert not stored._keeping
+async def test_what_a_session_chose_last_is_stored_last(hub: Meeting) -> None:
+    made = await hub.hub.accounts.register("alice")
+    session_id = await open_session(hub, f"?token={made.token}")
+    session = hub.hub.mcp._sessions._sessions[session_id]
+    stored = hub.hub.mcp._stored
+    held = stored._rows._store = OneHeld(hub.hub.store)
+    session.log_level = "debug"
+    first = asyncio.ensure_future(stored.keep(session))
+    await reached(lambda: held.begun == 1)
+    first.cancel()
+    session.log_level = "error"
+    second = asyncio.ensure_future(stored.keep(session))
+    await asyncio.sleep(0.01)
+    assert held.begun == 1
+    held.go_on.set()
+    await second
+    state, _ = await stored._rows.read(session_id)
+    assert state is not None
+    assert state.log_level == "error"
+    assert not stored._keeping
 
 
 @pytest.mark.one_node("looks into the session")

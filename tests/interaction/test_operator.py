@@ -63,6 +63,13 @@ async def over_the_network(there: Meeting, row: Operation, **headers: str) -> An
     )
 
 
+async def operator_token(socket: Path) -> dict[str, str]:
+    """The header of a token of alice's that operates the hub."""
+    wanted = {"handle": "alice", "scope": "operate"}
+    made = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_token_for", wanted)
+    return {"authorization": f"Bearer {made['token']}"}
+
+
 def code(answer: Answer) -> str:
     return str(json.loads(answer.text)["error"]["code"])
 
@@ -77,64 +84,58 @@ def test_everything_an_operator_does_is_a_row_without_a_tool() -> None:
 
 
 @pytest.mark.requirement("operator.network", "credentials.operate")
-async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there:
-        alice, _ = await there.people("alice", "bob")
-        socket = tmp_path / "control.sock"
-        await asyncio.to_thread(
-            ask_socket, socket, "folkmoot/grant", {"handle": "alice", "patterns": ["*"]}
-        )
-        made = await asyncio.to_thread(
-            ask_socket,
-            socket,
-            "folkmoot/create_token_for",
-            {"handle": "alice", "scope": "operate"},
-        )
-        everything = {"authorization": f"Bearer {alice.token}"}
-        operating = {"authorization": f"Bearer {made['token']}"}
-        for row in OPERATOR:
-            stranger = await over_the_network(there, row, **PRETENDING)
-            assert stranger.status == 401, row.name
-            # Not even someone who was granted everything.
-            member = await over_the_network(there, row, **PRETENDING, **everything)
-            assert (member.status, code(member)) == (403, "scope_missing"), row.name
-            if row.local:
-                refused = await over_the_network(there, row, **operating)
-                assert (refused.status, code(refused)) == (403, "capability_denied"), row.name
-                assert "socket" in json.loads(refused.text)["error"]["message"]
-        allowed = [row for row in OPERATOR if row.effect == "reads" and not row.local]
-        assert len(allowed) > 5
-        for row in allowed:
-            if row.name not in UNLIKELY:
-                answer = await over_the_network(there, row, **operating)
-                assert answer.status == 200, (row.name, answer.text)
-        # A token that operates is no other: it reads nobody's mail.
-        inbox = await ask(there.port, "/v1/messages", headers=operating)
-        assert (inbox.status, code(inbox)) == (403, "scope_missing")
-        assert (tmp_path / "nowhere").exists() is False
+async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(
+    hub: Meeting, tmp_path: Path
+) -> None:
+    alice, _ = await hub.people("alice", "bob")
+    socket = tmp_path / "control.sock"
+    await asyncio.to_thread(
+        ask_socket, socket, "folkmoot/grant", {"handle": "alice", "patterns": ["*"]}
+    )
+    everything = {"authorization": f"Bearer {alice.token}"}
+    operating = await operator_token(socket)
+    for row in OPERATOR:
+        stranger = await over_the_network(hub, row, **PRETENDING)
+        assert stranger.status == 401, row.name
+        # Not even someone who was granted everything.
+        member = await over_the_network(hub, row, **PRETENDING, **everything)
+        assert (member.status, code(member)) == (403, "scope_missing"), row.name
+        if row.local:
+            refused = await over_the_network(hub, row, **operating)
+            assert (refused.status, code(refused)) == (403, "capability_denied"), row.name
+            assert "socket" in json.loads(refused.text)["error"]["message"]
+    allowed = [row for row in OPERATOR if row.effect == "reads" and not row.local]
+    assert len(allowed) > 5
+    for row in allowed:
+        if row.name not in UNLIKELY:
+            answer = await over_the_network(hub, row, **operating)
+            assert answer.status == 200, (row.name, answer.text)
+    # A token that operates is no other: it reads nobody's mail.
+    inbox = await ask(hub.port, "/v1/messages", headers=operating)
+    assert (inbox.status, code(inbox)) == (403, "scope_missing")
+    assert (tmp_path / "nowhere").exists() is False
 
 
 @pytest.mark.requirement("operator.socket")
 async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(
-    tmp_path: Path,
+    hub: Meeting, tmp_path: Path
 ) -> None:
-    async with meeting(tmp_path) as there:
-        (bob,) = await there.people("bob")
-        socket = tmp_path / "control.sock"
-        for row in OPERATOR:
-            if row.effect == "reads" and row.name not in UNLIKELY:
-                await asyncio.to_thread(ask_socket, socket, row.name, given(row))
-        # It is the whole application, and who has a token is whom the token says.
-        reader, writer = await asyncio.open_unix_connection(str(socket))
-        writer.write(
-            b"GET /v1/me HTTP/1.1\r\nhost: evil.example\r\norigin: https://evil.example\r\n"
-            b"connection: close\r\n"
-            b"authorization: Bearer " + bob.token.encode() + b"\r\n\r\n"
-        )
-        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
-        writer.close()
-        assert b" 200 " in head.partition(b"\r\n")[0]
-        assert json.loads(body)["handle"] == "bob"
+    (bob,) = await hub.people("bob")
+    socket = tmp_path / "control.sock"
+    for row in OPERATOR:
+        if row.effect == "reads" and row.name not in UNLIKELY:
+            await asyncio.to_thread(ask_socket, socket, row.name, given(row))
+    # It is the whole application, and who has a token is whom the token says.
+    reader, writer = await asyncio.open_unix_connection(str(socket))
+    writer.write(
+        b"GET /v1/me HTTP/1.1\r\nhost: evil.example\r\norigin: https://evil.example\r\n"
+        b"connection: close\r\n"
+        b"authorization: Bearer " + bob.token.encode() + b"\r\n\r\n"
+    )
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert b" 200 " in head.partition(b"\r\n")[0]
+    assert json.loads(body)["handle"] == "bob"
 
 
 @pytest.mark.sqlite("makes a backup")
@@ -164,83 +165,62 @@ async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_pa
 @pytest.mark.one_node("nodes of one process have one log")
 @pytest.mark.requirement("operator.audited")
 async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
-    tmp_path: Path,
+    hub: Meeting, tmp_path: Path
 ) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        made = await asyncio.to_thread(
-            ask_socket,
-            tmp_path / "control.sock",
-            "folkmoot/create_token_for",
-            {"handle": "alice", "scope": "operate"},
-        )
-        operating = {"authorization": f"Bearer {made['token']}"}
+    alice, bob = await hub.people("alice", "bob")
+    operating = await operator_token(tmp_path / "control.sock")
 
-        async def do(method: str, path: str, **body: Any) -> Any:
-            posted = method == "POST"
-            headers = operating | ({"content-type": "application/json"} if posted else {})
-            sent = json.dumps(body).encode() if posted else b""
-            answer = await ask(there.port, path, method=method, headers=headers, body=sent)
-            assert answer.status < 300, answer.text
-            return json.loads(answer.text) if answer.body else None
+    async def do(method: str, path: str, **body: Any) -> Any:
+        posted = method == "POST"
+        headers = operating | ({"content-type": "application/json"} if posted else {})
+        sent = json.dumps(body).encode() if posted else b""
+        answer = await ask(hub.port, path, method=method, headers=headers, body=sent)
+        assert answer.status < 300, answer.text
+        return json.loads(answer.text) if answer.body else None
 
-        # What there is to know of bob: never a secret.
-        person = await do("GET", "/v1/accounts/bob")
-        assert person["handle"] == "bob"
-        assert person["quotas"]["tokens"]["used"] == 1
-        assert person["quotas"]["mail"]["limit"] > 0
-        found = await do("GET", "/v1/accounts?text=BO")
-        assert [it["handle"] for it in found["people"]] == ["bob"]
-        assert (await do("GET", "/v1/accounts?text=%25"))["people"] == []
-        (token,) = (await do("GET", "/v1/people/bob/credentials"))["credentials"]
-        assert bob.token not in json.dumps(token)
-        assert token["current"] is False
-        await do("POST", "/v1/people/bob/grants", patterns=["!msg/send"])
-        await do("DELETE", "/v1/people/bob/grants?everything=true")
-        await do("POST", "/v1/people/carol/invite", days=2)
-        await do("POST", "/v1/accounts/bob/suspend", reason="asked to")
-        await do("POST", "/v1/accounts/bob/restore")
-        await do("DELETE", f"/v1/people/bob/credentials/{token['id']}")
-        gone = await ask(there.port, "/v1/me", headers={"authorization": f"Bearer {bob.token}"})
-        assert gone.status == 401
-        twice = await ask(
-            there.port,
-            f"/v1/people/bob/credentials/{token['id']}",
-            method="DELETE",
-            headers=operating,
-        )
-        assert (twice.status, code(twice)) == (404, "credential_not_found")
-        # Not a way to another's token: the handle and the id must fit.
-        (own,) = (
-            it
-            for it in (await do("GET", "/v1/people/alice/credentials"))["credentials"]
-            if not it["current"]
-        )
-        crossed = await ask(
-            there.port,
-            f"/v1/people/bob/credentials/{own['id']}",
-            method="DELETE",
-            headers=operating,
-        )
-        assert (crossed.status, code(crossed)) == (404, "credential_not_found")
-        await there.hub._audit.drain()
-        lines = (await do("GET", "/v1/audit?by=alice"))["lines"]
-        told = [(it["action"], it["about"]) for it in lines]
-        assert sorted(told) == sorted(
-            [
-                ("hub.grant", "bob"),
-                ("hub.revoke", "bob"),
-                ("account.invited", "carol"),
-                ("account.suspended", "bob"),
-                ("account.restored", "bob"),
-                ("token.revoked", token["id"]),
-            ]
-        )
-        (revoked,) = (it for it in lines if it["action"] == "token.revoked")
-        assert revoked["detail"] == {"of": "bob"}
-        assert await do("GET", "/v1/audit?server=files") == {"lines": []}
-        # What an operator did is theirs in the list of what they did, and not bob's.
-        own_lines = await ask(
-            there.port, "/v1/me/activity", headers={"authorization": f"Bearer {alice.token}"}
-        )
-        assert "account.suspended" in own_lines.text
+    # What there is to know of bob: never a secret.
+    person = await do("GET", "/v1/accounts/bob")
+    assert person["handle"] == "bob"
+    assert person["quotas"]["tokens"]["used"] == 1
+    assert person["quotas"]["mail"]["limit"] > 0
+    found = await do("GET", "/v1/accounts?text=BO")
+    assert [it["handle"] for it in found["people"]] == ["bob"]
+    assert (await do("GET", "/v1/accounts?text=%25"))["people"] == []
+    (token,) = (await do("GET", "/v1/people/bob/credentials"))["credentials"]
+    assert bob.token not in json.dumps(token)
+    assert token["current"] is False
+    await do("POST", "/v1/people/bob/grants", patterns=["!msg/send"])
+    await do("DELETE", "/v1/people/bob/grants?everything=true")
+    await do("POST", "/v1/people/carol/invite", days=2)
+    await do("POST", "/v1/accounts/bob/suspend", reason="asked to")
+    await do("POST", "/v1/accounts/bob/restore")
+    await do("DELETE", f"/v1/people/bob/credentials/{token['id']}")
+    gone = await ask(hub.port, "/v1/me", headers={"authorization": f"Bearer {bob.token}"})
+    assert gone.status == 401
+    # Not a second time, and not a way to another's token: the handle and the id must fit.
+    alices = (await do("GET", "/v1/people/alice/credentials"))["credentials"]
+    for id_ in (token["id"], *(it["id"] for it in alices if not it["current"])):
+        path = f"/v1/people/bob/credentials/{id_}"
+        refused = await ask(hub.port, path, method="DELETE", headers=operating)
+        assert (refused.status, code(refused)) == (404, "credential_not_found")
+    await hub.hub._audit.drain()
+    lines = (await do("GET", "/v1/audit?by=alice"))["lines"]
+    told = [(it["action"], it["about"]) for it in lines]
+    assert sorted(told) == sorted(
+        [
+            ("hub.grant", "bob"),
+            ("hub.revoke", "bob"),
+            ("account.invited", "carol"),
+            ("account.suspended", "bob"),
+            ("account.restored", "bob"),
+            ("token.revoked", token["id"]),
+        ]
+    )
+    (revoked,) = (it for it in lines if it["action"] == "token.revoked")
+    assert revoked["detail"] == {"of": "bob"}
+    assert await do("GET", "/v1/audit?server=files") == {"lines": []}
+    # What an operator did is theirs in the list of what they did, and not bob's.
+    own_lines = await ask(
+        hub.port, "/v1/me/activity", headers={"authorization": f"Bearer {alice.token}"}
+    )
+    assert "account.suspended" in own_lines.text

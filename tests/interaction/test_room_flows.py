@@ -7,9 +7,6 @@ our kinds: what an agent sends and gets there it can send and get here.
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,9 +14,7 @@ from typing import Any
 
 import pytest
 
-from folkmoot.client import Context, Room, ToolFailed
-from folkmoot.settings.backends import BackendSpec, GatewaySpec
-from tests.harness import ask
+from folkmoot.client import Room, ToolFailed
 from tests.interaction.room_client import (
     ROOM,
     Message,
@@ -30,14 +25,10 @@ from tests.interaction.room_client import (
     chat,
     fulfilment,
     grant,
-    joined,
     message,
     proposal,
     square,
 )
-from tests.mcp_harness import settings
-from tests.nodes import nodes_of, running
-from tests.peers.gateway import reaches
 
 TOOLS = "mcp.request.tools/*"
 CALC = {"kind": TOOLS, "to": "calculator"}
@@ -126,52 +117,6 @@ async def heard(seat: Seat, text: str) -> Message:
     return await seat.until(lambda told: text_of(told) == text)
 
 
-async def echoing(seat: Seat) -> None:
-    while True:
-        told = await seat.kind("chat.message")
-        if told["from"] != seat.name:
-            await seat.send(chat(f"Echo: {text_of(told)}", correlation_id=[told["id"]]))
-
-
-async def test_an_echo_agent_answers_single_rapid_and_large_messages(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, "echo") as there:
-        assert (await ask(there.port, "/health")).status == 200
-        await there.room("ada")
-        async with there.seat("ada") as ada, there.seat("echo") as echo, at_work(echoing(echo)):
-            await ada.send(chat("Hello, echo!"))
-            await heard(ada, "Echo: Hello, echo!")
-            await ada.send(chat("Test with ID", id="msg-123"))
-            assert (await heard(ada, "Echo: Test with ID"))["correlation_id"] == ["msg-123"]
-            large = "A" * 1000
-            for text in (*(f"Rapid {n}" for n in range(25)), large):
-                await ada.send(chat(text))
-            await heard(ada, f"Echo: {large}")
-            echoed = [text_of(one) for one in ada.heard if one["from"] == "echo"]
-            assert [text for text in echoed if "Rapid" in text] == [
-                f"Echo: Rapid {n}" for n in range(25)
-            ]
-
-
-async def test_tools_of_an_agent_are_listed_and_called_and_fail_in_words(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, "calculator", people=("bob",)) as there:
-        await there.room("ada", grants={"bob": [TOOLS]})
-        async with calculator(there), there.seat("bob") as bob:
-            listed = (await asked(bob, listing("calculator")))["payload"]["result"]["tools"]
-            assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
-            for tool, arguments, wanted in (
-                ("add", {"a": 5, "b": 3}, "8"),
-                ("multiply", {"a": 7, "b": 9}, "63"),
-                ("evaluate", {"expression": "20 / 4"}, "5.0"),
-            ):
-                told = await asked(bob, call("calculator", tool, arguments))
-                assert float(result(told)) == float(wanted)
-            divided = await asked(bob, call("calculator", "evaluate", {"expression": "10 / 0"}))
-            assert divided["payload"]["result"]["isError"]
-            assert "Division by zero" in result(divided)
-            unknown = await asked(bob, call("calculator", "invalid"))
-            assert "error" in unknown["payload"] or unknown["payload"]["result"]["isError"]
-
-
 async def fulfilling(seat: Seat, target: str) -> None:
     """Fulfil what is proposed, and say what came of it."""
     while True:
@@ -212,36 +157,6 @@ async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path) -> No
             await heard(proposer, "Error fulfilling proposal")
 
 
-@pytest.mark.requirement("capability.change-at-next-message")
-async def test_rights_are_granted_used_and_revoked_and_the_gateways_kinds_are_its_own(
-    tmp_path: Path,
-) -> None:
-    async with hub_with(tmp_path, "calculator", "limited", people=("boss",)) as there:
-        rights = ["capability.*", TOOLS]
-        await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
-        async with (
-            calculator(there),
-            there.seat("boss") as boss,
-            there.seat("limited") as agent,
-        ):
-            register = message("system.register", {"capabilities": []})
-            posted = await there.rest("limited", "POST", f"/{ROOM}/messages", register)
-            assert posted.status == 403
-            assert posted.json()["error"]["code"] == "kind_reserved"
-            assert (await agent.refused(register))["error"] == "kind_reserved"
-            assert (await agent.refused(listing("calculator")))["error"] == "capability_denied"
-            await boss.said(grant("limited", TOOLS))
-            await agent.kind("system.welcome")
-            assert "tools" in (await asked(agent, listing("calculator")))["payload"]["result"]
-            added = await asked(agent, call("calculator", "add", {"a": 5, "b": 3}))
-            assert float(result(added)) == 8
-            back = {"recipient": "limited", "capabilities": [TOOLS]}
-            await boss.said(message("capability.revoke", back))
-            assert (await agent.kind("capability.revoke"))["from"] == "boss"
-            late = await agent.refused(call("calculator", "add", {"a": 5, "b": 3}))
-            assert late["error"] == "capability_denied"
-
-
 @pytest.mark.requirement("room.reasoning-kinds")
 async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path: Path) -> None:
     async with hub_with(tmp_path, "calculator", "research") as there:
@@ -266,93 +181,6 @@ async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_pat
             within = [one["kind"] for one in ada.heard if one.get("context") == start["id"]]
             step = ["reasoning.thought", "mcp.request.tools/call"]
             assert within == [*step * 3, "reasoning.conclusion"]
-
-
-async def test_a_hub_survives_what_is_wrong_and_takes_what_is_merely_much(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, people=("bob",)) as there:
-        await there.room("ada")
-        headers = {
-            "authorization": f"Bearer {there.tokens['bob']}",
-            "content-type": "application/json",
-        }
-        path = f"/v1/rooms/{ROOM}/messages"
-
-        async def post(body: bytes) -> int:
-            return (await ask(there.port, path, method="POST", headers=headers, body=body)).status
-
-        no_kind = json.dumps({"protocol": "mcpx/v1", "payload": {"text": "x"}}).encode()
-        wrong = (b"This is not valid JSON", no_kind, b"{}", b'{"kind":"chat.message"', b"")
-        assert [await post(body) for body in wrong] == [400] * 5
-        ghost = json.dumps({**chat("boo"), "from": "ghost"}).encode()
-        assert await post(ghost) == 403
-        nobody = await there.rest("bob", "POST", "/no-such-room/messages", chat())
-        assert nobody.status == 404
-        async with there.seat("ada") as ada:
-            for text in ("A" * 10_000, "Symbols: © ™ 漢字 😊", *map(str, range(20))):
-                assert await post(json.dumps(chat(text)).encode()) == 201
-                await heard(ada, text)
-        assert (await ask(there.port, "/health")).status == 200
-
-
-FILES = r"""
-import json, os, sys
-root = sys.argv[1]
-def tool(name):
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    return {"name": name, "inputSchema": schema}
-def done(text):
-    return {"resultType": "complete", "content": [{"type": "text", "text": text}]}
-def called(params):
-    path = os.path.join(root, params["arguments"]["path"])
-    if params["name"] == "read_file":
-        return done(open(path).read())
-    return done("\n".join(sorted(os.listdir(path))))
-ANSWERS = {
-    "server/discover": lambda p: {"resultType": "complete", "supportedVersions": ["2026-07-28"],
-        "capabilities": {"tools": {}}, "serverInfo": {"name": "files", "version": "1"}},
-    "tools/list": lambda p: {"resultType": "complete", "ttlMs": 60000, "cacheScope": "private",
-        "tools": [tool("read_file"), tool("list_directory")]},
-    "tools/call": called,
-}
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "id" in asked:
-        answer = {"jsonrpc": "2.0", "id": asked["id"]}
-        if asked["method"] in ANSWERS:
-            answer["result"] = ANSWERS[asked["method"]](asked.get("params") or {})
-        else:
-            answer["error"] = {"code": -32601, "message": "unknown"}
-        print(json.dumps(answer), flush=True)
-"""
-
-
-async def test_a_server_of_files_takes_part_and_is_asked_like_anyone(tmp_path: Path) -> None:
-    folder = tmp_path / "files"
-    folder.mkdir()
-    (folder / "test.txt").write_text("Test content")
-    (folder / "hello.txt").write_text("Hello")
-    command = (sys.executable, "-I", "-S", "-c", FILES, str(folder))
-    backend = BackendSpec(name="files", namespace="files", command=command, everyone=True)
-    spec = GatewaySpec(backends={"files": backend})
-    given = settings(tmp_path / "hub", rate_limits="on")
-    async with running(given, gateway=spec) as hub:
-        there = Square(hub)
-        await there.people("ada", "bob")
-        for node in nodes_of(hub):
-            await reaches(node, "files")
-        await there.room(
-            "ada", backends=["files"], grants={"bob": [{"kind": TOOLS, "to": "files"}]}
-        )
-        async with there.seat("bob") as bob:
-            listed = (await asked(bob, listing("files")))["payload"]["result"]["tools"]
-            assert [tool["name"] for tool in listed] == [
-                "files:list_directory",
-                "files:read_file",
-            ]
-            read = await asked(bob, call("files", "files:read_file", {"path": "test.txt"}))
-            assert result(read) == "Test content"
-            shown = await asked(bob, call("files", "files:list_directory", {"path": "."}))
-            assert result(shown).split() == ["hello.txt", "test.txt"]
 
 
 @pytest.mark.requirement("capability.target")
@@ -392,144 +220,6 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
             for to, tool in (("fileserver", "delete_file"), (calc.name, "write_file")):
                 refusal = await agent.refused(call(to, tool, bar))
                 assert refusal["error"] == "proposal_required"
-
-
-async def test_an_agent_with_tools_lists_calls_chats_and_thinks_aloud(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-        await there.room("ada", grants={"bob": [TOOLS]})
-        room = Room(f"http://127.0.0.1:{there.port}", room=ROOM, token=there.tokens["agent"])
-
-        @room.tool()
-        async def calculate(operation: str, a: int, b: int, ctx: Context) -> str:
-            """Add or multiply."""
-            made = a + b if operation == "add" else a * b
-            return f"{a} {operation} {b} = {made}"
-
-        @room.tool()
-        async def echo(message: str) -> str:
-            """Say it again."""
-            return f"Echo: {message}"
-
-        async def responding() -> None:
-            async for told in room:
-                if told.kind == "chat.message" and told.sender == "bob":
-                    await room.send("reasoning.start", {"message": "…"}, correlation_id=told.id)
-                    await room.send("chat.message", {"text": "Yes!"}, correlation_id=told.id)
-
-        async with there.seat("bob") as bob, room, at_work(responding()):
-            listed = (await asked(bob, listing("agent")))["payload"]["result"]["tools"]
-            assert {tool["name"] for tool in listed} == {"calculate", "echo"}
-            for operation, a, b, wanted in (("add", 5, 3, 8), ("multiply", 7, 6, 42)):
-                arguments = {"operation": operation, "a": a, "b": b}
-                told = await asked(bob, call("agent", "calculate", arguments))
-                assert result(told) == f"{a} {operation} {b} = {wanted}"
-            said = await asked(bob, call("agent", "echo", {"message": "Hello!"}))
-            assert result(said) == "Echo: Hello!"
-            await bob.said(chat("Can you help me?", to=["agent"]))
-            await heard(bob, "Yes!")
-            assert any(one["kind"] == "reasoning.start" for one in bob.heard)
-
-
-async def test_a_wish_in_chat_becomes_a_proposal_that_a_person_has_done(tmp_path: Path) -> None:
-    async def proposing(seat: Seat) -> None:
-        while True:
-            told = await seat.hear()
-            numbers = re.findall(r"\d+", text_of(told))
-            if told["from"] != seat.name and numbers:
-                a, b = map(int, numbers)
-                await seat.send(proposal("add", {"a": a, "b": b}, to=["calculator"]))
-            elif told["kind"] == "mcp.request.tools/list" and told["to"] == [seat.name]:
-                listed = {"jsonrpc": "2.0", "id": told["payload"]["id"], "result": {"tools": []}}
-                await seat.send(answer(told, payload=listed))
-
-    async with hub_with(tmp_path, "calculator", "agent", people=("bob",)) as there:
-        own = ["chat.*", "mcp.proposal.*", "mcp.request.*", "!mcp.request.tools/call"]
-        await there.room("ada", grants={"bob": [TOOLS], "agent": own})
-        async with AsyncExitStack() as stack:
-            bob, agent = await seats(there, stack, "bob", "agent")
-            await stack.enter_async_context(calculator(there))
-            await stack.enter_async_context(at_work(proposing(agent)))
-            await bob.said(chat("Can you add 7 and 9 for me?", to=["agent"]))
-            proposed = await bob.kind("mcp.proposal.tools/call")
-            assert proposed["payload"]["params"]["name"] == "add"
-            done = await asked(bob, fulfilment(proposed, "calculator"))
-            assert done["to"] == ["bob", "agent"]
-            assert float(result(done)) == 16
-            assert (await asked(bob, listing("agent")))["payload"]["result"] == {"tools": []}
-
-
-async def test_a_coordinator_delegates_to_a_worker_that_asks_the_calculator(tmp_path: Path) -> None:
-    async def coordinating(seat: Seat) -> None:
-        while True:
-            told = await seat.until(lambda told: "Please add" in text_of(told))
-            a, b = map(int, re.findall(r"\d+", text_of(told)))
-            done = await asked(seat, call("worker", "add", {"a": a, "b": b}))
-            said = f"{a} + {b} = {result(done)}"
-            await seat.send(chat(said, to=[told["from"]], correlation_id=[told["id"]]))
-
-    async def working(seat: Seat) -> None:
-        while True:
-            told = await seat.until(
-                lambda told: told["kind"].startswith("mcp.request") and told["to"] == [seat.name]
-            )
-            forwarded = {**told["payload"], "id": f"for {told['id']}"}
-            done = await asked(seat, message(told["kind"], forwarded, to=["calculator"]))
-            back = {**done["payload"], "id": told["payload"]["id"]}
-            await seat.send(answer(told, payload=back))
-
-    async with hub_with(tmp_path, "coordinator", "worker", "calculator", people=("bob",)) as there:
-        grants = {
-            "coordinator": [{"kind": TOOLS, "to": "worker"}],
-            "worker": [CALC],
-            "bob": [{"kind": TOOLS, "to": "worker"}],
-        }
-        await there.room("ada", grants=grants)
-        async with AsyncExitStack() as stack:
-            bob, boss, worker = await seats(there, stack, "bob", "coordinator", "worker")
-            await stack.enter_async_context(calculator(there))
-            await stack.enter_async_context(at_work(coordinating(boss), working(worker)))
-            await bob.said(chat("Please add 4 and 6", to=["coordinator"]))
-            told = await bob.until(lambda told: "4 + 6 = " in text_of(told))
-            assert float(text_of(told).rpartition(" ")[2]) == 10
-            listed = (await asked(bob, listing("worker")))["payload"]["result"]["tools"]
-            assert {tool["name"] for tool in listed} == {"add", "multiply", "evaluate"}
-
-
-@pytest.mark.requirement("chat.acknowledge-and-cancel")
-async def test_chat_is_acknowledged_and_cancelled_and_so_is_reasoning(tmp_path: Path) -> None:
-    async def controlled(seat: Seat) -> None:
-        reasoning = ""
-        while True:
-            told = await seat.kind("chat.message")
-            match text_of(told):
-                case "ack":
-                    seen = message("chat.acknowledge", correlation_id=[told["id"]])
-                    await seat.send({**seen, "id": "id-seen"})
-                case "cancel ack":
-                    await seat.send(message("chat.cancel", correlation_id=["id-seen"]))
-                case "start_reasoning":
-                    reasoning = "reasoning-1"
-                    start = message("reasoning.start", {"message": "…"}, id=reasoning)
-                    await seat.send({**start, "context": reasoning, "correlation_id": [told["id"]]})
-                case "cancel_reasoning":
-                    end = message("reasoning.cancel", {"reason": "asked"}, context=reasoning)
-                    await seat.send({**end, "correlation_id": [told["id"]]})
-
-    async with hub_with(tmp_path, "agent", people=("bob",)) as there:
-        await there.room("ada")
-        async with AsyncExitStack() as stack:
-            bob, agent = await seats(there, stack, "bob", "agent")
-            await stack.enter_async_context(at_work(controlled(agent)))
-            for text, kind, about in (
-                ("ack", "chat.acknowledge", "ack"),
-                ("cancel ack", "chat.cancel", "seen"),
-                ("start_reasoning", "reasoning.start", "start_reasoning"),
-                ("cancel_reasoning", "reasoning.cancel", "cancel_reasoning"),
-            ):
-                await bob.said(chat(text, to=["agent"], id=f"id-{text.replace(' ', '-')}"))
-                told = await bob.kind(kind)
-                assert told["correlation_id"] == [f"id-{about}"]
-                assert told.get("context") == ("reasoning-1" if "reasoning" in kind else None)
 
 
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")
@@ -591,64 +281,3 @@ async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_
             assert (await bob.kind("participant.status"))["payload"] == {"status": "active"}
             await rogue.said(chat("here again"))
             await orders("shutdown", "shutting_down:bye", reason="bye")
-
-
-@pytest.mark.requirement("room.invite-kinds")
-async def test_a_guest_is_invited_with_rights_and_nobody_else_sees_the_token(
-    tmp_path: Path,
-) -> None:
-    async with hub_with(tmp_path, people=("boss", "observer")) as there:
-        rights = ["room.invite", "mcp.proposal.*"]
-        await there.room("ada", capabilities=["chat.*"], grants={"boss": rights})
-        invites = f"/{ROOM}/invites"
-        async with there.seat("boss") as boss, there.seat("observer") as observer:
-            promised = {"guest": "new-agent", "capabilities": ["mcp.proposal.*"]}
-            invite = message("room.invite", promised)
-            await boss.said(invite)
-            ack = await boss.kind("room.invite-ack")
-            assert ack["payload"]["status"] == "invited"
-            token = ack["payload"]["token"]
-            assert (await observer.kind("room.invite"))["payload"] == promised
-            more = {"guest": "other", "capabilities": ["mcp.request.*"]}
-            assert (await there.rest("boss", "POST", invites, more)).status == 403
-            assert (await there.rest("observer", "POST", invites, promised)).status == 403
-            async with joined(there.port, token) as guest:
-                assert "mcp.proposal.*" in guest.welcome["you"]["capabilities"]
-                await guest.said(chat("Hello from the newly invited agent!"))
-                await guest.said(proposal("test_tool", to=["boss"]))
-                refusal = await guest.refused(call("boss", "test_tool"))
-                assert refusal["error"] == "proposal_required"
-            await observer.kind("mcp.proposal.tools/call")
-            assert token not in json.dumps(observer.heard)
-            assert not any(one["kind"] == "room.invite-ack" for one in observer.heard)
-            for name in ("new-agent", "observer", "../../../etc/passwd", "foo/bar"):
-                refused = await there.rest("boss", "POST", invites, {"guest": name})
-                assert refused.status in (400, 403)
-                assert refused.json()["error"]["code"] == "name_refused"
-            assert (await there.rest("boss", "POST", invites, {})).status == 400
-            assert (await boss.refused(message("room.invite")))["error"] == "payload_invalid"
-
-
-@pytest.mark.requirement("room.loop-guard", "chat.rate-limit")
-async def test_two_echoes_are_held_and_a_person_sets_them_free(tmp_path: Path) -> None:
-    async with hub_with(tmp_path, "ping", "pong") as there:
-        await there.room("ada", policy={"loop_guard": 6})
-
-        async def answering(seat: Seat) -> None:
-            while True:
-                told = await seat.kind("chat.message")
-                if told["from"] != seat.name and told["from"] != "ada":
-                    await seat.send(chat(f"{text_of(told)}!"))
-
-        async with AsyncExitStack() as stack:
-            ada, ping, pong = await seats(there, stack, "ada", "ping", "pong")
-            await stack.enter_async_context(at_work(answering(ping), answering(pong)))
-            await ping.send(chat("hi"))
-            held = [await ada.kind("system.participant.paused") for _ in range(2)]
-            assert {one["payload"]["participant"] for one in held} == {"ping", "pong"}
-            assert "answered each other 6 times" in held[0]["payload"]["reason"]
-            said = [one for one in ada.heard if one["kind"] == "chat.message"]
-            assert len(said) == 7
-            await ada.said(chat("That is enough, thank you."))
-            free = [await ada.kind("system.participant.resumed") for _ in range(2)]
-            assert {one["payload"]["by"] for one in free} == {"ada"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.kinds import parse
 from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.rooms.ports import Said
-from tests.interaction.room_client import Message, Posting, call, chat, message, square
+from tests.interaction.room_client import Message, Posting, Square, call, chat, message, square
 from tests.interaction.room_ways import both_ways, mouth
 
 Envelope = MessageEnvelope[Any]
@@ -111,51 +109,8 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
-@both_ways
-async def test_an_interceptor_may_stop_or_hold_a_message_and_the_order_stays(
-    tmp_path: Path, way: str
-) -> None:
-    held, go_on = asyncio.Event(), asyncio.Event()
-
-    class Holds:
-        name = "holds"
-        guards = False
-
-        async def intercept(self, envelope: Envelope) -> Verdict:
-            if not isinstance(envelope.message, McpxMessage):
-                return CONTINUE
-            text = (envelope.message.payload or {})["text"]
-            if text == "stop":
-                raise e.BlockedByInterceptor("Not this one.")
-            if text == "wait":
-                held.set()
-                await go_on.wait()
-            return CONTINUE
-
-    async with square(tmp_path, [Holds()]) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            by = mouth(there, bob, way)
-            assert (await by.refused(chat("stop")))["error"] == "blocked"
-            waiting = asyncio.ensure_future(by.said(chat("wait")))
-            await held.wait()
-            if way == "websocket":
-                for number in range(5):
-                    await bob.send(chat(f"{number}"))
-            # Who waits holds up nobody else.
-            await ann.said(chat("meanwhile"))
-            go_on.set()
-            await waiting
-            await bob.news()
-            texts = [one["payload"].get("text") for one in await there.history("ann")]
-            behind = [f"{number}" for number in range(5)] if way == "websocket" else []
-            assert texts == [None, None, "meanwhile", "wait", *behind, "mark"]
-
-
-@pytest.mark.requirement("room.interceptors-never-rewrite")
 async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
-    tmp_path: Path,
+    there: Square,
 ) -> None:
     """Also where nobody compares it afterwards."""
 
@@ -166,17 +121,16 @@ async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_no
         payload.setdefault("params", {})["name"] = "harmless"
         return await said.accept()
 
-    async with square(tmp_path) as there:
-        there.hub.rooms.pipeline = meddle
-        await there.people("ann", "bob")
-        await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            for by in (bob, Posting(there, "bob")):
-                told = await by.said(chat("as I said"))
-                assert told["payload"] == {"text": "as I said"}
-                assert await ann.kind("chat.message") == told
-                denied = await by.refused(call("ann", "rm"))
-                assert denied["error"] == "capability_denied"
+    there.hub.rooms.pipeline = meddle
+    await there.people("ann", "bob")
+    await there.room("ann", capabilities=["*", "!mcp.*.tools/call:rm"])
+    async with there.seat("ann") as ann, there.seat("bob") as bob:
+        for by in (bob, Posting(there, "bob")):
+            told = await by.said(chat("as I said"))
+            assert told["payload"] == {"text": "as I said"}
+            assert await ann.kind("chat.message") == told
+            denied = await by.refused(call("ann", "rm"))
+            assert denied["error"] == "capability_denied"
 
 
 @both_ways

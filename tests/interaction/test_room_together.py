@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from tests.interaction.room_client import (
     Message,
     Posting,
+    Square,
     call,
     chat,
     message,
@@ -23,7 +23,6 @@ from tests.interaction.room_client import (
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
-KEPT = "SELECT data FROM room_messages WHERE seq = ? AND id = ?"
 ALL_SAID = ("SELECT count(*) FROM room_messages", "SELECT count(*) FROM room_snapshots")
 
 
@@ -45,48 +44,28 @@ def everything_said(to: str) -> list[Message]:
     "wire.everyone-sees", "wire.own-message-back", "room.several-connections", "wire.broadcast"
 )
 async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(
-    tmp_path: Path,
+    there: Square,
 ) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob", "cat")
-        await there.room("ann", capabilities=["*"])
-        async with (
-            there.seat("ann") as ann,
-            there.seat("bob") as phone,
-            there.seat("bob") as desk,
-            there.seat("cat") as cat,
-        ):
-            for sent in everything_said("bob"):
-                await ann.said(sent)
-            last = (await ann.said(chat("last")))["id"]
-            for seat in (phone, desk, cat):
-                await seat.until(lambda told: told["id"] == last)
-            everything = await there.history("cat")
-            assert ann.heard == everything
-            # Each has all from its own coming on; a second connection is no coming.
-            for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
-                assert seat.heard == everything[missed:], seat.name
-            here = [one["payload"]["participant"]["id"] for one in everything[:3]]
-            assert here == ["ann", "bob", "cat"]
-
-
-@pytest.mark.requirement("room.several-connections", "room.presence")
-async def test_whoever_closes_one_of_two_connections_is_still_here(tmp_path: Path) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with there.seat("ann") as ann:
-            async with there.seat("bob") as desk:
-                async with there.seat("bob") as phone:
-                    await phone.said(chat("from the street"))
-                assert (await desk.said(chat("from home")))["from"] == "bob"
-                told = await ann.until(lambda told: told["payload"].get("text") == "from home")
-                assert [one["kind"] for one in ann.heard if one["seq"] < told["seq"]] == [
-                    "system.presence.join",
-                    "system.presence.join",
-                    "chat.message",
-                ]
-            assert (await ann.kind("system.presence.leave"))["seq"] == told["seq"] + 1
+    await there.people("ann", "bob", "cat")
+    await there.room("ann", capabilities=["*"])
+    async with (
+        there.seat("ann") as ann,
+        there.seat("bob") as phone,
+        there.seat("bob") as desk,
+        there.seat("cat") as cat,
+    ):
+        for sent in everything_said("bob"):
+            await ann.said(sent)
+        last = (await ann.said(chat("last")))["id"]
+        for seat in (phone, desk, cat):
+            await seat.until(lambda told: told["id"] == last)
+        everything = await there.history("cat")
+        assert ann.heard == everything
+        # Each has all from its own coming on; a second connection is no coming.
+        for seat, missed in ((phone, 1), (desk, 2), (cat, 2)):
+            assert seat.heard == everything[missed:], seat.name
+        here = [one["payload"]["participant"]["id"] for one in everything[:3]]
+        assert here == ["ann", "bob", "cat"]
 
 
 @pytest.mark.requirement("chat.replay", "room.resume")
@@ -120,24 +99,6 @@ async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_pat
             assert bob.welcome["resume"]["complete"] is True
             await bob.until(lambda told: told["seq"] == kept[-1]["seq"])
         assert talk(bob.heard) == talk(kept) == seen
-
-
-@pytest.mark.sqlite("reads its file")
-@pytest.mark.requirement("room.durable")
-async def test_whatever_anyone_hears_is_on_the_disk_already(tmp_path: Path) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        database = str(tmp_path / "folkmoot.db")
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            with closing(apsw.Connection(database, apsw.SQLITE_OPEN_READONLY)) as disk:
-                for number in range(50):
-                    await ann.send(chat(f"{number}"))
-                for _ in range(50):
-                    told = await bob.kind("chat.message")
-                    assert list(disk.execute(KEPT, (told["seq"], told["id"])))
-                stored = await Posting(there, "bob").said(chat())
-                assert list(disk.execute(KEPT, (stored["seq"], stored["id"])))
 
 
 def on_disk(folder: Path) -> bytes:
@@ -206,28 +167,3 @@ async def test_old_kinds_are_read_only_where_the_setting_says_so(
                 # Everyone hears the new kind alone, so nobody need know the old ones.
                 assert told["kind"] == "mcp.request.tools/call"
                 assert (await bob.kind(told["kind"])) == told
-
-
-@pytest.mark.requirement("room.close-no-room")
-async def test_a_room_that_is_removed_amid_a_burst_is_gone_with_all_that_was_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with square(tmp_path) as there:
-        await there.people("ann", "bob")
-        await there.room("ann")
-        async with there.seat("ann") as ann, there.seat("bob") as bob:
-            for number in range(100):
-                await bob.send(chat(f"{number}"))
-            gone = await there.rest("ann", "DELETE", "/plaza")
-            assert gone.status == 204
-            assert await ann.closed() == await bob.closed() == 4404
-        assert (await there.rest("ann", "GET", "/plaza/messages")).status == 404
-        await there.room("bob")
-        async with there.seat("ann") as ann:
-            assert ann.welcome["you"]["role"] == "member"
-            assert ann.welcome["epoch"] != bob.welcome["epoch"]
-            assert (await ann.said(chat("anew")))["seq"] == 2
-            kept = [one["kind"] for one in await there.history("bob")]
-            assert kept == ["system.presence.join", "chat.message"]
-    # That it was removed is no failure of the room.
-    assert not [line for line in caplog.records if line.levelno >= logging.WARNING]

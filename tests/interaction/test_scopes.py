@@ -67,6 +67,12 @@ async def owner(folder: Path, *backends: Demo, era: str = "stateless") -> AsyncI
         yield Owner(there, made.token)
 
 
+@pytest.fixture
+async def ada(tmp_path: Path) -> AsyncIterator[Owner]:
+    async with owner(tmp_path) as someone:
+        yield someone
+
+
 async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
     """The scope that a call of a tool lacks; empty where it has all."""
     answer = await wire.ask("tools/call", {"name": tool, "arguments": arguments})
@@ -146,138 +152,112 @@ async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_p
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_for_one_room_opens_no_other_on_any_way(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        port = ada.there.port
-        for name in (ROOM, "kitchen"):
-            await ada.asker.create(name)
-        token = await ada.token(f"rooms:{ROOM}")
-        tides, wire = Asker(port, token), Wire(ada.there, token)
-        assert await missing(wire, "room_join", room="kitchen") == "rooms:kitchen"
-        assert await missing(wire, "room_join", room=ROOM) == ""
-        assert await missing(wire, "room_say", room=ROOM, text="hi") == ""
-        assert await missing(wire, "room_list") == "rooms"
-        assert await missing(wire, "room_create", name="new") == "rooms"
-        assert await missing(wire, "room_invite", room=ROOM, handle="x") == (f"rooms.manage:{ROOM}")
-        assert await missing(wire, "room_decide", room=ROOM) == f"decide:{ROOM}"
-        assert await missing(wire, "room_say", room=["kitchen"], text="x") == "rooms"
-        await tides.get(f"{ROOMS}/{ROOM}")
-        await tides.say(ROOM, "by REST")
-        for method, path, body in (
-            ("GET", f"{ROOMS}/kitchen", None),
-            ("GET", f"{ROOMS}/kitchen/messages", None),
-            ("POST", f"{ROOMS}/kitchen/messages", chat()),
-            ("GET", ROOMS, None),
-            ("POST", ROOMS, {"name": "another"}),
-            ("PATCH", f"{ROOMS}/{ROOM}", {"access": "private"}),
-            ("DELETE", f"{ROOMS}/{ROOM}", None),
-            ("POST", f"{ROOMS}/{ROOM}/invites", {"guest": "kim"}),
-            ("GET", "/v1/messages", None),
-            ("GET", ME, None),
-            ("POST", ME, {}),
-            ("DELETE", f"{ME}/c_1", None),
-        ):
-            refused(await tides.ask(method, path, body), 403, MISSING)
-        assert await turned_away(port, token, "kitchen") == NOT_ALLOWED
-        async with joined(port, token) as seat, joined(port, ada.asker.token) as whole:
-            await seat.said(chat("on a WebSocket"))
-            await seat.said(proposal())
-            told = await seat.refused(grant("ada", "chat.*"))
+async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner) -> None:
+    port = ada.there.port
+    for name in (ROOM, "kitchen"):
+        await ada.asker.create(name)
+    token = await ada.token(f"rooms:{ROOM}")
+    tides, wire = Asker(port, token), Wire(ada.there, token)
+    assert await missing(wire, "room_join", room="kitchen") == "rooms:kitchen"
+    assert await missing(wire, "room_join", room=ROOM) == ""
+    assert await missing(wire, "room_say", room=ROOM, text="hi") == ""
+    assert await missing(wire, "room_list") == "rooms"
+    assert await missing(wire, "room_create", name="new") == "rooms"
+    assert await missing(wire, "room_invite", room=ROOM, handle="x") == (f"rooms.manage:{ROOM}")
+    assert await missing(wire, "room_decide", room=ROOM) == f"decide:{ROOM}"
+    assert await missing(wire, "room_say", room=["kitchen"], text="x") == "rooms"
+    await tides.get(f"{ROOMS}/{ROOM}")
+    await tides.say(ROOM, "by REST")
+    for method, path, body in (
+        ("GET", f"{ROOMS}/kitchen/messages", None),
+        ("POST", f"{ROOMS}/kitchen/messages", chat()),
+        ("GET", ROOMS, None),
+        ("DELETE", f"{ROOMS}/{ROOM}", None),
+        ("POST", ME, {}),
+    ):
+        refused(await tides.ask(method, path, body), 403, MISSING)
+    assert await turned_away(port, token, "kitchen") == NOT_ALLOWED
+    async with joined(port, token) as seat, joined(port, ada.asker.token) as whole:
+        await seat.said(chat("on a WebSocket"))
+        await seat.said(proposal())
+        told = await seat.refused(grant("ada", "chat.*"))
+        assert told["error"] == MISSING
+        assert f"rooms.manage:{ROOM}" in told["message"]
+        told = await whole.refused(grant("ada", "chat.*"))
+        assert told["error"] == "recipient_invalid", "the room says so: it is in scope"
+        await seat.said(chat("and still here"))
+    await wire.leave()
+
+
+@pytest.mark.requirement("credentials.scope")
+async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner) -> None:
+    port = ada.there.port
+    await ada.asker.create(ROOM, capabilities=["*"])
+    bob = await ada.there.hub.accounts.register("bob")
+    narrow = await ada.token(f"rooms:{ROOM}")
+    manager = await ada.token(f"rooms:{ROOM} rooms.manage:{ROOM}")
+    directing = ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown")
+    async with joined(port, bob.token), joined(port, narrow) as seat:
+        for verb in directing:
+            wanted = message(f"participant.{verb}", {}, to=["bob"])
+            told = await seat.refused(wanted)
             assert told["error"] == MISSING
             assert f"rooms.manage:{ROOM}" in told["message"]
-            told = await whole.refused(grant("ada", "chat.*"))
-            assert told["error"] == "recipient_invalid", "the room says so: it is in scope"
-            await seat.said(chat("and still here"))
-        await wire.leave()
+            path = f"{ROOMS}/{ROOM}/messages"
+            refused(await Asker(port, narrow).ask("POST", path, wanted), 403, MISSING)
+        await seat.said(message("participant.status", {"status": "fine"}))
+        async with joined(port, manager) as other:
+            await other.said(message("participant.pause", {}, to=["bob"]))
+            await other.said(message("participant.resume", {}, to=["bob"]))
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        await ada.there.hub.accounts.register("bob")
-        sent = await ada.asker.ask("POST", "/v1/messages", {"to": "bob", "body": "between us"})
-        done(sent, 201)
-        for scope_ in ("account account.read", "account mail.read"):
-            narrow = await ada.program(scope_)
-            answer = await narrow.ask("GET", "/v1/me/export")
-            refused(answer, 403, MISSING)
-            assert "between us" not in answer.text
-        whole = await ada.asker.ask("GET", "/v1/me/export")
-        assert "between us" in whole.text
+async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: Owner) -> None:
+    port = ada.there.port
+    await ada.asker.create(ROOM)
+    tried = {
+        "chat.message": "rooms",
+        "mcp.proposal.tools/call:x": "rooms",
+        "mcpx.withdraw.proposal": "rooms",
+        "mcpx.reject.proposal": "decide",
+        "capability.grant": "rooms.manage",
+        "room.kick": "rooms.manage",
+        "room.invite": "rooms.manage",
+        "participant.pause": "rooms.manage",
+        "participant.status": "rooms",
+    }
+    for more in ((), ("decide",), ("rooms.manage",), ("decide", "rooms.manage")):
+        has = {"rooms", *more}
+        token = await ada.token(" ".join(f"{each}:{ROOM}" for each in sorted(has)))
+        async with joined(port, token) as seat:
+            held = Rights(seat.welcome["you"]["capabilities"])
+            assert {kind for kind in tried if held.allows(parse(kind), {})} == {
+                kind for kind, needs in tried.items() if needs in has
+            }
+    async with joined(port, ada.asker.token) as whole:
+        assert whole.welcome["you"]["capabilities"] == ["*"]
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_to_speak_in_a_room_directs_nobody_there(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        port = ada.there.port
-        await ada.asker.create(ROOM, capabilities=["*"])
-        bob = await ada.there.hub.accounts.register("bob")
-        narrow = await ada.token(f"rooms:{ROOM}")
-        manager = await ada.token(f"rooms:{ROOM} rooms.manage:{ROOM}")
-        directing = ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown")
-        async with joined(port, bob.token), joined(port, narrow) as seat:
-            for verb in directing:
-                wanted = message(f"participant.{verb}", {}, to=["bob"])
-                told = await seat.refused(wanted)
-                assert told["error"] == MISSING
-                assert f"rooms.manage:{ROOM}" in told["message"]
-                path = f"{ROOMS}/{ROOM}/messages"
-                refused(await Asker(port, narrow).ask("POST", path, wanted), 403, MISSING)
-            await seat.said(message("participant.status", {"status": "fine"}))
-            async with joined(port, manager) as other:
-                await other.said(message("participant.pause", {}, to=["bob"]))
-                await other.said(message("participant.resume", {}, to=["bob"]))
-
-
-@pytest.mark.requirement("credentials.scope")
-async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        port = ada.there.port
-        await ada.asker.create(ROOM)
-        tried = {
-            "chat.message": "rooms",
-            "mcp.proposal.tools/call:x": "rooms",
-            "mcpx.withdraw.proposal": "rooms",
-            "mcpx.reject.proposal": "decide",
-            "capability.grant": "rooms.manage",
-            "room.kick": "rooms.manage",
-            "room.invite": "rooms.manage",
-            "participant.pause": "rooms.manage",
-            "participant.status": "rooms",
-        }
-        for more in ((), ("decide",), ("rooms.manage",), ("decide", "rooms.manage")):
-            has = {"rooms", *more}
-            token = await ada.token(" ".join(f"{each}:{ROOM}" for each in sorted(has)))
-            async with joined(port, token) as seat:
-                held = Rights(seat.welcome["you"]["capabilities"])
-                assert {kind for kind in tried if held.allows(parse(kind), {})} == {
-                    kind for kind, needs in tried.items() if needs in has
-                }
-        async with joined(port, ada.asker.token) as whole:
-            assert whole.welcome["you"]["capabilities"] == ["*"]
-
-
-@pytest.mark.requirement("credentials.scope")
-async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        await ada.asker.create(ROOM)
-        token = await ada.token(f"rooms:{ROOM}")
-        wire = Wire(ada.there, token)
-        async with joined(ada.there.port, token) as seat:
-            mine = await seat.said(proposal())
-            about = {"correlation_id": [mine["id"]]}
-            await seat.said(message("mcpx.withdraw.proposal", {}, **about))
-            mine = await seat.said(proposal())
-            given = {"room": ROOM, "proposal": mine["id"]}
-            listed = await wire.ask("tools/list")
-            assert "room_decide" in {tool["name"] for tool in listed["result"]["tools"]}
-            for decision in ("reject", "fulfil"):
-                needed = await missing(wire, "room_decide", **given, decision=decision)
-                assert needed == f"decide:{ROOM}"
-            assert await missing(wire, "room_decide", **given, decision="withdraw") == ""
-            found = await Asker(ada.there.port, token).get(f"{ROOMS}/{ROOM}/proposals")
-            assert {one["state"] for one in found["proposals"]} == {"withdrawn"}
-        await wire.leave()
+async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner) -> None:
+    await ada.asker.create(ROOM)
+    token = await ada.token(f"rooms:{ROOM}")
+    wire = Wire(ada.there, token)
+    async with joined(ada.there.port, token) as seat:
+        mine = await seat.said(proposal())
+        about = {"correlation_id": [mine["id"]]}
+        await seat.said(message("mcpx.withdraw.proposal", {}, **about))
+        mine = await seat.said(proposal())
+        given = {"room": ROOM, "proposal": mine["id"]}
+        listed = await wire.ask("tools/list")
+        assert "room_decide" in {tool["name"] for tool in listed["result"]["tools"]}
+        for decision in ("reject", "fulfil"):
+            needed = await missing(wire, "room_decide", **given, decision=decision)
+            assert needed == f"decide:{ROOM}"
+        assert await missing(wire, "room_decide", **given, decision="withdraw") == ""
+        found = await Asker(ada.there.port, token).get(f"{ROOMS}/{ROOM}/proposals")
+        assert {one["state"] for one in found["proposals"]} == {"withdrawn"}
+    await wire.leave()
 
 
 @pytest.mark.requirement("credentials.scope")
@@ -297,22 +277,21 @@ async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: 
 
 
 @pytest.mark.requirement("credentials.scope-child")
-async def test_a_token_makes_none_that_may_do_more(tmp_path: Path) -> None:
-    async with owner(tmp_path) as ada:
-        agent = await ada.program("account account.read rooms")
-        same = done(await agent.ask("POST", ME, {}), 201)
-        assert same["scope"] == "account account.read rooms"
-        less = done(await agent.ask("POST", ME, {"scope": "rooms:square"}), 201)
-        assert less["scope"] == "rooms:square"
-        for wanted in ("*", "mail.read", "account decide", "operate"):
-            told = refused(await agent.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
-            assert told["field"] == "scope"
-        child = Asker(ada.there.port, less["token"])
-        assert refused(await child.ask("POST", ME, {}), 403, MISSING)["scope_needed"] == "account"
-        listed = (await agent.get(ME))["credentials"]
-        assert sorted(it["scope"] for it in listed) == [
-            "*", "account account.read rooms", "account account.read rooms", "rooms:square",
-        ]  # fmt: skip
+async def test_a_token_makes_none_that_may_do_more(ada: Owner) -> None:
+    agent = await ada.program("account account.read rooms")
+    same = done(await agent.ask("POST", ME, {}), 201)
+    assert same["scope"] == "account account.read rooms"
+    less = done(await agent.ask("POST", ME, {"scope": "rooms:square"}), 201)
+    assert less["scope"] == "rooms:square"
+    for wanted in ("*", "mail.read", "account decide", "operate"):
+        told = refused(await agent.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
+        assert told["field"] == "scope"
+    child = Asker(ada.there.port, less["token"])
+    assert refused(await child.ask("POST", ME, {}), 403, MISSING)["scope_needed"] == "account"
+    listed = (await agent.get(ME))["credentials"]
+    assert sorted(it["scope"] for it in listed) == [
+        "*", "account account.read rooms", "account account.read rooms", "rooms:square",
+    ]  # fmt: skip
 
 
 @pytest.mark.requirement("credentials.operate")
@@ -342,31 +321,30 @@ def test_an_operation_that_nobody_knows_needs_everything() -> None:
 
 @pytest.mark.requirement("credentials.operate", "credentials.scope-child")
 async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(
-    tmp_path: Path,
+    ada: Owner,
 ) -> None:
-    async with owner(tmp_path) as ada:
-        there = ada.there
-        await there.hub.accounts.register("tides", account_type="agent")
-        path = "/v1/people/tides/credentials"
-        row = next(row for row in OPERATIONS if row.name == "folkmoot/create_token_for")
+    there = ada.there
+    await there.hub.accounts.register("tides", account_type="agent")
+    path = "/v1/people/tides/credentials"
+    row = next(row for row in OPERATIONS if row.name == "folkmoot/create_token_for")
 
-        async def operate(**wanted: Any) -> Any:
-            performed = await there.hub._dispatcher.perform(row, wanted, Caller(operator=True))
-            return performed.payload
+    async def operate(**wanted: Any) -> Any:
+        performed = await there.hub._dispatcher.perform(row, wanted, Caller(operator=True))
+        return performed.payload
 
-        asked = {"scope": "rooms:square"}
-        refused(await ada.asker.ask("POST", path, asked), 403, MISSING)
-        made = await operate(handle="tides", scope="rooms:square", expires_in=60)
-        assert made.scope == "rooms:square"
-        seen = await there.hub.accounts.authenticate(made.token)
-        assert seen is not None
-        assert seen.handle == "tides"
-        with pytest.raises(e.UserNotFound):
-            await operate(handle="nobody")
-        running = await operate(handle="ada", scope="operate *")
-        operator = Asker(there.port, running.token)
-        # To run the hub from afar is one thing, to be anyone another.
-        refused(await operator.ask("POST", path, asked), 403, "capability_denied")
-        for wanted in ("operate", "* operate"):
-            refused(await operator.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
-        assert done(await operator.ask("POST", ME, {}), 201)["scope"] == "*"
+    asked = {"scope": "rooms:square"}
+    refused(await ada.asker.ask("POST", path, asked), 403, MISSING)
+    made = await operate(handle="tides", scope="rooms:square", expires_in=60)
+    assert made.scope == "rooms:square"
+    seen = await there.hub.accounts.authenticate(made.token)
+    assert seen is not None
+    assert seen.handle == "tides"
+    with pytest.raises(e.UserNotFound):
+        await operate(handle="nobody")
+    running = await operate(handle="ada", scope="operate *")
+    operator = Asker(there.port, running.token)
+    # To run the hub from afar is one thing, to be anyone another.
+    refused(await operator.ask("POST", path, asked), 403, "capability_denied")
+    for wanted in ("operate", "* operate"):
+        refused(await operator.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
+    assert done(await operator.ask("POST", ME, {}), 201)["scope"] == "*"

@@ -6,13 +6,14 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conformance.node import node_or_skip
 from tests.process import Process
 
-SCRIPT = Path(__file__).parent / "typescript" / "mail.mjs"
+SCRIPTS = Path(__file__).parent / "typescript"
 SECONDS = 60
 
 CLIENTS = {
@@ -24,18 +25,13 @@ CLIENTS = {
 """The clients of the script, and the era in which each must end up."""
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
-@pytest.mark.parametrize("client", CLIENTS)
-def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
-    client: str, tmp_path: Path
-) -> None:
+def played(name: str, client: str, folder: Path) -> Any:
+    """What a script tells that plays one of its clients at a new hub."""
     node = node_or_skip()
     # A module finds its packages by where it lies.
-    script = shutil.copy(SCRIPT, tmp_path)
-    (tmp_path / "node_modules").symlink_to(node.modules)
-    with Process(tmp_path / "hub") as hub:
+    script = shutil.copy(SCRIPTS / name, folder)
+    (folder / "node_modules").symlink_to(node.modules)
+    with Process(folder / "hub") as hub:
         done = subprocess.run(
             [node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client],
             capture_output=True,
@@ -45,7 +41,17 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
         )
         assert done.returncode == 0, done.stderr
         hub.stop()
-    told = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
+    client: str, tmp_path: Path
+) -> None:
+    told = played("mail.mjs", client, tmp_path)
     assert told["era"] == CLIENTS[client]
     assert told["server"] == "folkmoot"
     assert told["refused"] == {"isError": True, "error": "Authentication required."}
@@ -67,20 +73,7 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(
 def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(
     client: str, tmp_path: Path
 ) -> None:
-    node = node_or_skip()
-    script = shutil.copy(SCRIPT.with_name("dead_token.mjs"), tmp_path)
-    (tmp_path / "node_modules").symlink_to(node.modules)
-    with Process(tmp_path / "hub") as hub:
-        done = subprocess.run(
-            [node.binary, script, f"http://127.0.0.1:{hub.port}/mcp", client],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        hub.stop()
-    told = json.loads(done.stdout)
+    told = played("dead_token.mjs", client, tmp_path)
     assert told["instructions"].startswith("Authentication required. The token is not valid")
     assert told["tools"] == ["msg_register", "msg_recover"]
     assert told["lists"] == told["strangers"]

@@ -55,64 +55,6 @@ async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path) -
         assert len((await ada.get(ME))["credentials"]) == 1
 
 
-WRONG: list[dict[str, Any]] = [
-    {"label": ""},
-    {"label": "x" * 101},
-    {"label": "a\nb"},
-    {"label": 7},
-    {"expires_in": 0},
-    {"expires_in": 1.5},
-    {"expires_in": True},
-    {"expires_in": 10**12},
-    {"scope": ""},
-    {"scope": "  "},
-    {"scope": "mail"},
-    {"scope": "mail.*"},
-    {"scope": "mail.read:inbox"},
-    {"scope": "rooms:"},
-    {"scope": "rooms:Sq uare"},
-    {"scope": "operate"},
-    {"scope": "* operate"},
-    {"scope": "rooms:" + "x" * 1000},
-    {"scope": 7},
-    {"account": "bob"},
-]
-
-
-async def test_what_is_no_token_is_refused_and_nothing_is_made(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        for wanted in WRONG:
-            told_ = refused(await ada.ask("POST", ME, wanted), 400, "argument_invalid")
-            assert told_["field"] in wanted
-        assert len((await ada.get(ME))["credentials"]) == 1
-
-
-@pytest.mark.requirement("credentials.bounded")
-async def test_too_many_tokens_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    async with house(tmp_path, quotas={"tokens_per_account": 2}) as here:
-        ada = await here.person("ada")
-        await made(ada)
-        told_ = refused(await ada.ask("POST", ME, {}), 507, "quota_exceeded")
-        assert "Revoke some" in told_["message"]
-
-
-async def test_a_guest_has_no_tokens(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ada = await here.person("ada")
-        await ada.create("tea")
-        sent = done(await ada.ask("POST", f"{ROOMS}/tea/invites", {"guest": "kim"}), 201)
-        came = done(
-            await here.stranger.ask("POST", f"{ROOMS}/tea/guests", {"token": sent["token"]}),
-            201,
-        )
-        kim = Asker(here.port, came["credential"])
-        await kim.get(f"{ROOMS}/tea")
-        for method, path in (("GET", ME), ("POST", ME), ("DELETE", f"{ME}/c_0")):
-            content = {} if method == "POST" else None
-            refused(await kim.ask(method, path, content), 403, "capability_denied")
-
-
 @pytest.mark.requirement("credentials.no-secret-to-a-model")
 @both_eras
 async def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(

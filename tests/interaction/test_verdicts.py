@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -198,15 +197,15 @@ def cases(asking: Asking, rows: tuple[Operation, ...]) -> Iterator[tuple[Operati
                 yield row, name, ask
 
 
-@asynccontextmanager
-async def callers(folder: Path) -> AsyncIterator[Callers]:
+@pytest.fixture
+async def there(tmp_path: Path) -> AsyncIterator[Callers]:
     async with (
-        running(settings(folder)) as hub,
+        running(settings(tmp_path)) as hub,
         httpx2.AsyncClient(base_url=hub.base_url, verify=False) as http,
     ):
-        there = Callers(hub, http)
-        await there.prepare()
-        yield there
+        everyone = Callers(hub, http)
+        await everyone.prepare()
+        yield everyone
 
 
 async def astray(there: Callers, asking: Asking, rows: tuple[Operation, ...]) -> list[str]:
@@ -221,24 +220,20 @@ async def astray(there: Callers, asking: Asking, rows: tuple[Operation, ...]) ->
 
 @pytest.mark.requirement("hub.one-verdict")
 async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(
-    tmp_path: Path,
+    there: Callers,
 ) -> None:
-    async with callers(tmp_path) as there:
-        many = len(ASKING)
-        found = [
-            await astray(there, asking, OPERATIONS[at::many]) for at, asking in enumerate(ASKING)
-        ]
-        assert [*chain.from_iterable(found)] == []
+    many = len(ASKING)
+    found = [await astray(there, asking, OPERATIONS[at::many]) for at, asking in enumerate(ASKING)]
+    assert [*chain.from_iterable(found)] == []
 
 
 @pytest.mark.long
 @pytest.mark.requirement("hub.one-verdict")
 @pytest.mark.parametrize("asking", ASKING)
 async def test_each_operation_has_one_verdict_on_every_way_in(
-    asking: Asking, tmp_path: Path
+    asking: Asking, there: Callers
 ) -> None:
-    async with callers(tmp_path) as there:
-        assert await astray(there, asking, OPERATIONS) == []
+    assert await astray(there, asking, OPERATIONS) == []
 
 
 @pytest.mark.requirement("hub.one-verdict")

@@ -20,10 +20,11 @@ from folkmoot.mail import EncryptedPayload, Mail, MailPage, Sent
 from folkmoot.quotas import MAIL_SIZE
 from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
+from tests.clocks import NOON as NOON
+from tests.clocks import StillClock
 from tests.stores import ON_POSTGRES, open_store
 
 SECONDS = 300
-NOON = 1_700_000_000
 KEY = MasterKey(bytes(range(32)))
 
 MESSAGE_SEQ = (
@@ -56,19 +57,6 @@ BOOKS = {
     "WHERE n.value < (SELECT COALESCE(MAX(seq), 0) FROM messages)",
 }
 """What is wrong when it finds anything: what is kept must be what would be counted."""
-
-
-class StillClock:
-    """A clock that goes on only when it is told to."""
-
-    def __init__(self) -> None:
-        self.seconds = float(NOON)
-
-    def now(self) -> float:
-        return self.seconds
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 class PostOffice(Struct):

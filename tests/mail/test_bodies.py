@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.accounts import Account
@@ -9,7 +7,7 @@ from folkmoot.core.ports import Tx
 from folkmoot.mail.encryption import Bodies, SharedKeys
 from folkmoot.mail.limits import MAX_CACHED_BOX
 from folkmoot.mail.queries_pages import CopyRow, Start, copies_before
-from tests.mail.support import PostOffice, opened
+from tests.mail.support import PostOffice
 
 
 async def read(office: PostOffice, bodies: Bodies, reader: Account) -> list[str | None]:
@@ -24,36 +22,33 @@ def bodies_of(office: PostOffice, most: int) -> Bodies:
     return Bodies(SharedKeys(office.accounts.private_key), most=most)
 
 
-async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await office.write_some(alice, bob, 10)
-        bodies = bodies_of(office, most=3)
-        written = [f"number {number}" for number in reversed(range(10))]
-        for _ in range(2):
-            assert await read(office, bodies, bob) == written
-            assert len(bodies) == 3
+async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    await office.write_some(alice, bob, 10)
+    bodies = bodies_of(office, most=3)
+    written = [f"number {number}" for number in reversed(range(10))]
+    for _ in range(2):
+        assert await read(office, bodies, bob) == written
+        assert len(bodies) == 3
 
 
-async def test_a_long_body_is_read_and_not_kept(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        long = "x" * MAX_CACHED_BOX
-        await office.mail.send(alice, "bobby", body=long)
-        bodies = bodies_of(office, most=3)
-        assert await read(office, bodies, bob) == [long]
-        assert len(bodies) == 0
+async def test_a_long_body_is_read_and_not_kept(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    long = "x" * MAX_CACHED_BOX
+    await office.mail.send(alice, "bobby", body=long)
+    bodies = bodies_of(office, most=3)
+    assert await read(office, bodies, bob) == [long]
+    assert len(bodies) == 0
 
 
 @pytest.mark.parametrize("column", ["ciphertext", "nonce", "sender_key"])
 async def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(
-    tmp_path: Path, column: str
+    office: PostOffice, column: str
 ) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await office.mail.send(alice, "bobby", body="as it was")
-        assert await office.bodies(bob) == ["as it was"]
-        [(stored,)] = await office.rows(f"SELECT {column} FROM messages")
-        changed = ("B" if stored[0] != "B" else "C") + stored[1:]
-        await office.change(f"UPDATE messages SET {column} = ?", changed)
-        assert await office.bodies(bob) == [None]
+    alice, bob = await office.people("alice", "bobby")
+    await office.mail.send(alice, "bobby", body="as it was")
+    assert await office.bodies(bob) == ["as it was"]
+    [(stored,)] = await office.rows(f"SELECT {column} FROM messages")
+    changed = ("B" if stored[0] != "B" else "C") + stored[1:]
+    await office.change(f"UPDATE messages SET {column} = ?", changed)
+    assert await office.bodies(bob) == [None]

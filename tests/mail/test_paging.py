@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -14,7 +13,7 @@ from folkmoot.core.ports import NewRows, Row, SqlStatement, SqlValue, Tx, Unit
 from folkmoot.mail import Mail, MailPage
 from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
-from tests.mail.support import PostOffice, opened, payload
+from tests.mail.support import PostOffice, payload
 
 T = TypeVar("T")
 
@@ -112,138 +111,132 @@ def boxes(page: MailPage) -> int:
 
 
 async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(
-    tmp_path: Path,
+    office: PostOffice,
 ) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await write_long(office, alice, bob, 30)
-        store, mail = weighing(office)
-        thread_id = (await mail.threads(bob)).threads[0].id
-        for of_thread in (None, thread_id):
-            seen: list[int] = []
-            cursor, lengths = None, []
-            while not seen or cursor:
-                page = await mail.inbox(
-                    bob, thread_id=of_thread, limit=100, cursor=cursor, peek=True
-                )
-                assert boxes(page) <= MAX_PAGE_BYTES
-                assert store.weight <= MAX_PAGE_BYTES + OVERHEAD * 30
-                seen += numbers(page)
-                lengths.append(len(page.messages))
-                cursor = page.next_cursor
-            assert seen == list(reversed(range(30)))
-            assert lengths == [13, 13, 4]
-
-
-async def test_a_conversation_has_the_same_bound(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await write_long(office, alice, bob, 20)
-        thread_id = (await office.mail.threads(alice)).threads[0].id
-        first = await office.mail.thread(alice, thread_id, limit=100)
-        assert numbers(first.page) == list(range(19, 6, -1))
-        rest = await office.mail.thread(alice, thread_id, limit=100, cursor=first.page.next_cursor)
-        assert numbers(rest.page) == list(range(6, -1, -1))
-        assert rest.page.next_cursor is None
-
-
-async def test_only_what_a_page_had_room_for_is_read_afterwards(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await write_long(office, alice, bob, 20)
-        page = await office.read(bob, limit=100)
-        assert len(page.seqs) == len(page.messages) == 13
-        assert (await office.mail.digest(bob)).total_unread == 7
-
-
-async def test_waiting_brings_the_unread_in_pages_of_that_bound(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        await write_long(office, alice, bob, 20)
-        first = await office.read(bob, limit=100, wait=1)
-        assert numbers(first) == list(range(19, 6, -1))
-        assert first.next_cursor is not None
-        assert numbers(await office.read(bob, limit=100, wait=1)) == list(range(6, -1, -1))
-        assert (await office.mail.digest(bob)).total_unread == 0
-
-
-async def test_a_page_shows_one_message_however_long(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_body_characters=300_000) as office:
-        alice, bob = await office.people("alice", "bobby")
-        bodies = [f"{number}" + "\U0001f600" * 299_999 for number in range(3)]
-        for words in bodies:
-            await office.mail.send(alice, "bobby", body=words)
-        seen: list[str] = []
-        cursor = None
-        for _ in bodies:
-            page = await office.mail.inbox(bob, cursor=cursor)
-            [message] = page.messages
-            seen.append(message.body or "")
+    alice, bob = await office.people("alice", "bobby")
+    await write_long(office, alice, bob, 30)
+    store, mail = weighing(office)
+    thread_id = (await mail.threads(bob)).threads[0].id
+    for of_thread in (None, thread_id):
+        seen: list[int] = []
+        cursor, lengths = None, []
+        while not seen or cursor:
+            page = await mail.inbox(bob, thread_id=of_thread, limit=100, cursor=cursor, peek=True)
+            assert boxes(page) <= MAX_PAGE_BYTES
+            assert store.weight <= MAX_PAGE_BYTES + OVERHEAD * 30
+            seen += numbers(page)
+            lengths.append(len(page.messages))
             cursor = page.next_cursor
-        assert seen == bodies[::-1]
-        assert cursor is None
+        assert seen == list(reversed(range(30)))
+        assert lengths == [13, 13, 4]
 
 
-async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        sealed = payload(ciphertext=base64.b64encode(bytes(400_000)).decode())
-        for _ in range(3):
-            await office.mail.send(alice, "bobby", encrypted_payload=sealed)
-        page = await office.mail.inbox(bob)
+async def test_a_conversation_has_the_same_bound(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    await write_long(office, alice, bob, 20)
+    thread_id = (await office.mail.threads(alice)).threads[0].id
+    first = await office.mail.thread(alice, thread_id, limit=100)
+    assert numbers(first.page) == list(range(19, 6, -1))
+    rest = await office.mail.thread(alice, thread_id, limit=100, cursor=first.page.next_cursor)
+    assert numbers(rest.page) == list(range(6, -1, -1))
+    assert rest.page.next_cursor is None
+
+
+async def test_only_what_a_page_had_room_for_is_read_afterwards(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    await write_long(office, alice, bob, 20)
+    page = await office.read(bob, limit=100)
+    assert len(page.seqs) == len(page.messages) == 13
+    assert (await office.mail.digest(bob)).total_unread == 7
+
+
+async def test_waiting_brings_the_unread_in_pages_of_that_bound(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    await write_long(office, alice, bob, 20)
+    first = await office.read(bob, limit=100, wait=1)
+    assert numbers(first) == list(range(19, 6, -1))
+    assert first.next_cursor is not None
+    assert numbers(await office.read(bob, limit=100, wait=1)) == list(range(6, -1, -1))
+    assert (await office.mail.digest(bob)).total_unread == 0
+
+
+@pytest.mark.settings(max_body_characters=300000)
+async def test_a_page_shows_one_message_however_long(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    bodies = [f"{number}" + "\U0001f600" * 299_999 for number in range(3)]
+    for words in bodies:
+        await office.mail.send(alice, "bobby", body=words)
+    seen: list[str] = []
+    cursor = None
+    for _ in bodies:
+        page = await office.mail.inbox(bob, cursor=cursor)
         [message] = page.messages
-        assert message.encrypted_payload == sealed
-        assert page.next_cursor is not None
+        seen.append(message.body or "")
+        cursor = page.next_cursor
+    assert seen == bodies[::-1]
+    assert cursor is None
+
+
+async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(
+    office: PostOffice,
+) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    sealed = payload(ciphertext=base64.b64encode(bytes(400_000)).decode())
+    for _ in range(3):
+        await office.mail.send(alice, "bobby", encrypted_payload=sealed)
+    page = await office.mail.inbox(bob)
+    [message] = page.messages
+    assert message.encrypted_payload == sealed
+    assert page.next_cursor is not None
 
 
 @pytest.mark.parametrize(("characters", "statements"), [(5, 1), (6_128, 1), (6_129, 101)])
 async def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_statement(
-    tmp_path: Path, characters: int, statements: int
+    office: PostOffice, characters: int, statements: int
 ) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        for number in range(101):
-            await office.mail.send(alice, "bobby", body=text(number, characters))
-        store, mail = weighing(office)
-        # Once before, so that the key of the pair is known.
-        await mail.inbox(bob, limit=1)
-        page = await mail.inbox(bob, limit=100)
-        assert numbers(page) == list(range(100, 0, -1))
-        assert store.statements == statements
+    alice, bob = await office.people("alice", "bobby")
+    for number in range(101):
+        await office.mail.send(alice, "bobby", body=text(number, characters))
+    store, mail = weighing(office)
+    # Once before, so that the key of the pair is known.
+    await mail.inbox(bob, limit=1)
+    page = await mail.inbox(bob, limit=100)
+    assert numbers(page) == list(range(100, 0, -1))
+    assert store.statements == statements
 
 
-async def test_short_messages_among_long_ones_keep_their_place(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bobby")
-        lengths = [10, 90_000, 10, 10, 100_000, 6_000, 90_000] * 6
-        for number, length in enumerate(lengths):
-            await office.mail.send(alice, "bobby", body=text(number, length))
-        seen: list[str] = []
-        cursor = None
-        while not seen or cursor:
-            page = await office.mail.inbox(bob, limit=20, cursor=cursor)
-            seen += [(message.body or "") for message in page.messages]
-            cursor = page.next_cursor
-        assert seen == [text(n, length) for n, length in enumerate(lengths)][::-1]
+async def test_short_messages_among_long_ones_keep_their_place(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bobby")
+    lengths = [10, 90_000, 10, 10, 100_000, 6_000, 90_000] * 6
+    for number, length in enumerate(lengths):
+        await office.mail.send(alice, "bobby", body=text(number, length))
+    seen: list[str] = []
+    cursor = None
+    while not seen or cursor:
+        page = await office.mail.inbox(bob, limit=20, cursor=cursor)
+        seen += [(message.body or "") for message in page.messages]
+        cursor = page.next_cursor
+    assert seen == [text(n, length) for n, length in enumerate(lengths)][::-1]
 
 
-async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        reader, *peers = await office.people("reader", *(f"peer_{n:02}" for n in range(12)))
-        for peer in peers:
-            await office.mail.send(peer, "reader", body=peer.handle + "\U0001f600" * 99_000)
-        store, mail = weighing(office)
-        seen: list[str] = []
-        cursor, lengths = None, []
-        while not seen or cursor:
-            page = await mail.threads(reader, cursor=cursor)
-            assert store.weight <= MAX_THREADS_PAGE_BYTES + OVERHEAD * 12
-            for thread in page.threads:
-                assert thread.last_message_body is not None
-                assert thread.last_message_body.startswith(thread.other_handle)
-                assert len(thread.last_message_body) == 500
-            seen += [thread.other_handle for thread in page.threads]
-            lengths.append(len(page.threads))
-            cursor = page.next_cursor
-        assert seen == [peer.handle for peer in reversed(peers)]
-        assert lengths == [7, 5]
+async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(
+    office: PostOffice,
+) -> None:
+    reader, *peers = await office.people("reader", *(f"peer_{n:02}" for n in range(12)))
+    for peer in peers:
+        await office.mail.send(peer, "reader", body=peer.handle + "\U0001f600" * 99_000)
+    store, mail = weighing(office)
+    seen: list[str] = []
+    cursor, lengths = None, []
+    while not seen or cursor:
+        page = await mail.threads(reader, cursor=cursor)
+        assert store.weight <= MAX_THREADS_PAGE_BYTES + OVERHEAD * 12
+        for thread in page.threads:
+            assert thread.last_message_body is not None
+            assert thread.last_message_body.startswith(thread.other_handle)
+            assert len(thread.last_message_body) == 500
+        seen += [thread.other_handle for thread in page.threads]
+        lengths.append(len(page.threads))
+        cursor = page.next_cursor
+    assert seen == [peer.handle for peer in reversed(peers)]
+    assert lengths == [7, 5]

@@ -11,74 +11,72 @@ import pytest
 from folkmoot.mail import Retention
 from folkmoot.mail.limits import MAX_OLD_REMOVED
 from folkmoot.mail.removal import DAY
-from tests.mail.support import NOON, StillClock, check_books, opened
+from tests.mail.support import NOON, PostOffice, StillClock, check_books, opened
 from tests.mcp_harness import Person, meeting, until
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_what_is_older_than_so_many_days_goes_and_nothing_else(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bob")
-        for day in range(10):
-            office.clock.seconds = NOON + day * DAY
-            await office.mail.send(alice, "bob", body=f"day {day}")
-        retention = Retention(office.mail, office.clock, keep_days=7)
-        assert await retention.tidy() == 2
-        assert (await office.bodies(bob))[-1] == "day 2"
-        office.clock.seconds += 1
-        assert await retention.tidy() == 1
-        assert await retention.tidy() == 0
-        assert len(await office.bodies(bob)) == 7
-        await check_books(office)
+async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bob")
+    for day in range(10):
+        office.clock.seconds = NOON + day * DAY
+        await office.mail.send(alice, "bob", body=f"day {day}")
+    retention = Retention(office.mail, office.clock, keep_days=7)
+    assert await retention.tidy() == 2
+    assert (await office.bodies(bob))[-1] == "day 2"
+    office.clock.seconds += 1
+    assert await retention.tidy() == 1
+    assert await retention.tidy() == 0
+    assert len(await office.bodies(bob)) == 7
+    await check_books(office)
 
 
 @pytest.mark.requirement("delete.retention", "paging.clock-set-back")
-async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bob")
-        for days in (365, 0, 1):
-            office.clock.seconds = NOON + days * DAY
-            letters = [f"day {days}, {number}" for number in range(MAX_OLD_REMOVED + 1)]
-            await asyncio.gather(*(office.mail.send(alice, "bob", body=it) for it in letters))
-        retention = Retention(office.mail, office.clock, keep_days=1)
-        assert await retention.tidy() == 0
-        office.clock.seconds += 1
-        assert await retention.tidy() == MAX_OLD_REMOVED + 1
-        office.clock.seconds += DAY
-        assert await retention.tidy() == MAX_OLD_REMOVED + 1
-        left = await office.bodies(bob, limit=100)
-        assert {text.split(",")[0] for text in left if text} == {"day 365"}
-        await check_books(office)
+async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(
+    office: PostOffice,
+) -> None:
+    alice, bob = await office.people("alice", "bob")
+    for days in (365, 0, 1):
+        office.clock.seconds = NOON + days * DAY
+        letters = [f"day {days}, {number}" for number in range(MAX_OLD_REMOVED + 1)]
+        await asyncio.gather(*(office.mail.send(alice, "bob", body=it) for it in letters))
+    retention = Retention(office.mail, office.clock, keep_days=1)
+    assert await retention.tidy() == 0
+    office.clock.seconds += 1
+    assert await retention.tidy() == MAX_OLD_REMOVED + 1
+    office.clock.seconds += DAY
+    assert await retention.tidy() == MAX_OLD_REMOVED + 1
+    left = await office.bodies(bob, limit=100)
+    assert {text.split(",")[0] for text in left if text} == {"day 365"}
+    await check_books(office)
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_without_days_everything_is_kept(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bob")
-        await office.write_some(alice, bob, 3)
-        office.clock.seconds += 10**10
-        retention = Retention(office.mail, office.clock, keep_days=0)
-        assert await retention.tidy() == 0
-        await retention.run()
-        assert len(await office.bodies(bob)) == 3
+async def test_without_days_everything_is_kept(office: PostOffice) -> None:
+    alice, bob = await office.people("alice", "bob")
+    await office.write_some(alice, bob, 3)
+    office.clock.seconds += 10**10
+    retention = Retention(office.mail, office.clock, keep_days=0)
+    assert await retention.tidy() == 0
+    await retention.run()
+    assert len(await office.bodies(bob)) == 3
 
 
-async def test_much_of_it_goes_in_small_transactions(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, _ = await office.people("alice", "bob")
-        await asyncio.gather(
-            *(
-                office.mail.send(alice, "bob", body=f"{number}")
-                for number in range(2 * MAX_OLD_REMOVED + 1)
-            )
+async def test_much_of_it_goes_in_small_transactions(office: PostOffice) -> None:
+    alice, _ = await office.people("alice", "bob")
+    await asyncio.gather(
+        *(
+            office.mail.send(alice, "bob", body=f"{number}")
+            for number in range(2 * MAX_OLD_REMOVED + 1)
         )
-        office.clock.seconds += 2 * DAY
-        commits = office.store.stats().commits
-        retention = Retention(office.mail, office.clock, keep_days=1)
-        assert await retention.tidy() == 2 * MAX_OLD_REMOVED + 1
-        assert office.store.stats().commits == commits + 3
-        assert await office.rows("SELECT seq FROM messages") == []
-        await check_books(office)
+    )
+    office.clock.seconds += 2 * DAY
+    commits = office.store.stats().commits
+    retention = Retention(office.mail, office.clock, keep_days=1)
+    assert await retention.tidy() == 2 * MAX_OLD_REMOVED + 1
+    assert office.store.stats().commits == commits + 3
+    assert await office.rows("SELECT seq FROM messages") == []
+    await check_books(office)
 
 
 async def test_a_look_that_fails_is_told_and_the_next_one_is_made(

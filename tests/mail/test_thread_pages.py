@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.mail.limits import MAX_LISTS_OF_READER
 from folkmoot.mail.thread_pages import ThreadPages
-from tests.mail.support import PostOffice, forgetful, opened
+from tests.mail.support import PostOffice, forgetful
 from tests.stores import ON_POSTGRES
 
 ACTIONS = 30 if ON_POSTGRES else 120
@@ -61,77 +60,75 @@ async def act(office: PostOffice, chance: random.Random, people: list[Account]) 
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.settings(synchronous="normal")
 async def test_a_kept_list_is_what_the_store_has_whatever_was_done(
-    tmp_path: Path, seed: int
+    office: PostOffice, seed: int
 ) -> None:
-    async with opened(tmp_path, synchronous="normal") as office:
-        chance = random.Random(seed)
-        people = await office.people("ada", "bob", "carol", "dave", "erin")
-        stored = forgetful(office)
-        for _ in range(ACTIONS):
-            with suppress(e.FolkmootError):
-                await act(office, chance, people)
-            for reader in people:
-                for options in ({}, {"limit": 2}, {"state": "starred"}):
-                    shown = (await office.mail.threads(reader, **options)).threads
-                    assert shown == (await stored.threads(reader, **options)).threads
-
-
-@pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-async def test_a_list_is_read_once_until_something_in_it_changes(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        ada, bob, carol = await office.people("ada", "bob", "carol")
-        await office.mail.send(ada, "bob", body="hello")
-        first = await office.mail.threads(bob)
-        reads = office.store.stats().reads
-        assert await office.mail.threads(bob) is first
-        await office.mail.send(carol, "ada", body="not for bob")
-        assert await office.mail.threads(bob) is first
-        assert office.store.stats().reads == reads
-        await office.mail.send(carol, "bob", body="for bob")
-        assert len((await office.mail.threads(bob)).threads) == 2
-
-
-@pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        ada, bob = await office.people("ada", "bob")
-        stored = forgetful(office)
-        await office.mail.send(ada, "bob", body="one")
-        for number in range(20):
-            await office.mail.threads(bob)
-            sending = asyncio.create_task(office.mail.send(ada, "bob", body=f"next {number}"))
-            for _ in range(number % 4):
-                await asyncio.sleep(0.0002)
-            sending.cancel()
-            await asyncio.wait([sending])
-            await office.mail.mark_delivered(ada, (1,))  # Committed after what came before it.
-            shown = (await office.mail.threads(bob)).threads
-            assert shown == (await stored.threads(bob)).threads
-
-
-async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        ada, bob = await office.people("ada", "bob")
-        pages = ThreadPages(office.bus)
-        page = await office.mail.threads(ada)
-        question = (ada.public_key, None, 0, 20)
-        changes = pages.changes
-        await office.mail.send(bob, "ada", body="meanwhile")
-        pages.keep(ada, question, page, changes)
-        assert pages.find(ada, question) is None
-
-
-async def test_the_lists_in_memory_are_bounded(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        people = await office.people("ada", "bob", "carol")
-        pages = ThreadPages(office.bus, most_readers=2)
-        page = await office.mail.threads(people[0])
+    chance = random.Random(seed)
+    people = await office.people("ada", "bob", "carol", "dave", "erin")
+    stored = forgetful(office)
+    for _ in range(ACTIONS):
+        with suppress(e.FolkmootError):
+            await act(office, chance, people)
         for reader in people:
-            for limit in range(1, MAX_LISTS_OF_READER + 2):
-                pages.keep(reader, (reader.public_key, None, 0, limit), page, pages.changes)
-        assert len(pages) == 2
-        assert pages.find(people[0], (people[0].public_key, None, 0, 1)) is None
-        last = people[2].public_key
-        found = [pages.find(people[2], (last, None, 0, n)) for n in range(1, 4)]
-        assert found.count(page) <= MAX_LISTS_OF_READER
+            for options in ({}, {"limit": 2}, {"state": "starred"}):
+                shown = (await office.mail.threads(reader, **options)).threads
+                assert shown == (await stored.threads(reader, **options)).threads
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
+async def test_a_list_is_read_once_until_something_in_it_changes(office: PostOffice) -> None:
+    ada, bob, carol = await office.people("ada", "bob", "carol")
+    await office.mail.send(ada, "bob", body="hello")
+    first = await office.mail.threads(bob)
+    reads = office.store.stats().reads
+    assert await office.mail.threads(bob) is first
+    await office.mail.send(carol, "ada", body="not for bob")
+    assert await office.mail.threads(bob) is first
+    assert office.store.stats().reads == reads
+    await office.mail.send(carol, "bob", body="for bob")
+    assert len((await office.mail.threads(bob)).threads) == 2
+
+
+@pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
+async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(office: PostOffice) -> None:
+    ada, bob = await office.people("ada", "bob")
+    stored = forgetful(office)
+    await office.mail.send(ada, "bob", body="one")
+    for number in range(20):
+        await office.mail.threads(bob)
+        sending = asyncio.create_task(office.mail.send(ada, "bob", body=f"next {number}"))
+        for _ in range(number % 4):
+            await asyncio.sleep(0.0002)
+        sending.cancel()
+        await asyncio.wait([sending])
+        await office.mail.mark_delivered(ada, (1,))  # Committed after what came before it.
+        shown = (await office.mail.threads(bob)).threads
+        assert shown == (await stored.threads(bob)).threads
+
+
+async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(
+    office: PostOffice,
+) -> None:
+    ada, bob = await office.people("ada", "bob")
+    pages = ThreadPages(office.bus)
+    page = await office.mail.threads(ada)
+    question = (ada.public_key, None, 0, 20)
+    changes = pages.changes
+    await office.mail.send(bob, "ada", body="meanwhile")
+    pages.keep(ada, question, page, changes)
+    assert pages.find(ada, question) is None
+
+
+async def test_the_lists_in_memory_are_bounded(office: PostOffice) -> None:
+    people = await office.people("ada", "bob", "carol")
+    pages = ThreadPages(office.bus, most_readers=2)
+    page = await office.mail.threads(people[0])
+    for reader in people:
+        for limit in range(1, MAX_LISTS_OF_READER + 2):
+            pages.keep(reader, (reader.public_key, None, 0, limit), page, pages.changes)
+    assert len(pages) == 2
+    assert pages.find(people[0], (people[0].public_key, None, 0, 1)) is None
+    last = people[2].public_key
+    found = [pages.find(people[2], (last, None, 0, n)) for n in range(1, 4)]
+    assert found.count(page) <= MAX_LISTS_OF_READER

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.core import errors as e
-from tests.mail.support import opened
+from tests.mail.support import PostOffice
 
 
-async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as office:
-        alice, bob, carol = await office.people("alice", "bob", "carol")
-        name = (await office.mail.send(alice, "bob", body="hello")).message_id
-        for whose in (alice, bob):
-            for given in (name[:8], f" {name[:9].upper()}", name[:35]):
-                assert await office.mail.whole_id(whose, given) == name
-        with pytest.raises(e.MessageNotFound):
-            await office.mail.whole_id(carol, name[:8])
-        # Too little to name a message, and what is no beginning, are left to whoever looks it up.
-        for given in (name[:7], name, "nothing", ""):
-            assert await office.mail.whole_id(bob, given) == given
+async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office: PostOffice) -> None:
+    alice, bob, carol = await office.people("alice", "bob", "carol")
+    name = (await office.mail.send(alice, "bob", body="hello")).message_id
+    for whose in (alice, bob):
+        for given in (name[:8], f" {name[:9].upper()}", name[:35]):
+            assert await office.mail.whole_id(whose, given) == name
+    with pytest.raises(e.MessageNotFound):
+        await office.mail.whole_id(carol, name[:8])
+    # Too little to name a message, and what is no beginning, are left to whoever looks it up.
+    for given in (name[:7], name, "nothing", ""):
+        assert await office.mail.whole_id(bob, given) == given
 
 
 async def test_what_names_two_messages_names_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    office: PostOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = iter([f"01234567-89ab-4def-8000-00000000000{n}" for n in range(3)])
     monkeypatch.setattr("folkmoot.mail.sending.new_id", lambda: next(names))
-    async with opened(tmp_path) as office:
-        alice, bob = await office.people("alice", "bob")
-        sent = [await office.mail.send(alice, "bob", body="hello") for _ in range(2)]
-        with pytest.raises(
-            e.ArgumentInvalid, match="Several of your messages begin with 01234567;"
-        ):
-            await office.mail.whole_id(bob, "01234567")
-        await office.mail.delete_message(bob, sent[0].message_id)
-        assert await office.mail.whole_id(bob, "01234567") == sent[1].message_id
+    alice, bob = await office.people("alice", "bob")
+    sent = [await office.mail.send(alice, "bob", body="hello") for _ in range(2)]
+    with pytest.raises(e.ArgumentInvalid, match="Several of your messages begin with 01234567;"):
+        await office.mail.whole_id(bob, "01234567")
+    await office.mail.delete_message(bob, sent[0].message_id)
+    assert await office.mail.whole_id(bob, "01234567") == sent[1].message_id

@@ -18,6 +18,7 @@ from folkmoot.names import (
     parse_tool_name,
     validate_resource_uri,
 )
+from tests.names.support import refusal
 
 NAMESPACES = st.from_regex(r"[a-z][a-z0-9]{2,19}", fullmatch=True)
 WORDS = st.from_regex(r"[a-z][a-z0-9_]{1,30}", fullmatch=True)
@@ -112,15 +113,12 @@ def test_what_would_not_read_back_is_not_made(
 def test_a_part_that_is_wrong_is_refused_where_it_is_wrong(
     parts: tuple[str, str, str], rule: str, position: int
 ) -> None:
-    with pytest.raises(InvalidName) as refused:
-        make_resource_uri(*parts)
-    assert (refused.value.rule, refused.value.position) == (rule, position)
+    found = refusal(make_resource_uri, *parts)
+    assert (found.rule, found.position) == (rule, position)
 
 
 def test_an_error_never_proposes_the_name_it_refuses() -> None:
-    with pytest.raises(InvalidName) as refused:
-        make_resource_uri("myproject", "docs/a", "b")  # fine as a URI, and of other parts
-    assert refused.value.nearest is None
+    assert refusal(make_resource_uri, "myproject", "docs/a", "b").nearest is None
 
 
 @pytest.mark.parametrize(

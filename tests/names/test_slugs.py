@@ -12,6 +12,7 @@ from folkmoot.names import (
     namespace_from_slug,
     validate_namespace,
 )
+from tests.names.support import refusal
 
 
 @pytest.mark.requirement("names.from-slug")
@@ -46,11 +47,9 @@ def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str) ->
 def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
     slug: str, proposal: str
 ) -> None:
-    with pytest.raises(InvalidName) as refused:
-        namespace_from_slug(slug)
-    assert refused.value.rule == "namespace-length"
-    assert refused.value.nearest == proposal
-    assert f"Did you mean {proposal}?" in str(refused.value)
+    found = refusal(namespace_from_slug, slug)
+    assert (found.rule, found.nearest) == ("namespace-length", proposal)
+    assert f"Did you mean {proposal}?" in str(found)
     validate_namespace(proposal)
 
 
@@ -76,9 +75,7 @@ def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
 def test_any_other_slug_is_refused_with_a_proposal_where_there_is_one(
     slug: str, rule: str, position: int, proposal: str | None
 ) -> None:
-    with pytest.raises(InvalidName) as refused:
-        namespace_from_slug(slug)
-    found = refused.value
+    found = refusal(namespace_from_slug, slug)
     assert (found.rule, found.position, found.nearest) == (rule, position, proposal)
 
 
@@ -93,19 +90,14 @@ def test_the_reserved_names_include_the_hubs_own() -> None:
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
 def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str) -> None:
     validate_namespace(name)
-    with pytest.raises(InvalidName) as refused:
-        check_free_namespace(name)
-    assert refused.value.rule == "reserved-namespace"
-    assert refused.value.nearest == f"{name}tools"
+    found = refusal(check_free_namespace, name)
+    assert (found.rule, found.nearest) == ("reserved-namespace", f"{name}tools")
 
 
 def test_a_namespace_that_someone_has_cannot_be_taken() -> None:
     check_free_namespace("github", taken={"gitlab"})
-    with pytest.raises(InvalidName) as refused:
-        check_free_namespace("github", taken={"github"})
-    assert (refused.value.rule, refused.value.nearest) == ("taken-namespace", "githubtools")
-    with pytest.raises(InvalidName) as refused:
-        check_free_namespace("github", taken={"github", "githubtools"})
-    assert refused.value.nearest is None
+    found = refusal(check_free_namespace, "github", taken={"github"})
+    assert (found.rule, found.nearest) == ("taken-namespace", "githubtools")
+    assert refusal(check_free_namespace, "github", taken={"github", "githubtools"}).nearest is None
     with pytest.raises(InvalidName, match="Invalid namespace"):
         check_free_namespace("git-hub")

@@ -19,32 +19,26 @@ SPECIFICATION: dict[str, Any] = json.loads(
     (Path(__file__).parent / "specification.json").read_text("utf-8")
 )
 TOOLS = {tool.name: tool for tool in CATALOGUE.tools}
-BEYOND = {
-    "msg/delete_message",
-    "msg/delete_thread",
-    "msg/delete_account",
-    "msg/remove_contact",
-    "msg/whoami",
-    "msg/thread",
-    "msg/blocks",
-}
-ROOMS = {
-    "room/list",
-    "room/create",
-    "room/join",
-    "room/leave",
-    "room/say",
-    "room/read",
-    "room/tools",
-    "room/call",
-    "room/respond",
-    "room/propose",
-    "room/proposals",
-    "room/decide",
-    "room/invite",
-}
-FINDERS = {"folkmoot/find_tool", "folkmoot/call_tool"}
-OWN = {"folkmoot/tokens", "folkmoot/asks"}
+
+
+def named_in(namespace: str, names: str) -> set[str]:
+    return {f"{namespace}/{name}" for name in names.split()}
+
+
+DESTROYING = named_in("msg", "delete_message delete_thread delete_account remove_contact")
+BEYOND = DESTROYING | named_in("msg", "whoami thread blocks")
+ROOMS = named_in(
+    "room",
+    "list create join leave say read tools call respond propose proposals decide invite",
+)
+FINDERS = named_in("folkmoot", "find_tool call_tool")
+OWN = named_in("folkmoot", "tokens asks")
+ALONE = DESTROYING | named_in(
+    "msg",
+    "register recover whoami set_profile change_handle mark_read archive star mute add_contact "
+    "block blocks",
+)
+"""Tools that reach nobody but their caller."""
 
 named = pytest.mark.parametrize("name", SPECIFICATION)
 
@@ -152,41 +146,14 @@ def test_hints_say_what_a_tool_does() -> None:
     assert TOOLS["msg/send"].hints["readOnlyHint"] is False
     assert "idempotentHint" not in TOOLS["msg/recover"].hints
     destroying = {name for name, tool in TOOLS.items() if tool.hints.get("destructiveHint")}
-    assert destroying == {
-        "msg/delete_message",
-        "msg/delete_thread",
-        "msg/delete_account",
-        "msg/remove_contact",
-        "msg/recover",
-        "room/decide",
-        "room/call",
-        "folkmoot/call_tool",
-    }
+    others = {"msg/recover", "room/decide", "room/call", "folkmoot/call_tool"}
+    assert destroying == DESTROYING | others
 
 
 @pytest.mark.requirement("words.open-world")
 def test_tools_that_reach_other_people_say_so() -> None:
     alone = {name for name, tool in TOOLS.items() if not tool.hints["openWorldHint"]}
-    assert alone == {
-        "msg/register",
-        "msg/recover",
-        "msg/whoami",
-        "msg/set_profile",
-        "msg/change_handle",
-        "msg/delete_account",
-        "msg/delete_message",
-        "msg/delete_thread",
-        "msg/mark_read",
-        "msg/archive",
-        "msg/star",
-        "msg/mute",
-        "msg/add_contact",
-        "msg/remove_contact",
-        "msg/block",
-        "msg/blocks",
-        "room/create",
-        "folkmoot/tokens",
-    }
+    assert alone == ALONE | {"room/create", "folkmoot/tokens"}
 
 
 @pytest.mark.requirement("words.notice")

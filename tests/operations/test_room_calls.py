@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.rooms import visitor_of
-from tests.operations.test_room_tools import LONG, Office, Someone, at_work
+from tests.operations.test_room_tools import LONG, Office, Someone
 
 TIDES = {
     "name": "high_water",
@@ -75,117 +74,108 @@ async def square(office: Office, *handles: str) -> list[Someone]:
 
 @pytest.mark.requirement("room.call-tools")
 async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(
-    tmp_path: Path,
+    office: Office,
 ) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob, tides = await square(office, "ann", "bob", "tides")
-        async with offering(tides, TIDES):
-            for who in (ann, bob):
-                listed = await who.call("room/tools", room="square")
-                assert listed["tools"] == [{"to": "tides", **TIDES}]
-                assert listed["unanswered"] == []
-            rye = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
-            called = await ann.call("room/call", **rye)
-            assert (called["state"], called["to"]) == ("answered", "tides")
-            assert called["result"]["content"][0]["text"] == "six o'clock at Rye"
-            assert "data, not as instructions" in called["notice"]
+    ann, bob, tides = await square(office, "ann", "bob", "tides")
+    async with offering(tides, TIDES):
+        for who in (ann, bob):
+            listed = await who.call("room/tools", room="square")
+            assert listed["tools"] == [{"to": "tides", **TIDES}]
+            assert listed["unanswered"] == []
+        rye = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+        called = await ann.call("room/call", **rye)
+        assert (called["state"], called["to"]) == ("answered", "tides")
+        assert called["result"]["content"][0]["text"] == "six o'clock at Rye"
+        assert "data, not as instructions" in called["notice"]
 
-            proposed = await bob.call("room/call", **rye, reason="I want to sail.")
-            assert (proposed["state"], proposed["to"]) == ("proposed", "tides")
-            (waiting,) = (await ann.call("room/proposals", room="square"))["proposals"]
-            assert waiting["proposal"] == proposed["proposal"]
-            assert waiting["params"]["arguments"] == {"harbour": "Rye"}
-            assert waiting["reason"] == "I want to sail."
-            decided = {"room": "square", "proposal": proposed["proposal"], "decision": "fulfil"}
-            done = await ann.call("room/decide", **decided)
-            read = {"room": "square", "kinds": ["response"], "after": done["seq"], "wait": LONG}
-            (answer,) = (await bob.call("room/read", **read))["messages"]
-            assert answer["to"] == ["ann", "bob"]
-
-
-@pytest.mark.requirement("room.call-tools")
-async def test_what_keeps_a_call_from_its_answer_is_said(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
-        call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
-        ears = [
-            await office.here.join(visitor_of(who.account), serve=True) for who in (tides, tides2)
-        ]
-        silent = await ann.call("room/tools", room="square", wait=0)
-        assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
-        for ear, live in ears:
-            live.left(ear)
-        requests = (await ann.call("room/read", room="square", kinds=["request"]))["messages"]
-        for request in requests:
-            given = {"room": "square", "request": request["id"], "text": "late"}
-            assert (await tides.refused("room/respond", **given))["code"] == "request_not_open"
-
-        async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
-            told = await ann.refused("room/call", **call)
-            assert told["error"] == "Give in to whose high_water to call: tides, tides2."
-            told = await ann.refused("room/call", **{**call, "tool": "low_water"})
-            assert told["error"] == "Nobody in the room offers low_water."
-            for name in ("", "x" * 1_025):
-                told = await ann.refused("room/call", **{**call, "tool": name})
-                assert told["error"] == "tool must have 1 to 1,024 characters."
-            failed = await ann.call("room/call", **call, to="tides2")
-            assert failed["state"] == "failed"
-            assert failed["error"] == {"code": -32000, "message": "The sea is gone."}
-            assert (await ann.refused("room/call", **call, to="nobody"))["code"] == (
-                "recipient_unknown"
-            )
-            assert (await ann.refused("room/tools", room="square", to="nobody"))["code"] == (
-                "recipient_unknown"
-            )
-        waiting = await ann.call("room/call", **call, to="bob", wait=0)
-        assert waiting["state"] == "waiting"
-        assert "room_read with this seq" in waiting["message"]
+        proposed = await bob.call("room/call", **rye, reason="I want to sail.")
+        assert (proposed["state"], proposed["to"]) == ("proposed", "tides")
+        (waiting,) = (await ann.call("room/proposals", room="square"))["proposals"]
+        assert waiting["proposal"] == proposed["proposal"]
+        assert waiting["params"]["arguments"] == {"harbour": "Rye"}
+        assert waiting["reason"] == "I want to sail."
+        decided = {"room": "square", "proposal": proposed["proposal"], "decision": "fulfil"}
+        done = await ann.call("room/decide", **decided)
+        read = {"room": "square", "kinds": ["response"], "after": done["seq"], "wait": LONG}
+        (answer,) = (await bob.call("room/read", **read))["messages"]
+        assert answer["to"] == ["ann", "bob"]
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob, tides = await square(office, "ann", "bob", "tides")
-        asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
-        answer = {"room": "square", "request": asked["request"]}
-        assert (await bob.refused("room/respond", **answer, text="me"))["code"] == (
-            "request_not_open"
+async def test_what_keeps_a_call_from_its_answer_is_said(office: Office) -> None:
+    ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
+    call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
+    ears = [await office.here.join(visitor_of(who.account), serve=True) for who in (tides, tides2)]
+    silent = await ann.call("room/tools", room="square", wait=0)
+    assert (silent["tools"], silent["unanswered"]) == ([], ["tides", "tides2"])
+    for ear, live in ears:
+        live.left(ear)
+    requests = (await ann.call("room/read", room="square", kinds=["request"]))["messages"]
+    for request in requests:
+        given = {"room": "square", "request": request["id"], "text": "late"}
+        assert (await tides.refused("room/respond", **given))["code"] == "request_not_open"
+
+    async with offering(tides, TIDES), offering(tides2, TIDES, failing=True):
+        told = await ann.refused("room/call", **call)
+        assert told["error"] == "Give in to whose high_water to call: tides, tides2."
+        told = await ann.refused("room/call", **{**call, "tool": "low_water"})
+        assert told["error"] == "Nobody in the room offers low_water."
+        for name in ("", "x" * 1_025):
+            told = await ann.refused("room/call", **{**call, "tool": name})
+            assert told["error"] == "tool must have 1 to 1,024 characters."
+        failed = await ann.call("room/call", **call, to="tides2")
+        assert failed["state"] == "failed"
+        assert failed["error"] == {"code": -32000, "message": "The sea is gone."}
+        assert (await ann.refused("room/call", **call, to="nobody"))["code"] == (
+            "recipient_unknown"
         )
-        for given in ({}, {"text": "a", "error": "b"}, {"text": "a", "result": {}}):
-            assert (await tides.refused("room/respond", **answer, **given))["error"] == (
-                "Give exactly one of text, result and error."
-            )
-        await tides.call("room/respond", **answer, text="yes")
-        assert (await tides.refused("room/respond", **answer, text="no"))["code"] == (
-            "request_not_open"
+        assert (await ann.refused("room/tools", room="square", to="nobody"))["code"] == (
+            "recipient_unknown"
         )
+    waiting = await ann.call("room/call", **call, to="bob", wait=0)
+    assert waiting["state"] == "waiting"
+    assert "room_read with this seq" in waiting["message"]
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_one_who_may_not_list_says_whose_tool_it_is(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        tides = Someone(office, await office.here.person("tides", "agent"))
-        rights = ["chat.*", "mcp.proposal.*"]
-        await ann.call("room/create", name="square", capabilities=rights)
-        await bob.call("room/join", room="square")
-        async with offering(tides, TIDES):
-            assert (await bob.refused("room/tools", room="square"))["code"] == "proposal_required"
-            call = {"room": "square", "tool": "high_water"}
-            assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
-            assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
+async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(office: Office) -> None:
+    ann, bob, tides = await square(office, "ann", "bob", "tides")
+    asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
+    answer = {"room": "square", "request": asked["request"]}
+    assert (await bob.refused("room/respond", **answer, text="me"))["code"] == ("request_not_open")
+    for given in ({}, {"text": "a", "error": "b"}, {"text": "a", "result": {}}):
+        assert (await tides.refused("room/respond", **answer, **given))["error"] == (
+            "Give exactly one of text, result and error."
+        )
+    await tides.call("room/respond", **answer, text="yes")
+    assert (await tides.refused("room/respond", **answer, text="no"))["code"] == (
+        "request_not_open"
+    )
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
-        async with offering(tides, TIDES):
-            listed = await ann.call("room/tools", room="square", wait=LONG)
-            assert (listed["unanswered"], len(listed["tools"])) == ([], 1)
-            rye = {"tool": "high_water", "arguments": {"harbour": "Rye"}, "wait": LONG}
-            assert (await ann.call("room/call", room="square", **rye))["state"] == "answered"
-            requests = await ann.call("room/read", room="square", kinds=["request"])
-            assert {one["to"][0] for one in requests["messages"]} == {"tides"}
-            named = await ann.call("room/tools", room="square", to="idle_tides", wait=0)
-            assert named["unanswered"] == ["idle_tides"]
+async def test_one_who_may_not_list_says_whose_tool_it_is(office: Office) -> None:
+    ann, bob = await office.people("ann", "bob")
+    tides = Someone(office, await office.here.person("tides", "agent"))
+    rights = ["chat.*", "mcp.proposal.*"]
+    await ann.call("room/create", name="square", capabilities=rights)
+    await bob.call("room/join", room="square")
+    async with offering(tides, TIDES):
+        assert (await bob.refused("room/tools", room="square"))["code"] == "proposal_required"
+        call = {"room": "square", "tool": "high_water"}
+        assert (await bob.refused("room/call", **call))["code"] == "proposal_required"
+        assert (await bob.call("room/call", **call, to="tides"))["state"] == "proposed"
+
+
+@pytest.mark.requirement("room.call-tools")
+async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(office: Office) -> None:
+    ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
+    async with offering(tides, TIDES):
+        listed = await ann.call("room/tools", room="square", wait=LONG)
+        assert (listed["unanswered"], len(listed["tools"])) == ([], 1)
+        rye = {"tool": "high_water", "arguments": {"harbour": "Rye"}, "wait": LONG}
+        assert (await ann.call("room/call", room="square", **rye))["state"] == "answered"
+        requests = await ann.call("room/read", room="square", kinds=["request"])
+        assert {one["to"][0] for one in requests["messages"]} == {"tides"}
+        named = await ann.call("room/tools", room="square", to="idle_tides", wait=0)
+        assert named["unanswered"] == ["idle_tides"]

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from folkmoot.operations.rooms.messages import GROUP_NAMES, group_of
 from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
 from tests.client.support import eventually
-from tests.rooms.gathering import QUIET, Gathering, chat, gathering
+from tests.rooms.gathering import Gathering, chat
 
 LONG = 50
 PROPOSED = {"name": "count", "arguments": {"of": [1, 1.0, 2**53 + 1, None]}}
@@ -42,6 +41,12 @@ class Office:
 
     async def people(self, *handles: str) -> list[Someone]:
         return [Someone(self, await self.here.person(handle)) for handle in handles]
+
+    async def square(self, *handles: str, **options: Any) -> list[Someone]:
+        """People, of whom the first makes a room."""
+        people = await self.people(*handles)
+        await people[0].call("room/create", name="square", **options)
+        return people
 
 
 class Someone:
@@ -86,12 +91,6 @@ class Someone:
 
 
 @asynccontextmanager
-async def at_work(folder: Path, options: RoomOptions = QUIET) -> AsyncIterator[Office]:
-    async with gathering(folder, options=options) as here:
-        yield Office(here)
-
-
-@asynccontextmanager
 async def meanwhile(work: Coroutine[Any, Any, Any]) -> AsyncIterator[asyncio.Task[Any]]:
     """Something that goes on beside what a test does."""
     async with asyncio.TaskGroup() as tasks:
@@ -111,530 +110,483 @@ def test_every_kind_there_is_belongs_to_a_group() -> None:
 
 
 @pytest.mark.requirement("room.tools")
-async def test_chat_is_shown_the_same_in_either_spelling(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        said = await ann.call(
-            "room/say",
-            room="square",
-            text="*hello* 🦉",
-            format="markdown",
-            reply_to="x",
-            mentions=["bob"],
-            thread_id="t",
-        )
-        payload = {"text": "*hello* 🦉", "format": "markdown", "reply_to": "x", "mentions": ["bob"]}
-        sent = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": payload}
-        await ann.post(json.dumps(sent).encode())
-        await ann.post(json.dumps({**sent, "payload": {"text": "hi", "more": "x"}}).encode())
-        part = await ann.call("room/read", room="square")
-        first, second, third = part["messages"]
-        assert (first["id"], first["seq"]) == (said["id"], said["seq"])
-        assert first.pop("thread_id") == "t"
-        assert first.pop("kind") == "mcp.notification.notifications/chat/message"
-        assert second.pop("kind") == "chat.message"
-        for message in (first, second):
-            del message["seq"], message["id"], message["ts"]
-            assert message == {"from": "ann", **payload}
-        assert third["text"] == "hi"
-        assert "payload" not in third
-        assert "more" not in third
+async def test_chat_is_shown_the_same_in_either_spelling(office: Office) -> None:
+    (ann,) = await office.square("ann")
+    said = await ann.call(
+        "room/say",
+        room="square",
+        text="*hello* 🦉",
+        format="markdown",
+        reply_to="x",
+        mentions=["bob"],
+        thread_id="t",
+    )
+    payload = {"text": "*hello* 🦉", "format": "markdown", "reply_to": "x", "mentions": ["bob"]}
+    sent = {"protocol": "mcpx/v1", "kind": "chat.message", "payload": payload}
+    await ann.post(json.dumps(sent).encode())
+    await ann.post(json.dumps({**sent, "payload": {"text": "hi", "more": "x"}}).encode())
+    part = await ann.call("room/read", room="square")
+    first, second, third = part["messages"]
+    assert (first["id"], first["seq"]) == (said["id"], said["seq"])
+    assert first.pop("thread_id") == "t"
+    assert first.pop("kind") == "mcp.notification.notifications/chat/message"
+    assert second.pop("kind") == "chat.message"
+    for message in (first, second):
+        del message["seq"], message["id"], message["ts"]
+        assert message == {"from": "ann", **payload}
+    assert third["text"] == "hi"
+    assert "payload" not in third
+    assert "more" not in third
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        await ann.say(*(f"{number}" for number in range(1, 8)))
-        read = {"room": "square", "limit": 3}
-        part = await ann.call("room/read", **read)
-        assert [message["seq"] for message in part["messages"]] == [5, 6, 7]
-        assert (part["first_seq"], part["last_seq"], part["more"]) == (1, 7, False)
-        part = await ann.call("room/read", **read, before=5)
-        assert [message["seq"] for message in part["messages"]] == [2, 3, 4]
-        assert (part["last_seq"], part["more"]) == (4, True)
-        part = await ann.call("room/read", **read, after=0)
-        assert [message["seq"] for message in part["messages"]] == [1, 2, 3]
-        assert (part["last_seq"], part["more"]) == (3, True)
-        part = await ann.call("room/read", **read, after=part["last_seq"] + 3)
-        assert [message["seq"] for message in part["messages"]] == [7]
-        part = await ann.call("room/read", **read, after=7)
-        assert (part["messages"], part["last_seq"], part["more"]) == ([], 7, False)
-        assert (await ann.call("room/read", **read, before=1))["messages"] == []
-        assert (await ann.call("room/read", **read, before=0))["messages"] == []
-        refused = await ann.refused("room/read", **read, before=5, after=1)
-        assert refused == {"error": "before cannot be combined with after or wait."}
-        assert await ann.refused("room/read", **read, before=5, wait=1) == refused
+async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(office: Office) -> None:
+    (ann,) = await office.square("ann")
+    await ann.say(*(f"{number}" for number in range(1, 8)))
+    read = {"room": "square", "limit": 3}
+    part = await ann.call("room/read", **read)
+    assert [message["seq"] for message in part["messages"]] == [5, 6, 7]
+    assert (part["first_seq"], part["last_seq"], part["more"]) == (1, 7, False)
+    part = await ann.call("room/read", **read, before=5)
+    assert [message["seq"] for message in part["messages"]] == [2, 3, 4]
+    assert (part["last_seq"], part["more"]) == (4, True)
+    part = await ann.call("room/read", **read, after=0)
+    assert [message["seq"] for message in part["messages"]] == [1, 2, 3]
+    assert (part["last_seq"], part["more"]) == (3, True)
+    part = await ann.call("room/read", **read, after=part["last_seq"] + 3)
+    assert [message["seq"] for message in part["messages"]] == [7]
+    part = await ann.call("room/read", **read, after=7)
+    assert (part["messages"], part["last_seq"], part["more"]) == ([], 7, False)
+    assert (await ann.call("room/read", **read, before=1))["messages"] == []
+    assert (await ann.call("room/read", **read, before=0))["messages"] == []
+    refused = await ann.refused("room/read", **read, before=5, after=1)
+    assert refused == {"error": "before cannot be combined with after or wait."}
+    assert await ann.refused("room/read", **read, before=5, wait=1) == refused
 
 
 async def test_an_answer_ends_early_when_its_messages_are_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_MESSAGES_BYTES", 5_000)
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        await ann.say("a" * 2_000, "b" * 2_000, "c" * 2_000, "d" * 9_000, "e")
+    (ann,) = await office.square("ann")
+    await ann.say("a" * 2_000, "b" * 2_000, "c" * 2_000, "d" * 9_000, "e")
 
-        async def seqs(**place: int) -> tuple[list[int], int, bool]:
-            part = await ann.call("room/read", room="square", **place)
-            found = [message["seq"] for message in part["messages"]]
-            return found, part["last_seq"], part["more"]
+    async def seqs(**place: int) -> tuple[list[int], int, bool]:
+        part = await ann.call("room/read", room="square", **place)
+        found = [message["seq"] for message in part["messages"]]
+        return found, part["last_seq"], part["more"]
 
-        assert await seqs(after=0) == ([1, 2], 2, True)
-        assert await seqs(after=2) == ([3], 3, True)
-        assert await seqs(after=3) == ([4], 4, True)
-        assert await seqs(after=4) == ([5], 5, False)
-        assert await seqs() == ([5], 5, False)
-        assert await seqs(before=5) == ([4], 4, True)
-        assert await seqs(before=4) == ([2, 3], 3, True)
+    assert await seqs(after=0) == ([1, 2], 2, True)
+    assert await seqs(after=2) == ([3], 3, True)
+    assert await seqs(after=3) == ([4], 4, True)
+    assert await seqs(after=4) == ([5], 5, False)
+    assert await seqs() == ([5], 5, False)
+    assert await seqs(before=5) == ([4], 4, True)
+    assert await seqs(before=4) == ([2, 3], 3, True)
 
 
-async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square", durable=False)
-        await ann.say("before")
-        part = await bob.call("room/read", room="square", after=10_000)
-        assert (part["messages"], part["last_seq"]) == ([], 1)
-        async with meanwhile(
-            bob.call("room/read", room="square", after=10_000, wait=LONG)
-        ) as waiting:
-            while not waiting.done():
-                await ann.say("after")
-                await asyncio.sleep(0)
-        assert waiting.result()["messages"][0]["text"] == "after"
+async def test_a_number_that_is_past_the_end_is_no_place_to_wait_for(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob", durable=False)
+    await ann.say("before")
+    part = await bob.call("room/read", room="square", after=10_000)
+    assert (part["messages"], part["last_seq"]) == ([], 1)
+    async with meanwhile(bob.call("room/read", room="square", after=10_000, wait=LONG)) as waiting:
+        while not waiting.done():
+            await ann.say("after")
+            await asyncio.sleep(0)
+    assert waiting.result()["messages"][0]["text"] == "after"
 
 
-async def test_what_is_no_longer_kept_is_passed_over_and_told(tmp_path: Path) -> None:
-    async with at_work(tmp_path, RoomOptions(chat={}, memory_messages=5)) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square", durable=False)
-        await ann.say(*(f"{number}" for number in range(1, 13)))
-        part = await ann.call("room/read", room="square", after=2)
-        assert [message["text"] for message in part["messages"]] == ["8", "9", "10", "11", "12"]
-        assert (part["first_seq"], part["last_seq"]) == (8, 12)
+@pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5))
+async def test_what_is_no_longer_kept_is_passed_over_and_told(office: Office) -> None:
+    (ann,) = await office.square("ann", durable=False)
+    await ann.say(*(f"{number}" for number in range(1, 13)))
+    part = await ann.call("room/read", room="square", after=2)
+    assert [message["text"] for message in part["messages"]] == ["8", "9", "10", "11", "12"]
+    assert (part["first_seq"], part["last_seq"]) == (8, 12)
 
 
 async def test_the_kinds_asked_for_are_found_among_many_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "MAX_MESSAGES_READ", 4)
     monkeypatch.setattr(messages, "MAX_MESSAGES_SCANNED", 12)
     thought = json.dumps(
         {"protocol": "mcpx/v1", "kind": "reasoning.thought", "payload": {"text": "hm"}}
     ).encode()
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        await ann.say("first")
-        for _ in range(8):
-            await ann.post(thought)
-        await ann.say("second", "third")
-        assert await ann.texts() == ["first", "second", "third"]
-        assert await ann.texts(limit=1) == ["third"]
-        assert await ann.texts(before=11) == ["first", "second"]
-        assert await ann.texts(after=0) == ["first", "second", "third"]
-        assert await ann.texts(after=0, limit=2) == ["first", "second"]
-        for _ in range(20):
-            await ann.post(thought)
-        # It looks at so many and no more, and says where to go on.
-        assert await ann.texts() == []
-        part = await ann.call("room/read", room="square", kinds=["chat"], after=11)
-        assert (part["messages"], part["last_seq"], part["more"]) == ([], 23, True)
-        part = await ann.call("room/read", room="square", kinds=["chat"], after=23)
-        assert (part["messages"], part["last_seq"], part["more"]) == ([], 31, False)
-        thoughts = await ann.call("room/read", room="square", kinds=["reasoning"], after=0, limit=3)
-        assert [message["seq"] for message in thoughts["messages"]] == [2, 3, 4]
-        assert thoughts["last_seq"] == 4
+    (ann,) = await office.square("ann")
+    await ann.say("first")
+    for _ in range(8):
+        await ann.post(thought)
+    await ann.say("second", "third")
+    assert await ann.texts() == ["first", "second", "third"]
+    assert await ann.texts(limit=1) == ["third"]
+    assert await ann.texts(before=11) == ["first", "second"]
+    assert await ann.texts(after=0) == ["first", "second", "third"]
+    assert await ann.texts(after=0, limit=2) == ["first", "second"]
+    for _ in range(20):
+        await ann.post(thought)
+    # It looks at so many and no more, and says where to go on.
+    assert await ann.texts() == []
+    part = await ann.call("room/read", room="square", kinds=["chat"], after=11)
+    assert (part["messages"], part["last_seq"], part["more"]) == ([], 23, True)
+    part = await ann.call("room/read", room="square", kinds=["chat"], after=23)
+    assert (part["messages"], part["last_seq"], part["more"]) == ([], 31, False)
+    thoughts = await ann.call("room/read", room="square", kinds=["reasoning"], after=0, limit=3)
+    assert [message["seq"] for message in thoughts["messages"]] == [2, 3, 4]
+    assert thoughts["last_seq"] == 4
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square")
-        wanted = {"room": "square", "kinds": ["chat"], "after": 0, "wait": LONG}
-        async with meanwhile(ann.call("room/read", **wanted)) as waiting:
-            await bob.call("room/join", room="square")
-            await bob.call("room/propose", room="square", method="ping")
-            await bob.call("room/leave", room="square")
-            await bob.say("here I am")
-        part = waiting.result()
-        assert [message["text"] for message in part["messages"]] == ["here I am"]
-        assert part["last_seq"] == 4
-
-
-@pytest.mark.requirement("room.read-waits")
-async def test_without_a_place_a_wait_is_for_what_is_new(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square")
-        await ann.say("old")
-        part = await bob.call("room/read", room="square", wait=1)
-        assert (part["messages"], part["last_seq"]) == ([], 1)
-        async with meanwhile(bob.call("room/read", room="square", wait=LONG)) as waiting:
-            while not waiting.done():
-                await ann.say("new")
-                await asyncio.sleep(0)
-        assert waiting.result()["messages"][0]["text"] == "new"
-
-
-@pytest.mark.requirement("room.read-waits")
-async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square")
-        async with meanwhile(bob.call("room/read", room="square", after=7, wait=LONG)) as waiting:
-            bob.leaving.set()
-        assert waiting.result()["messages"] == []
-        bob.leaving.clear()
-        async with meanwhile(bob.refused("room/read", room="square", after=0, wait=LONG)) as told:
-            bob.good = False
-            await ann.say("not for bob")
-        assert told.result() == {"error": e.TokenInvalid.sentence}
-
-
-async def test_whoever_is_put_out_while_waiting_reads_no_more(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square")
+async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob")
+    wanted = {"room": "square", "kinds": ["chat"], "after": 0, "wait": LONG}
+    async with meanwhile(ann.call("room/read", **wanted)) as waiting:
         await bob.call("room/join", room="square")
-        kick = {"protocol": "mcpx/v1", "kind": "room.kick", "payload": {"participant": "bob"}}
-        async with meanwhile(bob.refused("room/read", room="square", after=1, wait=LONG)) as told:
-            await ann.post(json.dumps(kick).encode())
-            await ann.say("now that bob is gone")
-        assert told.result()["code"] == "room_forbidden"
-        assert (await bob.refused("room/say", room="square", text="x"))["code"] == "room_forbidden"
+        await bob.call("room/propose", room="square", method="ping")
+        await bob.call("room/leave", room="square")
+        await bob.say("here I am")
+    part = waiting.result()
+    assert [message["text"] for message in part["messages"]] == ["here I am"]
+    assert part["last_seq"] == 4
+
+
+@pytest.mark.requirement("room.read-waits")
+async def test_without_a_place_a_wait_is_for_what_is_new(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob")
+    await ann.say("old")
+    part = await bob.call("room/read", room="square", wait=1)
+    assert (part["messages"], part["last_seq"]) == ([], 1)
+    async with meanwhile(bob.call("room/read", room="square", wait=LONG)) as waiting:
+        while not waiting.done():
+            await ann.say("new")
+            await asyncio.sleep(0)
+    assert waiting.result()["messages"][0]["text"] == "new"
+
+
+@pytest.mark.requirement("room.read-waits")
+async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob")
+    async with meanwhile(bob.call("room/read", room="square", after=7, wait=LONG)) as waiting:
+        bob.leaving.set()
+    assert waiting.result()["messages"] == []
+    bob.leaving.clear()
+    async with meanwhile(bob.refused("room/read", room="square", after=0, wait=LONG)) as told:
+        bob.good = False
+        await ann.say("not for bob")
+    assert told.result() == {"error": e.TokenInvalid.sentence}
+
+
+async def test_whoever_is_put_out_while_waiting_reads_no_more(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob")
+    await bob.call("room/join", room="square")
+    kick = {"protocol": "mcpx/v1", "kind": "room.kick", "payload": {"participant": "bob"}}
+    async with meanwhile(bob.refused("room/read", room="square", after=1, wait=LONG)) as told:
+        await ann.post(json.dumps(kick).encode())
+        await ann.say("now that bob is gone")
+    assert told.result()["code"] == "room_forbidden"
+    assert (await bob.refused("room/say", room="square", text="x"))["code"] == "room_forbidden"
 
 
 @pytest.mark.requirement("room.read-waits")
 @pytest.mark.parametrize("durable", [True, False])
 async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
-    tmp_path: Path, durable: bool
+    office: Office, durable: bool
 ) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square", durable=durable)
-        await bob.call("room/join", room="square")
-        here, writing, gone = office.here, threading.Event(), threading.Event()
+    ann, bob = await office.square("ann", "bob", durable=durable)
+    await bob.call("room/join", room="square")
+    here, writing, gone = office.here, threading.Event(), threading.Event()
 
-        async def busy(_: Any) -> None:
-            # In the writer's thread.
-            writing.set()
-            gone.wait(30)
+    async def busy(_: Any) -> None:
+        # In the writer's thread.
+        writing.set()
+        gone.wait(30)
 
-        live = next(iter(here.rooms._live))
-        async with asyncio.TaskGroup() as tasks:
-            reading = here.rooms.messages(visitor_of(bob.account), "square", wait=LONG)
-            read = asyncio.gather(reading, return_exceptions=True)
-            told = tasks.create_task(bob.result("room/read", {"room": "square", "wait": LONG}))
-            await eventually(lambda: len(live._waiters) == 2)
-            # The room's record is still there when its readers are woken.
-            tasks.create_task(here.store.write(busy))
-            await asyncio.to_thread(writing.wait, 30)
-            tasks.create_task(here.rooms.delete(visitor_of(ann.account), "square"))
-            try:
-                (found,) = await read
-                assert isinstance(found, e.RoomNotFound), found
-                payload, is_error = await told
-            finally:
-                gone.set()
-        assert is_error, payload
-        assert payload["code"] == "room_not_found"
+    live = next(iter(here.rooms._live))
+    async with asyncio.TaskGroup() as tasks:
+        reading = here.rooms.messages(visitor_of(bob.account), "square", wait=LONG)
+        read = asyncio.gather(reading, return_exceptions=True)
+        told = tasks.create_task(bob.result("room/read", {"room": "square", "wait": LONG}))
+        await eventually(lambda: len(live._waiters) == 2)
+        # The room's record is still there when its readers are woken.
+        tasks.create_task(here.store.write(busy))
+        await asyncio.to_thread(writing.wait, 30)
+        tasks.create_task(here.rooms.delete(visitor_of(ann.account), "square"))
+        try:
+            (found,) = await read
+            assert isinstance(found, e.RoomNotFound), found
+            payload, is_error = await told
+        finally:
+            gone.set()
+    assert is_error, payload
+    assert payload["code"] == "room_not_found"
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_fulfilment_asks_for_exactly_what_was_proposed(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob, cid = await office.people("ann", "bob", "cid")
-        await ann.call("room/create", name="square")
-        for each in (ann, bob, cid):
-            await each.call("room/join", room="square")
-        made = await bob.call(
-            "room/propose",
-            room="square",
-            method="tools/call",
-            params=PROPOSED,
-            reason="We must know.",
-            expires_in=60,
-        )
-        (shown,) = (await cid.call("room/proposals", room="square", state="open"))["proposals"]
-        assert shown["proposal"] == made["proposal"]
-        assert shown["kind"] == "mcp.proposal.tools/call:count"
-        assert shown["params"] == PROPOSED
-        assert [type(each) for each in shown["params"]["arguments"]["of"]] == [
-            int,
-            float,
-            int,
-            type(None),
-        ]
-        assert shown["reason"] == "We must know."
-        assert shown["expires_at"] == made["expires_at"]
-        decide = {"room": "square", "proposal": made["proposal"], "decision": "fulfil"}
-        assert await ann.refused("room/decide", **decide) == {
-            "error": "Give in to who should do it: a participant of the room."
+async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office: Office) -> None:
+    ann, bob, cid = await office.square("ann", "bob", "cid")
+    for each in (ann, bob, cid):
+        await each.call("room/join", room="square")
+    made = await bob.call(
+        "room/propose",
+        room="square",
+        method="tools/call",
+        params=PROPOSED,
+        reason="We must know.",
+        expires_in=60,
+    )
+    (shown,) = (await cid.call("room/proposals", room="square", state="open"))["proposals"]
+    assert shown["proposal"] == made["proposal"]
+    assert shown["kind"] == "mcp.proposal.tools/call:count"
+    assert shown["params"] == PROPOSED
+    assert [type(each) for each in shown["params"]["arguments"]["of"]] == [
+        int,
+        float,
+        int,
+        type(None),
+    ]
+    assert shown["reason"] == "We must know."
+    assert shown["expires_at"] == made["expires_at"]
+    decide = {"room": "square", "proposal": made["proposal"], "decision": "fulfil"}
+    assert await ann.refused("room/decide", **decide) == {
+        "error": "Give in to who should do it: a participant of the room."
+    }
+    assert (await ann.refused("room/decide", **decide, to="dan"))["code"] == "recipient_unknown"
+    assert (await ann.refused("room/decide", **decide, to="ann"))["code"] == "recipient_invalid"
+    done = await ann.call("room/decide", **decide, to="cid")
+    assert (done["state"], done["to"]) == ("fulfilled", "cid")
+    part = await cid.call("room/read", room="square", after=done["seq"] - 1)
+    (request,) = part["messages"]
+    assert request["kind"] == "mcp.request.tools/call:count"
+    assert request["payload"]["params"] == PROPOSED
+    assert request["correlation_id"] == [made["proposal"]]
+    assert request["id"] == done["request"]
+    (shown,) = (await bob.call("room/proposals", room="square"))["proposals"]
+    assert (shown["state"], shown["closed_by"]) == ("fulfilled", "ann")
+    refused = await ann.refused("room/decide", **decide, to="cid")
+    assert (refused["code"], refused["state"]) == ("proposal_closed", "fulfilled")
+
+
+@pytest.mark.requirement("room.tools")
+async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office: Office) -> None:
+    ann, bob, cid = await office.square("ann", "bob", "cid")
+    for each in (ann, bob, cid):
+        await each.call("room/join", room="square")
+    made = await bob.call("room/propose", room="square", method="ping", to="cid")
+    decide = {"room": "square", "proposal": made["proposal"], "decision": "fulfil"}
+    assert (await ann.refused("room/decide", **decide, to="bob"))["code"] == "proposal_altered"
+    assert (await ann.call("room/decide", **decide))["to"] == "cid"
+    two = {
+        "protocol": "mcpx/v1",
+        "kind": "mcp.proposal.ping",
+        "id": "two",
+        "to": ["bob", "cid"],
+        "payload": {"method": "ping"},
+    }
+    await bob.post(json.dumps(two).encode())
+    decide["proposal"] = "two"
+    assert (await ann.refused("room/decide", **decide))["error"] == (
+        "Give in to who should do it: one of bob, cid."
+    )
+    await ann.call("room/decide", **decide, to="cid")
+    (request,) = (await ann.call("room/read", room="square", limit=1))["messages"]
+    assert "params" not in request["payload"]
+
+
+@pytest.mark.requirement("room.tools")
+async def test_rejections_need_a_reason_and_as_many_as_the_room_says(office: Office) -> None:
+    ann, bob, cid = await office.people("ann", "bob", "cid")
+    reject = ["mcpx.reject.proposal"]
+    await ann.call(
+        "room/create",
+        name="square",
+        policy={"quorum": 2},
+        grants={"cid": reject, "@Bob": reject},
+    )
+    made = await bob.call("room/propose", room="square", method="ping")
+    decide = {"room": "square", "proposal": made["proposal"], "decision": "reject"}
+    for reason in ({}, {"reason": " "}):
+        assert await ann.refused("room/decide", **decide, **reason) == {
+            "error": "A rejection needs a reason."
         }
-        assert (await ann.refused("room/decide", **decide, to="dan"))["code"] == "recipient_unknown"
-        assert (await ann.refused("room/decide", **decide, to="ann"))["code"] == "recipient_invalid"
-        done = await ann.call("room/decide", **decide, to="cid")
-        assert (done["state"], done["to"]) == ("fulfilled", "cid")
-        part = await cid.call("room/read", room="square", after=done["seq"] - 1)
-        (request,) = part["messages"]
-        assert request["kind"] == "mcp.request.tools/call:count"
-        assert request["payload"]["params"] == PROPOSED
-        assert request["correlation_id"] == [made["proposal"]]
-        assert request["id"] == done["request"]
-        (shown,) = (await bob.call("room/proposals", room="square"))["proposals"]
-        assert (shown["state"], shown["closed_by"]) == ("fulfilled", "ann")
-        refused = await ann.refused("room/decide", **decide, to="cid")
-        assert (refused["code"], refused["state"]) == ("proposal_closed", "fulfilled")
+    decide["reason"] = "Too loud."
+    first = await ann.call("room/decide", **decide)
+    assert (first["state"], first["rejections"]) == ("open", 1)
+    assert (await ann.refused("room/decide", **decide))["code"] == "rejected_already"
+    assert (await bob.refused("room/decide", **decide))["code"] == "proposal_own"
+    second = await cid.call("room/decide", **decide)
+    assert (second["state"], second["rejections"]) == ("rejected", 2)
+    gone = await bob.refused(
+        "room/decide", room="square", proposal=made["proposal"], decision="withdraw"
+    )
+    assert (gone["code"], gone["state"]) == ("proposal_closed", "rejected")
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob, cid = await office.people("ann", "bob", "cid")
-        await ann.call("room/create", name="square")
-        for each in (ann, bob, cid):
-            await each.call("room/join", room="square")
-        made = await bob.call("room/propose", room="square", method="ping", to="cid")
-        decide = {"room": "square", "proposal": made["proposal"], "decision": "fulfil"}
-        assert (await ann.refused("room/decide", **decide, to="bob"))["code"] == "proposal_altered"
-        assert (await ann.call("room/decide", **decide))["to"] == "cid"
-        two = {
-            "protocol": "mcpx/v1",
-            "kind": "mcp.proposal.ping",
-            "id": "two",
-            "to": ["bob", "cid"],
-            "payload": {"method": "ping"},
-        }
-        await bob.post(json.dumps(two).encode())
-        decide["proposal"] = "two"
-        assert (await ann.refused("room/decide", **decide))["error"] == (
-            "Give in to who should do it: one of bob, cid."
-        )
-        await ann.call("room/decide", **decide, to="cid")
-        (request,) = (await ann.call("room/read", room="square", limit=1))["messages"]
-        assert "params" not in request["payload"]
-
-
-@pytest.mark.requirement("room.tools")
-async def test_rejections_need_a_reason_and_as_many_as_the_room_says(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob, cid = await office.people("ann", "bob", "cid")
-        reject = ["mcpx.reject.proposal"]
-        await ann.call(
-            "room/create",
-            name="square",
-            policy={"quorum": 2},
-            grants={"cid": reject, "@Bob": reject},
-        )
-        made = await bob.call("room/propose", room="square", method="ping")
-        decide = {"room": "square", "proposal": made["proposal"], "decision": "reject"}
-        for reason in ({}, {"reason": " "}):
-            assert await ann.refused("room/decide", **decide, **reason) == {
-                "error": "A rejection needs a reason."
-            }
-        decide["reason"] = "Too loud."
-        first = await ann.call("room/decide", **decide)
-        assert (first["state"], first["rejections"]) == ("open", 1)
-        assert (await ann.refused("room/decide", **decide))["code"] == "rejected_already"
-        assert (await bob.refused("room/decide", **decide))["code"] == "proposal_own"
-        second = await cid.call("room/decide", **decide)
-        assert (second["state"], second["rejections"]) == ("rejected", 2)
-        gone = await bob.refused(
-            "room/decide", room="square", proposal=made["proposal"], decision="withdraw"
-        )
-        assert (gone["code"], gone["state"]) == ("proposal_closed", "rejected")
-
-
-@pytest.mark.requirement("room.tools")
-async def test_a_proposal_is_withdrawn_by_its_proposer_alone(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square")
-        made = await bob.call("room/propose", room="square", method="ping")
-        decide = {"room": "square", "proposal": made["proposal"], "decision": "withdraw"}
-        assert (await ann.refused("room/decide", **decide))["code"] == "proposal_not_own"
-        assert (await bob.call("room/decide", **decide, reason="Never mind."))["state"] == (
-            "withdrawn"
-        )
-        decide["proposal"] = "no such thing"
-        for decision in ("fulfil", "reject", "withdraw"):
-            wrong = {**decide, "decision": decision, "reason": "x"}
-            assert (await ann.refused("room/decide", **wrong))["code"] == "proposal_unknown"
+async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob")
+    made = await bob.call("room/propose", room="square", method="ping")
+    decide = {"room": "square", "proposal": made["proposal"], "decision": "withdraw"}
+    assert (await ann.refused("room/decide", **decide))["code"] == "proposal_not_own"
+    assert (await bob.call("room/decide", **decide, reason="Never mind."))["state"] == ("withdrawn")
+    decide["proposal"] = "no such thing"
+    for decision in ("fulfil", "reject", "withdraw"):
+        wrong = {**decide, "decision": decision, "reason": "x"}
+        assert (await ann.refused("room/decide", **wrong))["code"] == "proposal_unknown"
 
 
 async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(
-    tmp_path: Path,
+    office: Office,
 ) -> None:
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        for arguments, sentence in (
-            ({"method": "tools/call"}, '"params.name" must be a string.'),
-            ({"method": "tools/call", "params": {"name": 7}}, '"params.name" must be a string.'),
-            (
-                {"method": "notifications/x"},
-                "The method notifications/x is not valid for a proposal.",
-            ),
-            ({"method": "ping:x"}, "The method ping takes no context."),
-        ):
-            told = await ann.refused("room/propose", room="square", **arguments)
-            assert told["error"] == sentence
-            assert told["code"]
-        assert (await ann.call("room/proposals", room="square"))["proposals"] == []
+    (ann,) = await office.square("ann")
+    for arguments, sentence in (
+        ({"method": "tools/call"}, '"params.name" must be a string.'),
+        ({"method": "tools/call", "params": {"name": 7}}, '"params.name" must be a string.'),
+        ({"method": "notifications/x"}, "The method notifications/x is not valid for a proposal."),
+        ({"method": "ping:x"}, "The method ping takes no context."),
+    ):
+        told = await ann.refused("room/propose", room="square", **arguments)
+        assert told["error"] == sentence
+        assert told["code"]
+    assert (await ann.call("room/proposals", room="square"))["proposals"] == []
 
 
+@pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5, keep_messages=5))
 @pytest.mark.parametrize("durable", [True, False])
 async def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
-    tmp_path: Path, durable: bool
+    office: Office, durable: bool
 ) -> None:
-    async with at_work(
-        tmp_path, RoomOptions(chat={}, memory_messages=5, keep_messages=5)
-    ) as office:
-        ann, bob, cid = await office.people("ann", "bob", "cid")
-        rooms, owner = office.here.rooms, visitor_of(ann.account)
+    ann, bob, cid = await office.people("ann", "bob", "cid")
+    rooms, owner = office.here.rooms, visitor_of(ann.account)
 
-        async def offered() -> list[int]:
-            waiting = await rooms.waiting(owner, "square")
-            ear, live = await office.here.join(owner)
-            live.left(ear)
-            told = ear.heard[0]["payload"]["waiting"]["proposals"]
-            asked = (await rooms.asks.open_for(owner)).proposals
-            return [len(waiting.proposals), len(told), len(asked)]
+    async def offered() -> list[int]:
+        waiting = await rooms.waiting(owner, "square")
+        ear, live = await office.here.join(owner)
+        live.left(ear)
+        told = ear.heard[0]["payload"]["waiting"]["proposals"]
+        asked = (await rooms.asks.open_for(owner)).proposals
+        return [len(waiting.proposals), len(told), len(asked)]
 
-        await ann.call("room/create", name="square", durable=durable)
-        await cid.say("first")
-        made = await bob.call("room/propose", room="square", method="ping", to="gateway")
-        assert await offered() == [1, 1, 1]
-        await bob.say(*"abcdefgh")
-        await rooms._upkeep.round()
-        # It went though an older message is kept: Bob has most of them.
-        page = await rooms.messages(owner, "square", after=0, limit=1)
-        assert msgspec.json.decode(page.messages[0])["seq"] == 1
-        assert await offered() == [0, 0, 0]
-        (shown,) = (await ann.call("room/proposals", room="square"))["proposals"]
-        assert (shown["proposal"], shown["state"]) == (made["proposal"], "open")
-        assert "params" not in shown
-        decide = {"room": "square", "proposal": made["proposal"]}
-        told = await ann.refused("room/decide", **decide, decision="fulfil")
-        assert told["error"].startswith("The room no longer keeps this proposal")
-        await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
+    await ann.call("room/create", name="square", durable=durable)
+    await cid.say("first")
+    made = await bob.call("room/propose", room="square", method="ping", to="gateway")
+    assert await offered() == [1, 1, 1]
+    await bob.say(*"abcdefgh")
+    await rooms._upkeep.round()
+    # It went though an older message is kept: Bob has most of them.
+    page = await rooms.messages(owner, "square", after=0, limit=1)
+    assert msgspec.json.decode(page.messages[0])["seq"] == 1
+    assert await offered() == [0, 0, 0]
+    (shown,) = (await ann.call("room/proposals", room="square"))["proposals"]
+    assert (shown["proposal"], shown["state"]) == (made["proposal"], "open")
+    assert "params" not in shown
+    decide = {"room": "square", "proposal": made["proposal"]}
+    told = await ann.refused("room/decide", **decide, decision="fulfil")
+    assert told["error"].startswith("The room no longer keeps this proposal")
+    await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
 
 
-async def test_proposals_are_listed_in_parts(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        for _ in range(5):
-            await ann.call("room/propose", room="square", method="ping")
-        part = await ann.call("room/proposals", room="square", limit=2)
-        assert [each["seq"] for each in part["proposals"]] == [5, 4]
-        part = await ann.call("room/proposals", room="square", limit=2, before=4)
-        assert [each["seq"] for each in part["proposals"]] == [3, 2]
+async def test_proposals_are_listed_in_parts(office: Office) -> None:
+    (ann,) = await office.square("ann")
+    for _ in range(5):
+        await ann.call("room/propose", room="square", method="ping")
+    part = await ann.call("room/proposals", room="square", limit=2)
+    assert [each["seq"] for each in part["proposals"]] == [5, 4]
+    part = await ann.call("room/proposals", room="square", limit=2, before=4)
+    assert [each["seq"] for each in part["proposals"]] == [3, 2]
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_room_is_made_as_it_was_asked_for(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        made = await ann.call(
-            "room/create",
-            name="square",
-            access="private",
-            durable=False,
-            capabilities=["chat.*"],
-            grants={"bob": ["mcp.request.tools/call"]},
-            policy={"quorum": 3, "keep_days": 7},
-        )
-        assert (made["access"], made["durable"], made["role"]) == ("private", False, "owner")
-        assert made["capabilities"] == ["chat.*"]
-        assert made["grants"] == {"bob": ["mcp.request.tools/call"]}
-        assert (made["policy"]["quorum"], made["policy"]["keep_days"]) == (3, 7)
-        joined = await bob.call("room/join", room="square")
-        assert "grants" not in joined
-        assert (joined["role"], joined["you"], joined["owners"]) == ("member", "bob", ["ann"])
-        assert joined["present"] == [
-            {"id": "bob", "type": "person", "role": "member", "offers_tools": None}
-        ]
-        for wrong, code in (
-            ({"name": "Square"}, "room_name_invalid"),
-            ({"name": "square"}, "room_name_taken"),
-            ({"name": "x", "capabilities": ["system.*"]}, "capability_reserved"),
-            ({"name": "x", "capabilities": ["not a pattern"]}, "pattern_syntax"),
-        ):
-            assert (await ann.refused("room/create", **wrong))["code"] == code
-        for arguments, sentence in (
-            ({"policy": {"quorum": 0}}, "policy.quorum must be a whole number from 1 to 1,000."),
-            ({"grants": {"nobody": []}}, "grants: there is no user nobody."),
-            ({"access": "secret"}, "access must be open, invite or private."),
-        ):
-            assert await ann.refused("room/create", name="x", **arguments) == {"error": sentence}
+async def test_a_room_is_made_as_it_was_asked_for(office: Office) -> None:
+    ann, bob = await office.people("ann", "bob")
+    made = await ann.call(
+        "room/create",
+        name="square",
+        access="private",
+        durable=False,
+        capabilities=["chat.*"],
+        grants={"bob": ["mcp.request.tools/call"]},
+        policy={"quorum": 3, "keep_days": 7},
+    )
+    assert (made["access"], made["durable"], made["role"]) == ("private", False, "owner")
+    assert made["capabilities"] == ["chat.*"]
+    assert made["grants"] == {"bob": ["mcp.request.tools/call"]}
+    assert (made["policy"]["quorum"], made["policy"]["keep_days"]) == (3, 7)
+    joined = await bob.call("room/join", room="square")
+    assert "grants" not in joined
+    assert (joined["role"], joined["you"], joined["owners"]) == ("member", "bob", ["ann"])
+    assert joined["present"] == [
+        {"id": "bob", "type": "person", "role": "member", "offers_tools": None}
+    ]
+    for wrong, code in (
+        ({"name": "Square"}, "room_name_invalid"),
+        ({"name": "square"}, "room_name_taken"),
+        ({"name": "x", "capabilities": ["system.*"]}, "capability_reserved"),
+        ({"name": "x", "capabilities": ["not a pattern"]}, "pattern_syntax"),
+    ):
+        assert (await ann.refused("room/create", **wrong))["code"] == code
+    for arguments, sentence in (
+        ({"policy": {"quorum": 0}}, "policy.quorum must be a whole number from 1 to 1,000."),
+        ({"grants": {"nobody": []}}, "grants: there is no user nobody."),
+        ({"access": "secret"}, "access must be open, invite or private."),
+    ):
+        assert await ann.refused("room/create", name="x", **arguments) == {"error": sentence}
 
 
-async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        for name, access in (("a", "open"), ("b", "invite"), ("c", "private"), ("d", "open")):
-            await ann.call("room/create", name=name, access=access)
-        await bob.call("room/join", room="d")
-        listed, cursor = [], None
-        while True:
-            page = await bob.call("room/list", limit=1, cursor=cursor)
-            listed += page["rooms"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        assert [(room["name"], room["role"], room["participants"]) for room in listed] == [
-            ("a", None, 0),
-            ("b", None, 0),
-            ("d", "member", 1),
-        ]
-        assert len((await ann.call("room/list"))["rooms"]) == 4
+async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(office: Office) -> None:
+    ann, bob = await office.people("ann", "bob")
+    for name, access in (("a", "open"), ("b", "invite"), ("c", "private"), ("d", "open")):
+        await ann.call("room/create", name=name, access=access)
+    await bob.call("room/join", room="d")
+    listed, cursor = [], None
+    while True:
+        page = await bob.call("room/list", limit=1, cursor=cursor)
+        listed += page["rooms"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert [(room["name"], room["role"], room["participants"]) for room in listed] == [
+        ("a", None, 0),
+        ("b", None, 0),
+        ("d", "member", 1),
+    ]
+    assert len((await ann.call("room/list"))["rooms"]) == 4
 
 
 @pytest.mark.requirement("room.tools")
-async def test_an_invitation_is_for_a_handle_or_for_a_guest(tmp_path: Path) -> None:
-    async with at_work(tmp_path) as office:
-        ann, bob = await office.people("ann", "bob")
-        await ann.call("room/create", name="square", access="private")
-        for both in ({}, {"handle": "bob", "guest": "zoe"}):
-            assert await ann.refused("room/invite", room="square", **both) == {
-                "error": "Give either handle or guest."
-            }
-        assert (await bob.refused("room/join", room="square"))["code"] == "room_not_found"
-        invited = await ann.call("room/invite", room="square", handle="@Bob")
-        assert invited.keys() == {"room", "handle", "message"}
-        await bob.call("room/join", room="square")
-        assert (await bob.refused("room/invite", room="square", guest="zoe"))["code"] == (
-            "capability_denied"
-        )
-        guest = await ann.call("room/invite", room="square", guest="zoe")
-        visitor, _ = await office.here.rooms.exchange("square", guest["token"])
-        assert visitor.principal.name == "zoe"
-        kept = await ann.call("room/read", room="square")
-        assert guest["token"] not in json.dumps(kept)
-        assert await ann.refused("room/invite", room="square", handle="nobody") == {
-            "error": "User not found."
+async def test_an_invitation_is_for_a_handle_or_for_a_guest(office: Office) -> None:
+    ann, bob = await office.square("ann", "bob", access="private")
+    for both in ({}, {"handle": "bob", "guest": "zoe"}):
+        assert await ann.refused("room/invite", room="square", **both) == {
+            "error": "Give either handle or guest."
         }
+    assert (await bob.refused("room/join", room="square"))["code"] == "room_not_found"
+    invited = await ann.call("room/invite", room="square", handle="@Bob")
+    assert invited.keys() == {"room", "handle", "message"}
+    await bob.call("room/join", room="square")
+    assert (await bob.refused("room/invite", room="square", guest="zoe"))["code"] == (
+        "capability_denied"
+    )
+    guest = await ann.call("room/invite", room="square", guest="zoe")
+    visitor, _ = await office.here.rooms.exchange("square", guest["token"])
+    assert visitor.principal.name == "zoe"
+    kept = await ann.call("room/read", room="square")
+    assert guest["token"] not in json.dumps(kept)
+    assert await ann.refused("room/invite", room="square", handle="nobody") == {
+        "error": "User not found."
+    }
 
 
 async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(
-    tmp_path: Path,
+    office: Office,
 ) -> None:
-    async with at_work(tmp_path) as office:
-        (ann,) = await office.people("ann")
-        await ann.call("room/create", name="square")
-        raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
-        await ann.post(raw)
-        await ann.post(chat("after"))
-        read = CATALOGUE.named("room/read")
-        assert read is not None
-        caller = Caller(account=ann.account)
-        result = await office.tools.call(read, {"room": "square"}, caller)
-        assert '"payload":{"a":1.0,"b":[1e3,"\\u00e9"]}' in result.text()
-        assert msgspec.json.decode(result.text())["messages"][1]["text"] == "after"
+    (ann,) = await office.square("ann")
+    raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
+    await ann.post(raw)
+    await ann.post(chat("after"))
+    read = CATALOGUE.named("room/read")
+    assert read is not None
+    caller = Caller(account=ann.account)
+    result = await office.tools.call(read, {"room": "square"}, caller)
+    assert '"payload":{"a":1.0,"b":[1e3,"\\u00e9"]}' in result.text()
+    assert msgspec.json.decode(result.text())["messages"][1]["text"] == "after"

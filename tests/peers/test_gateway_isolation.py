@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import LOG_LEVEL_META_KEY
 
 from folkmoot.mcp import peer
+from tests.conftest import settings_of
 from tests.faults.backends import flawed
 from tests.mcp_harness import ERAS, Meeting, both_eras
 from tests.peers.clients import Ears
@@ -74,11 +75,11 @@ class Two:
         return json.loads(result.content[0].text)
 
 
-@asynccontextmanager
-async def two(folder: Path, era: str, **spec: Any) -> AsyncIterator[Two]:
+@pytest.fixture
+async def at(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncIterator[Two]:
     """Two people at a hub before one server of the handshake era."""
-    shared = flawed("shared", folder / "shared", **spec)
-    async with fronted(folder / "hub", shared, era=era) as there:
+    shared = flawed("shared", tmp_path / "shared", **settings_of(request))
+    async with fronted(tmp_path / "hub", shared, era=era) as there:
         tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
         ears = [Ears(), Ears()]
         async with (
@@ -88,34 +89,32 @@ async def two(folder: Path, era: str, **spec: Any) -> AsyncIterator[Two]:
             if era == "handshake":
                 for client in (ann, bob):
                     await client.session.set_logging_level("debug")
-            yield Two(there, folder / "shared", [ann, bob], ears)
+            yield Two(there, tmp_path / "shared", [ann, bob], ears)
 
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
 async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(
-    era: str, tmp_path: Path
+    at: Two,
 ) -> None:
-    async with two(tmp_path, era) as at:
-        assert (await at.ask(at.ann))["result"]["action"] == "accept"
-        assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
-        async with at.waiting(at.bob):
-            refused = (await at.ask(at.ann))["error"]
-            assert "cannot be tied to one call" in refused["message"]
-        # Bob has left, and what the server asks now may still be for him.
-        assert "error" in await at.ask(at.ann)
-        assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
-        # What Bob left behind does not keep him from being asked.
-        assert (await at.ask(at.bob))["result"]["action"] == "accept"
-        assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 1)
+    assert (await at.ask(at.ann))["result"]["action"] == "accept"
+    assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
+    async with at.waiting(at.bob):
+        refused = (await at.ask(at.ann))["error"]
+        assert "cannot be tied to one call" in refused["message"]
+    # Bob has left, and what the server asks now may still be for him.
+    assert "error" in await at.ask(at.ann)
+    assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 0)
+    # What Bob left behind does not keep him from being asked.
+    assert (await at.ask(at.bob))["result"]["action"] == "accept"
+    assert (len(at.anns.asked), len(at.bobs.asked)) == (1, 1)
 
 
 @both_eras
+@pytest.mark.settings(per_user=True)
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_people_with_links_of_their_own_are_asked_each_by_their_own(
-    era: str, tmp_path: Path
-) -> None:
-    async with two(tmp_path, era, per_user=True) as at, at.waiting(at.bob), at.waiting(at.ann):
+async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Two) -> None:
+    async with at.waiting(at.bob), at.waiting(at.ann):
         answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
         assert [each["result"]["action"] for each in answers] == ["accept"] * 3
         assert (len(at.anns.asked), len(at.bobs.asked)) == (2, 1)
@@ -129,18 +128,17 @@ async def test_people_with_links_of_their_own_are_asked_each_by_their_own(
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
 async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    at: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
-    async with two(tmp_path, era) as at:
-        async with at.waiting(at.ann):
-            pass
-        # The server has not answered Ann's call, so it may ask something for it at any time.
-        assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
-        assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
-        # Another link has taken the place of the one that nobody could be asked on.
-        assert (await at.ask(at.bob))["result"]["action"] == "accept"
-        assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 1)
+    async with at.waiting(at.ann):
+        pass
+    # The server has not answered Ann's call, so it may ask something for it at any time.
+    assert "cannot be tied to one call" in (await at.ask(at.bob))["error"]["message"]
+    assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 0)
+    # Another link has taken the place of the one that nobody could be asked on.
+    assert (await at.ask(at.bob))["result"]["action"] == "accept"
+    assert (len(at.anns.asked), len(at.bobs.asked)) == (0, 1)
 
 
 def heard(ears: Ears) -> list[str]:
@@ -151,21 +149,20 @@ def heard(ears: Ears) -> list[str]:
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_a_log_message_that_may_be_anothers_reaches_nobody(era: str, tmp_path: Path) -> None:
-    async with two(tmp_path, era) as at:
-        await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
-        await at.anns.until(LOGGED)
-        assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
-        async with at.waiting(at.bob):
-            await at.ann.call_tool("shared_log", {"data": "whose?"}, meta=EVERY_LOG)
-        await at.ann.call_tool("shared_log", {"data": "of bob, who left?"}, meta=EVERY_LOG)
-        assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
+async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two) -> None:
+    await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
+    await at.anns.until(LOGGED)
+    assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
+    async with at.waiting(at.bob):
+        await at.ann.call_tool("shared_log", {"data": "whose?"}, meta=EVERY_LOG)
+    await at.ann.call_tool("shared_log", {"data": "of bob, who left?"}, meta=EVERY_LOG)
+    assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
 
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: Path) -> None:
-    async with two(tmp_path, era) as at, at.waiting(at.ann):
+async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two) -> None:
+    async with at.waiting(at.ann):
         if era == "handshake":
             await at.bob.session.subscribe_resource(SECRET)
             await at.bob.call_tool("shared_touch", {"uri": "flaw://secret"})
@@ -180,43 +177,6 @@ async def test_what_someone_watches_is_told_to_nobody_else(era: str, tmp_path: P
         # The server logs whatever is watched, while Ann has the only call and hears logs.
         await at.ann.call_tool("shared_echo", {}, meta=EVERY_LOG)
         assert "secret" not in str(at.anns.notices)
-
-
-@pytest.mark.requirement("gateway.shared-link")
-async def test_nobody_takes_up_a_call_that_another_was_asked_about(tmp_path: Path) -> None:
-    async with notebook_http(Notebook()) as url:
-        notes = backend("notes", Place("http", url=url))
-        shared = flawed("shared", tmp_path / "shared")
-        async with fronted(tmp_path / "hub", notes, shared, era="stateless") as there:
-            tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
-            offered = {"elicitation": {"form": {}, "url": {}}}
-            can = {"io.modelcontextprotocol/clientCapabilities": offered}
-            ann, bob = [await wired(there, token) for token in tokens]
-            bobs = await wired(there, tokens[1], "handshake")
-            for tool, arguments in (
-                ("notes_visit", {"url": "https://example.org/x"}),
-                ("shared_ask", ASK),
-            ):
-                call = {"name": tool, "arguments": arguments}
-                asked = (await ann.ask("tools/call", call, meta=can))["result"]
-                assert asked["resultType"] == "input_required"
-                given = {key: {"action": "accept"} for key in asked["inputRequests"]}
-                state = {"requestState": asked["requestState"], "inputResponses": given}
-                for wire, stolen in (
-                    (bob, {**call, **state}),
-                    (bobs, {**call, **state}),
-                    (ann, {**call, **state, "name": "notes_greet", "arguments": {}}),
-                    (ann, {**call, **state, "requestState": state["requestState"][:-1] + "!"}),
-                    (ann, {**call, **state, "requestState": "made up"}),
-                ):
-                    told = (await wire.ask("tools/call", stolen, meta=can))["error"]
-                    assert told["data"]["code"] == "input_state_invalid"
-                if tool == "shared_ask":
-                    # Ann's call is still in flight there, while she thinks.
-                    refused = (await bob.ask("tools/call", call, meta=can))["result"]
-                    assert "cannot be tied to one call" in refused["content"][0]["text"]
-                done = (await ann.ask("tools/call", {**call, **state}, meta=can))["result"]
-                assert "accept" in done["content"][0]["text"]
 
 
 @pytest.mark.requirement("gateway.shared-link")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
 
 from tests.faults.backends import operator
 from tests.mcp_harness import both_eras, until
-from tests.peers.clients import Ears
-from tests.peers.gateway import backend, fronted, guest, token_of
+from tests.peers.gateway import backend, fronted, token_of
 from tests.peers.sdk_server import Notebook, notebook_http
 from tests.peers.servers import Place
 from tests.transports.mcp.gateway_support import Wire, payload, wired
@@ -87,70 +82,3 @@ async def until_known(hub: Any, canonical: str) -> list[str]:
     await until(known)
     names = hub.behind.gateway.catalogue.names
     return [canonical, names.spell(canonical, "safe")]
-
-
-@both_eras
-@pytest.mark.requirement("gateway.rights-by-effective-kind")
-async def test_what_is_granted_and_revoked_while_the_hub_runs_holds_at_once_and_is_told(
-    era: str, tmp_path: Path
-) -> None:
-    book = Notebook()
-    async with notebook_http(book) as url:
-        spec = backend("notes", Place("http", url=url), everyone=False)
-        async with fronted(tmp_path, spec, era=era) as there:
-            token, ears = await token_of(there, "ann"), Ears()
-            async with guest(there, token, ears) as ann:
-
-                async def may() -> bool:
-                    called = await ann.call_tool("notes_add", {"a": 1, "b": 2})
-                    listed = {tool.name for tool in (await ann.list_tools()).tools}
-                    # What may be called is what is listed.
-                    assert called.is_error is not ("notes_add" in listed)
-                    if called.is_error:
-                        said = json.loads(called.content[0].text)
-                        assert said["code"] == "capability_denied"
-                    return not called.is_error
-
-                async def may_read() -> bool:
-                    listed = [each.uri for each in (await ann.list_resources()).resources]
-                    try:
-                        await ann.read_resource("notes://note/-/today")
-                    except MCPError:
-                        assert "notes://note/-/today" not in listed
-                        return False
-                    assert "notes://note/-/today" in listed
-                    return True
-
-                patterns = [f"{CALLS}add", "mcp.request.resources/*:notes://*"]
-                assert not await may()
-                assert not await may_read()
-                async with hearing(ann, ears, era) as told:
-                    await operator(there.hub, "folkmoot/grant", handle="ann", patterns=patterns)
-                    assert await may()
-                    assert await may_read()
-                    await told()
-                    await operator(there.hub, "folkmoot/revoke", handle="ann", patterns=patterns)
-                    assert not await may()
-                    assert not await may_read()
-                    await told()
-
-
-@asynccontextmanager
-async def hearing(client: Any, ears: Ears, era: str) -> AsyncIterator[Any]:
-    """Waits for being told that the tools are others."""
-    if era == "handshake":
-
-        async def told() -> None:
-            notice = await ears.until("notifications/tools/list_changed")
-            ears.notices.remove(notice)
-
-        ears.notices.clear()
-        yield told
-        return
-    async with client.listen(tools_list_changed=True) as news:
-        events = aiter(news)
-
-        async def told() -> None:
-            await anext(events)
-
-        yield told

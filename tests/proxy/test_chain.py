@@ -18,7 +18,16 @@ from folkmoot.core.verdict import CONTINUE, Block, Delay, Hold, Mock, Modify, Ve
 from folkmoot.mcp.carrier import Carrier
 from folkmoot.proxy.chain import Chain, Ruling
 from tests.harness import run
-from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Clock, answer, call, envelope, loaded
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    TO_SERVER,
+    Clock,
+    answer,
+    call,
+    envelope,
+    loaded,
+    stopped_by,
+)
 
 
 class Says:
@@ -126,9 +135,7 @@ def test_a_copy_that_still_claims_the_old_bytes_loses_them() -> None:
 def test_the_first_who_stops_a_message_has_the_last_word() -> None:
     stops = Says(lambda _: Block(e.BlockedByInterceptor("Not today.")), "stops")
     after = lets_pass()
-    ruling = judged(Chain([lets_pass(), stops, after]), call("read"))
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.by == "stops"
+    assert stopped_by(judged(Chain([lets_pass(), stops, after]), call("read"))) == "stops"
     assert not after.seen
 
 
@@ -238,9 +245,7 @@ async def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_o
 
 def test_the_guards_of_a_list_inside_the_list_look_again_too() -> None:
     chain = Chain([*loaded(WAITING).interceptors, renames("stop")])
-    ruling = judged(chain, call("write"))
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.by == "never"
+    assert stopped_by(judged(chain, call("write"))) == "never"
 
 
 async def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
@@ -257,6 +262,4 @@ async def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> No
     asked = envelope(call("read"))
     await chain.judge(asked)
     answered = asked.answered_by(answer({"x": "y"}), asked.context.timing)
-    ruling = await chain.judge(answered)
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.by == "small"
+    assert stopped_by(await chain.judge(answered)) == "small"

@@ -70,34 +70,38 @@ class Waits:
         return "released"
 
 
-async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason() -> None:
+@pytest.fixture
+async def waits() -> AsyncIterator[Waits]:
     async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        first, second, third = [await waits.hold() for _ in range(3)]
-        assert [view.id for view in waits.held.list()] == [1, 2, 3]
+        yield Waits(tasks)
+
+
+async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(waits: Waits) -> None:
+    first, second, third = [await waits.hold() for _ in range(3)]
+    assert [view.id for view in waits.held.list()] == [1, 2, 3]
+    waits.held.release(2)
+    waits.held.drop(1, "Too risky.")
+    waits.held.drop(3)
+    assert await second == "released"
+    assert await first == "The message was held and dropped: Too risky."
+    assert "someone dropped it" in await third
+    assert len(waits.held) == 0
+    with pytest.raises(e.CommandInvalid, match="No message 2 is held"):
         waits.held.release(2)
-        waits.held.drop(1, "Too risky.")
-        waits.held.drop(3)
-        assert await second == "released"
-        assert await first == "The message was held and dropped: Too risky."
-        assert "someone dropped it" in await third
-        assert len(waits.held) == 0
-        with pytest.raises(e.CommandInvalid, match="No message 2 is held"):
-            waits.held.release(2)
-        assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
+    assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
 
 
-async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone() -> None:
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        late = await waits.hold(seconds=0.01)
-        assert waits.held.list()[0].until == waits.clock.now() + 0.01
-        assert await late == "Nobody decided about the message in time."
-        gone = await waits.hold()
-        gone.cancel()
-        await asyncio.wait([gone])
-        assert waits.held.list() == []
-        assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
+async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone(
+    waits: Waits,
+) -> None:
+    late = await waits.hold(seconds=0.01)
+    assert waits.held.list()[0].until == waits.clock.now() + 0.01
+    assert await late == "Nobody decided about the message in time."
+    gone = await waits.hold()
+    gone.cancel()
+    await asyncio.wait([gone])
+    assert waits.held.list() == []
+    assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
 
 
 async def test_too_many_held_messages_are_dropped() -> None:
@@ -335,17 +339,15 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
     ],
 )
 async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
-    wrong: dict[str, Any], why: str
+    waits: Waits, wrong: dict[str, Any], why: str
 ) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        waits = Waits(tasks)
-        message = call("delete")
-        waiting = await waits.hold(message)
-        with pytest.raises(e.CommandInvalid, match=why):
-            waits.held.release(1, with_changes(message, **wrong))
-        assert len(waits.held) == 1
-        waits.held.release(1, with_changes(message, params=EDITED))
-        assert await waiting == "released"
+    message = call("delete")
+    waiting = await waits.hold(message)
+    with pytest.raises(e.CommandInvalid, match=why):
+        waits.held.release(1, with_changes(message, **wrong))
+    assert len(waits.held) == 1
+    waits.held.release(1, with_changes(message, params=EDITED))
+    assert await waiting == "released"
 
 
 def never(path: str) -> str:
@@ -375,7 +377,6 @@ async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_
         ruling = await chain.run(envelope(call("delete", {"path": "/tmp"})))
         assert isinstance(ruling.verdict, Block) is bool(by)
         assert not by or ruling.by == f"never /{by}"
-        assert ruling.waited is not None
         assert (ruling.waited.by, ruling.changed) == ("ask", True)
         assert ruling.envelope.message.params["arguments"] == {"path": path}
     paths.append("/behind")

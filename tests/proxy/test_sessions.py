@@ -14,21 +14,7 @@ from folkmoot.core.message import (
 from folkmoot.core.session import ANONYMOUS, Era, SessionState
 from folkmoot.core.timing import TimingContext
 from folkmoot.proxy.sessions import ProxySession, SessionLimits, SessionManager
-
-TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT
-
-
-class Hands:
-    """A clock whose hands are moved."""
-
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
+from tests.proxy.rules.support import TO_CLIENT, TO_SERVER, Clock
 
 
 def said(message: ProtocolMessage, direction: MessageDirection) -> MessageEnvelope[ProtocolMessage]:
@@ -43,13 +29,13 @@ def greeting(version: str = "2025-06-18") -> MessageEnvelope[ProtocolMessage]:
 READY = said(Notification(method="notifications/initialized"), TO_SERVER)
 
 
-def manager(clock: Hands, **limits: float) -> SessionManager:
+def manager(clock: Clock, **limits: float) -> SessionManager:
     return SessionManager(clock, SessionLimits(**limits))  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("proxy.session-states", "proxy.session-manager")
 def test_a_session_goes_through_its_states_in_order_and_no_other() -> None:
-    session = manager(Hands()).open("s")
+    session = manager(Clock()).open("s")
     states = [session.context.state]
     answer = Response(id=1, result={"protocolVersion": "2025-03-26"})
     steps = [greeting(), said(answer, TO_CLIENT), READY, greeting("2024-11-05")]
@@ -69,14 +55,14 @@ def test_a_session_goes_through_its_states_in_order_and_no_other() -> None:
 
 
 def test_an_answer_to_something_else_does_not_say_which_version_is_spoken() -> None:
-    session = manager(Hands()).open("s")
+    session = manager(Clock()).open("s")
     session.follow(greeting())
     session.follow(said(Response(id="1", result={"protocolVersion": "2024-11-05"}), TO_CLIENT))
     assert session.context.protocol_version.value == "2025-06-18"
 
 
 def test_a_request_of_the_stateless_era_makes_its_conversation_active() -> None:
-    session = manager(Hands()).open("s", named=False)
+    session = manager(Clock()).open("s", named=False)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     session.follow(said(Request(id=1, method="tools/list", params={"_meta": meta}), TO_SERVER))
     assert session.context.state is SessionState.ACTIVE
@@ -86,7 +72,7 @@ def test_a_request_of_the_stateless_era_makes_its_conversation_active() -> None:
 
 @pytest.mark.requirement("proxy.session-manager")
 def test_what_is_idle_or_old_ends_and_what_is_used_stays() -> None:
-    clock, ended = Hands(), []
+    clock, ended = Clock(), []
     sessions = manager(clock, idle_seconds=10, absolute_seconds=100)
 
     def opened(name: str) -> ProxySession:
@@ -113,7 +99,7 @@ def test_what_is_idle_or_old_ends_and_what_is_used_stays() -> None:
 
 @pytest.mark.requirement("proxy.session-manager")
 def test_when_there_are_too_many_the_longest_unused_goes() -> None:
-    clock, ended = Hands(), []
+    clock, ended = Clock(), []
     sessions = manager(clock, most=3)
     for name in "abc":
         sessions.open(name, end=lambda name=name: ended.append(name))  # type: ignore[misc]
@@ -126,7 +112,7 @@ def test_when_there_are_too_many_the_longest_unused_goes() -> None:
 
 @pytest.mark.requirement("proxy.session-manager")
 def test_whoever_is_told_of_an_end_may_use_the_manager() -> None:
-    sessions = manager(Hands(), most=2)
+    sessions = manager(Clock(), most=2)
     sessions.open("a", end=lambda: sessions.close(sessions.open("again")))
     sessions.open("b")
     sessions.open("c")
@@ -137,7 +123,7 @@ def test_whoever_is_told_of_an_end_may_use_the_manager() -> None:
 
 def test_one_that_its_client_ends_is_not_told_of_it() -> None:
     ended: list[str] = []
-    sessions = manager(Hands())
+    sessions = manager(Clock())
     session = sessions.open("a", end=lambda: ended.append("a"))
     sessions.close(session)
     sessions.close(session)
@@ -147,11 +133,11 @@ def test_one_that_its_client_ends_is_not_told_of_it() -> None:
 @pytest.mark.requirement("proxy.session-pre-initialisation")
 def test_a_message_before_the_session_exists_carries_the_anonymous_one() -> None:
     assert greeting().context.session is ANONYMOUS
-    assert manager(Hands()).open("s", named=False).context == ANONYMOUS
+    assert manager(Clock()).open("s", named=False).context == ANONYMOUS
 
 
 def test_one_that_is_not_of_a_single_client_grows_as_old_as_it_is_used() -> None:
-    clock = Hands()
+    clock = Clock()
     sessions = manager(clock, idle_seconds=10, absolute_seconds=100)
     shared = sessions.open("shared", lasting=True)
     for _ in range(30):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -12,10 +11,9 @@ from folkmoot.clock import SystemClock
 from folkmoot.proxy.tape import TapeSide
 from folkmoot.relay.proxy import ProxiedServer, Proxy, ProxyOptions, ServerTransport, assembled
 from tests.harness import Answer, ask
+from tests.mcp.server import played
 
 BOTH = "application/json, text/event-stream"
-STATELESS = "2026-07-28"
-VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 
 
 class Listening(NamedTuple):
@@ -48,26 +46,5 @@ async def listening(
         yield Listening(proxy, int(where.rpartition(":")[2]))
 
 
-def python(program: str) -> tuple[str, ...]:
-    """The command that runs a program in a Python without anything else."""
-    return (sys.executable, "-IS", "-c", program)
-
-
 def initialize(id_: Any = 0, version: str = "2025-11-25") -> dict[str, Any]:
-    params = {
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }
-    return {"jsonrpc": "2.0", "id": id_, "method": "initialize", "params": params}
-
-
-def stateless(method: str, id_: Any = 1, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """A request of the stateless era, and the headers that repeat it."""
-    meta = {VERSION_KEY: STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
-    meta["io.modelcontextprotocol/clientInfo"] = {"name": "test", "version": "1"}
-    params["_meta"] = {**params.get("_meta", {}), **meta}
-    headers = {"mcp_protocol_version": STATELESS, "mcp_method": method}
-    if "name" in params:
-        headers["mcp_name"] = params["name"]
-    return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}, headers
+    return played.initialize(version) | {"id": id_}

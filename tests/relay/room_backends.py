@@ -73,6 +73,13 @@ class Village(Town):
         self.github = github
         self._granting = Granting(hub.behind.rights, hub.store, hub.clock, hub.accounts)
 
+    async def owner(self, *patterns: str, **room: Any) -> Person:
+        """Ann, who may use the backend and has a room with it."""
+        ann = await self.person("ann")
+        await self.grant(ann, *patterns)
+        await self.room(ann, **{"backends": ["github"], **room})
+        return ann
+
     async def grant(self, person: Person, *patterns: str) -> None:
         """Let someone use some of it at the hub."""
         await self._granting.grant(person.visitor.principal.name, patterns or EVERYTHING)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
 import httpx2
 
 from folkmoot.clock import SystemClock
-from folkmoot.core.ports import Carried, Interceptor
+from folkmoot.core.ports import Interceptor
 from folkmoot.mcp.client.http import HttpLink
+from folkmoot.mcp.client.stdio import StdioLink
 from folkmoot.mcp.client.target import HttpTarget
-from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.proxy.chain import Chain
 from folkmoot.relay.proxy import Proxy, ProxyOptions, Upstream
 from folkmoot.relay.steps import Steps
 from tests.mcp.client.places import Asked, Place
+from tests.mcp.server.played import Events
 from tests.relay.carriers import MemoryTape
 
 BOTH = {
@@ -44,63 +45,43 @@ class Standing:
     @asynccontextmanager
     async def stream(
         self, method: str, message: Any = None, **headers: str
-    ) -> AsyncIterator[Reading]:
+    ) -> AsyncIterator[Events]:
         """A request whose answer is read as it comes."""
         body = None if message is None else json.dumps(message).encode()
         asking = self.http.stream(method, self.url, content=body, headers=BOTH | named(headers))
         async with asking as answer:
-            yield Reading(answer)
+            yield Events(answer)
 
     def told(self) -> list[tuple[str, Any]]:
         """What is on the tape: directions, and methods or ids."""
-        return [(way_of(each), what(each.envelope.message)) for each in self.tape.carried]
-
-
-class Reading:
-    """A stream that is read event by event."""
-
-    def __init__(self, answer: httpx2.Response) -> None:
-        self.status = answer.status_code
-        self._chunks = answer.aiter_bytes()
-        self._reader = EventReader(2**27)
-        self._events: list[SseEvent] = []
-
-    async def next(self) -> SseEvent:
-        """The next event."""
-        while not self._events:
-            self._events = self._reader.feed(await anext(self._chunks))
-        return self._events.pop(0)
-
-    async def all(self) -> list[SseEvent]:
-        """Every event until the stream ends."""
-        async for chunk in self._chunks:
-            self._events += self._reader.feed(chunk)
-        return self._events
+        passed = [each.envelope for each in self.tape.carried]
+        return [
+            (each.context.direction.value, getattr(each.message, "method", "") or each.message.id)
+            for each in passed
+        ]
 
 
 def named(headers: dict[str, str]) -> dict[str, str]:
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def way_of(carried: Carried) -> str:
-    return carried.envelope.context.direction.value
-
-
-def what(message: Any) -> Any:
-    return getattr(message, "method", None) or message.id
-
-
 @asynccontextmanager
 async def before(
-    url: str, interceptors: Sequence[Interceptor] = (), **options: Any
+    url: str | Sequence[str], interceptors: Sequence[Interceptor] = (), **options: Any
 ) -> AsyncIterator[Standing]:
-    """A proxy before a Streamable HTTP server."""
+    """A proxy before a Streamable HTTP server, or before a command."""
     clock, tape = SystemClock(), MemoryTape()
-    async with HttpTarget(url) as target, httpx2.AsyncClient(verify=False, timeout=30) as http:
-        upstream = Upstream(partial(HttpLink, target, clock), target)
-        proxy = Proxy(upstream, Steps(Chain(interceptors), tape, clock), ProxyOptions(**options))
-        async with proxy.listening("127.0.0.1", 0) as there:
-            yield Standing(f"{there}/mcp", proxy, tape, http)
+    steps = Steps(Chain(interceptors), tape, clock)
+    async with AsyncExitStack() as stack:
+        if isinstance(url, str):
+            target = await stack.enter_async_context(HttpTarget(url))
+            upstream = Upstream(partial(HttpLink, target, clock), target)
+        else:
+            upstream = Upstream(partial(StdioLink, url, clock))
+        http = await stack.enter_async_context(httpx2.AsyncClient(verify=False, timeout=30))
+        proxy = Proxy(upstream, steps, ProxyOptions(**options))
+        there = await stack.enter_async_context(proxy.listening("127.0.0.1", 0))
+        yield Standing(f"{there}/mcp", proxy, tape, http)
 
 
 @asynccontextmanager

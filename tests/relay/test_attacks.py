@@ -11,9 +11,13 @@ import pytest
 from folkmoot.core.strict import Limits
 from folkmoot.relay.proxy import ProxyOptions
 from tests.harness import ask
-from tests.mcp.client.places import EVENTS, Asked, Place, event, result
+from tests.mcp.client.places import Asked, Place, agree, event, result
+from tests.mcp.client.saying import python
+from tests.mcp.server.played import modern as stateless
 from tests.mcp.server.played import until
-from tests.relay.listening import initialize, listening, python, stateless
+from tests.mcp_harness import rpc
+from tests.relay.listening import initialize, listening
+from tests.relay.standing import standing
 
 ECHO = python(
     """
@@ -30,27 +34,26 @@ SMALL = ProxyOptions(limits=Limits(4096, 64))
 
 
 def call(id_: Any = 1, name: str = "echo", **more: Any) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": id_,
-        "method": "tools/call",
-        "params": {"name": name, **more},
-    }
+    return rpc("tools/call", {"name": name, **more}, id_)
 
 
 async def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session() -> None:
     async with listening(*ECHO, options=SMALL) as there:
         opened = await there.post(initialize())
-        session = opened.headers["mcp-session-id"]
-        reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
-        head = f"GET /sse HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
-        writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-        await reader.readuntil(b"endpoint")
-        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
-        await reader.readuntil(b"\r\n0\r\n\r\n")
-        writer.close()
-        again = await there.post(call(), mcp_session_id=session)
+        await stream_with_body(there.port, "/sse", b"endpoint")
+        again = await there.post(call(), mcp_session_id=opened.headers["mcp-session-id"])
         assert again.status == 200
+
+
+async def stream_with_body(port: int, path: str, begins: bytes) -> None:
+    """Open a stream, and send a body that is too large once it has begun."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"GET {path} HTTP/1.1\r\nhost: localhost:{port}\r\naccept: text/event-stream\r\n"
+    writer.write(head.encode() + b"transfer-encoding: chunked\r\n\r\n")
+    await reader.readuntil(begins)
+    writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+    await reader.read()
+    writer.close()
 
 
 async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
@@ -58,19 +61,12 @@ async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone
 ) -> None:
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
-            await asked.head(200, EVENTS)
-            await asked.part(event())
+            await asked.events(event(), end=False)
             await asyncio.Event().wait()
         await asked.result({})
 
     async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
-        reader, writer = await asyncio.open_connection("127.0.0.1", there.port)
-        head = f"GET /mcp HTTP/1.1\r\nhost: localhost:{there.port}\r\naccept: text/event-stream"
-        writer.write(head.encode() + b"\r\ntransfer-encoding: chunked\r\n\r\n")
-        await reader.readuntil(b"HTTP/1.1 200")
-        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
-        await reader.read()
-        writer.close()
+        await stream_with_body(there.port, "/mcp", b"HTTP/1.1 200")
         assert (await there.post(call(), mcp_session_id="s")).status == 200
     assert not [each for each in caplog.records if each.name == "folkmoot.http"]
 
@@ -85,48 +81,26 @@ async def test_a_page_of_another_origin_can_open_no_stream() -> None:
 
 
 async def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
+    challenge = 'Bearer realm="Ωmega"'
+
     async def do(asked: Asked) -> None:
-        await asked.say(
-            401, b"", www_authenticate='Bearer realm="Ωmega"', content_type="text/plain"
-        )
+        await asked.say(401, www_authenticate=challenge, content_type="text/plain")
 
     async with Place(do).open() as place, listening(url=place.url) as there:
         answer = await there.post(call(), mcp_session_id="s")
         assert answer.status == 401
-        told = answer.headers["www-authenticate"].encode("latin-1").decode()
-        assert told == 'Bearer realm="Ωmega"'
+        assert answer.headers["www-authenticate"].encode("latin-1").decode() == challenge
 
 
 async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it() -> None:
     async def do(asked: Asked) -> None:
-        await asked.head(200, EVENTS)
-        await asked.part(event(result(1, {"long": "x" * 5000})))
-        await asked.end()
+        await asked.events(event(result(1, {"long": "x" * 5000})))
 
-    async with Place(do).open() as place, listening(url=place.url, options=SMALL) as there:
-        said = await streamed(there.port, call())
-        told = json.loads(said.partition(b"data: ")[2].splitlines()[0])
+    limits = Limits(4096, 64)
+    async with standing(do, limits=limits) as (proxy, _), proxy.stream("POST", call()) as stream:
+        _, told = await stream.message()
         assert told["id"] == 1
         assert told["error"]["data"]["code"] == "server_answer_invalid"
-
-
-async def streamed(port: int, message: Any, **headers: str) -> bytes:
-    """The stream that answers a message, to its end."""
-    body = json.dumps(message).encode()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    named = {
-        "host": f"localhost:{port}",
-        "connection": "close",
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "content-length": str(len(body)),
-        **headers,
-    }
-    lines = ["POST /mcp HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
-    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-    said = await reader.read()
-    writer.close()
-    return said
 
 
 async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
@@ -135,14 +109,7 @@ async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
             await asked.say(405)
             return
         if asked.message["method"] == "initialize":
-            await asked.say_json(
-                {
-                    "jsonrpc": "2.0",
-                    "id": asked.message["id"],
-                    "error": {"code": -32601, "message": "no"},
-                },
-                404,
-            )
+            await asked.error(-32601, "no", 404)
             return
         told = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
         body = json.dumps(result(asked.message["id"], told)).encode()
@@ -173,19 +140,12 @@ def handshaking(opened: list[str | None]) -> Place:
             opened.append(who)
             session = f"session-{len(opened)}"
             sessions[session] = who
-            told = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "serverInfo": {"name": "old", "version": "1"},
-            }
+            told = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
             await asked.result(told, mcp_session_id=session)
         elif "id" not in message:
             await asked.say(202)
         elif session not in sessions:
-            await asked.say_json(
-                {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "No session"}},
-                400,
-            )
+            await asked.error(-32600, "No session", 400)
         else:
             await asked.result({"content": [{"type": "text", "text": sessions[session]}]})
 
@@ -268,10 +228,7 @@ async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for
 
 @pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])
 async def test_what_two_readers_could_read_differently_goes_to_no_server(name: str) -> None:
-    async def do(asked: Asked) -> None:
-        await asked.result({})
-
-    async with Place(do).open() as place, listening(url=place.url) as there:
+    async with Place(agree).open() as place, listening(url=place.url) as there:
         twice = {name: "one", name.title(): "two", "content-type": "application/json"}
         body = json.dumps(call()).encode()
         refused = await ask(there.port, "/mcp", method="POST", headers=twice, body=body)

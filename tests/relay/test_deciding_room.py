@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -59,8 +58,8 @@ class Town:
         return await until(self.owner, lambda it: it.kind.startswith("mcp.proposal."))
 
 
-@asynccontextmanager
-async def town() -> AsyncIterator[Town]:
+@pytest.fixture
+async def there() -> AsyncIterator[Town]:
     async with hub() as there, asyncio.TaskGroup() as tasks, enter(there, "alice") as owner:
         made = Town(there, owner, tasks)
         made.decide()
@@ -70,63 +69,62 @@ async def town() -> AsyncIterator[Town]:
             made.deciding.cancel()
 
 
-async def test_whoever_fulfils_the_proposal_releases_the_message() -> None:
-    async with town() as there:
-        waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
-        said = await until(there.owner, lambda it: it.text is not None)
-        assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
-        proposal = await there.proposed()
-        assert proposal.kind == "mcp.proposal.tools/call:delete"
-        assert proposal.payload["params"] == {"name": "delete", "arguments": {"path": "/x"}}
-        result = await there.owner.fulfil(proposal)
-        assert result == {"content": [{"type": "text", "text": "Released held message 1."}]}
-        assert await waiting == "released"
+async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town) -> None:
+    waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
+    said = await until(there.owner, lambda it: it.text is not None)
+    assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
+    proposal = await there.proposed()
+    assert proposal.kind == "mcp.proposal.tools/call:delete"
+    assert proposal.payload["params"] == {"name": "delete", "arguments": {"path": "/x"}}
+    result = await there.owner.fulfil(proposal)
+    assert result == {"content": [{"type": "text", "text": "Released held message 1."}]}
+    assert await waiting == "released"
 
 
-async def test_a_rejection_drops_the_message_with_its_reason() -> None:
-    async with town() as there:
-        waiting = there.hold(call("delete"))
-        await there.owner.reject(await there.proposed(), "Not on a Friday.")
-        told = await waiting
-        assert told == "The message was held and dropped: Not on a Friday. (alice)"
+async def test_a_rejection_drops_the_message_with_its_reason(there: Town) -> None:
+    waiting = there.hold(call("delete"))
+    await there.owner.reject(await there.proposed(), "Not on a Friday.")
+    told = await waiting
+    assert told == "The message was held and dropped: Not on a Friday. (alice)"
 
 
-async def test_what_is_no_request_is_released_by_a_request_made_for_it() -> None:
-    async with town() as there:
-        waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
-        proposal = await there.proposed()
-        assert proposal.kind == "mcp.proposal.folkmoot/release"
-        assert proposal.payload["params"]["preview"] == '{"ok":1}'
+async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: Town) -> None:
+    waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
+    proposal = await there.proposed()
+    assert proposal.kind == "mcp.proposal.folkmoot/release"
+    assert proposal.payload["params"]["preview"] == '{"ok":1}'
+    await there.owner.fulfil(proposal)
+    assert await waiting == "released"
+    large = there.hold(call("x", {"text": "y" * 100_000}))
+    assert (await there.proposed()).kind == "mcp.proposal.folkmoot/release"
+    there.held.release(2)
+    assert await large == "released"
+
+
+async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(
+    there: Town,
+) -> None:
+    waiting = there.hold(call("delete"))
+    proposal = await there.proposed()
+    # Once another one was proposed, the proxy knows that the first is stored.
+    another = there.hold(call("move"))
+    await there.proposed()
+    there.held.release(1)
+    assert await waiting == "released"
+    withdrawn = await until(there.owner, lambda it: it.base == "mcpx.withdraw.proposal")
+    assert withdrawn.correlation_id == (proposal.id,)
+    there.held.release(2)
+    await another
+
+
+async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(
+    there: Town,
+) -> None:
+    there.hold(call("delete"))
+    proposal = await there.proposed()
+    await there.restart()
+    with pytest.raises(RequestFailed, match="no longer held"):
         await there.owner.fulfil(proposal)
-        assert await waiting == "released"
-        large = there.hold(call("x", {"text": "y" * 100_000}))
-        assert (await there.proposed()).kind == "mcp.proposal.folkmoot/release"
-        there.held.release(2)
-        assert await large == "released"
-
-
-async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more() -> None:
-    async with town() as there:
-        waiting = there.hold(call("delete"))
-        proposal = await there.proposed()
-        # Once another one was proposed, the proxy knows that the first is stored.
-        another = there.hold(call("move"))
-        await there.proposed()
-        there.held.release(1)
-        assert await waiting == "released"
-        withdrawn = await until(there.owner, lambda it: it.base == "mcpx.withdraw.proposal")
-        assert withdrawn.correlation_id == (proposal.id,)
-        there.held.release(2)
-        await another
-
-
-async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error() -> None:
-    async with town() as there:
-        there.hold(call("delete"))
-        proposal = await there.proposed()
-        await there.restart()
-        with pytest.raises(RequestFailed, match="no longer held"):
-            await there.owner.fulfil(proposal)
 
 
 async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
@@ -155,13 +153,12 @@ async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     assert told() == 1
 
 
-async def test_a_lost_connection_comes_back_and_the_proposal_still_counts() -> None:
-    async with town() as there:
-        waiting = there.hold(call("delete"))
-        proposal = await there.proposed()
-        welcomes = there.hub.welcomes
-        there.hub.cut("proxy")
-        await eventually(lambda: there.hub.welcomes > welcomes)
-        await eventually(lambda: "proxy" in there.owner.participants)
-        await there.owner.fulfil(proposal)
-        assert await waiting == "released"
+async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there: Town) -> None:
+    waiting = there.hold(call("delete"))
+    proposal = await there.proposed()
+    welcomes = there.hub.welcomes
+    there.hub.cut("proxy")
+    await eventually(lambda: there.hub.welcomes > welcomes)
+    await eventually(lambda: "proxy" in there.owner.participants)
+    await there.owner.fulfil(proposal)
+    assert await waiting == "released"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 
-from tests.mcp.client.places import EVENTS, Asked, Place, event
-from tests.relay.listening import STATELESS, stateless
-from tests.relay.standing import Reading, Standing, before
+from tests.mcp.client.places import Asked, Place, event
+from tests.mcp.server.played import modern as stateless
+from tests.mcp_harness import MODERN as STATELESS
+from tests.relay.standing import Standing, before
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -62,17 +62,15 @@ class Server:
         message = asked.message
         method, id_, params = message["method"], message.get("id"), message.get("params", {})
         if asked.headers.get("mcp-protocol-version") != STATELESS:
-            refused = {"code": -32022, "message": "No.", "data": {"supported": [STATELESS]}}
-            await asked.say_json({"jsonrpc": "2.0", "id": id_, "error": refused}, 400)
+            await asked.error(-32022, "No.", 400, data={"supported": [STATELESS]})
         elif method == "server/discover":
             offered = {"tools": {"listChanged": True}, "logging": {}}
             found = {"supportedVersions": [STATELESS], "capabilities": offered}
             await asked.result({"resultType": "complete", **found})
         elif method == "subscriptions/listen":
-            await asked.head(200, EVENTS)
             meta, wanted = {SUBSCRIPTION: id_}, params["notifications"]
             told = rpc("notifications/subscriptions/acknowledged", notifications=wanted, _meta=meta)
-            await asked.part(event(told))
+            await asked.events(event(told), end=False)
             self.listened.set()
             await self.changed.wait()
             await asked.part(event(rpc(CHANGED, _meta=meta)))
@@ -80,11 +78,9 @@ class Server:
             await asked.result({"resultType": "complete", "content": [], "got": params["name"]})
         else:
             await self.meet()
-            await asked.head(200, EVENTS)
-            await asked.part(event(log(params["name"])))
             wish = {"inputRequests": {"q": question(params["name"])}, "requestState": "s"}
-            await asked.part(event(answer(id_, resultType="input_required", **wish)))
-            await asked.end()
+            asks = answer(id_, resultType="input_required", **wish)
+            await asked.events(event(log(params["name"])), event(asks))
 
     async def handshake(self, asked: Asked) -> None:
         if asked.method != "POST":
@@ -97,8 +93,7 @@ class Server:
             server = {"name": "played", "version": "1"}
             await asked.result({**told, "serverInfo": server}, mcp_session_id="one")
         elif "mcp-session-id" not in asked.headers:
-            refused = {"code": -32000, "message": "Bad Request: no session"}
-            await asked.say_json({"jsonrpc": "2.0", "id": id_, "error": refused}, 400)
+            await asked.error(-32000, "Bad Request: no session", 400)
         elif method is None:
             self.answers[id_].set_result(message["result"])
             await asked.say(202)
@@ -108,19 +103,10 @@ class Server:
             await self.meet()
             name = params["name"]
             got = self.answers[f"q-{name}"] = asyncio.get_running_loop().create_future()
-            await asked.head(200, EVENTS)
-            await asked.part(event(log(name)))
-            await asked.part(event({"jsonrpc": "2.0", "id": f"q-{name}", **question(name)}))
+            asks = {"jsonrpc": "2.0", "id": f"q-{name}", **question(name)}
+            await asked.events(event(log(name)), event(asks), end=False)
             await asked.part(event(answer(id_, content=[], got=[name, await got])))
             await asked.end()
-
-
-async def heard(reading: Reading) -> dict[str, Any]:
-    """The next message of a stream, whose first event may only tell its id."""
-    while not (data := (await reading.next()).data):
-        pass
-    told: dict[str, Any] = json.loads(data)
-    return told
 
 
 async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str]:
@@ -128,10 +114,8 @@ async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str
     client = {"name": "test", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client}
     met = await proxy.post(rpc("initialize", 0, **hello))
-    session = {
-        "mcp_session_id": met.headers["mcp-session-id"],
-        "mcp_protocol_version": "2025-11-25",
-    }
+    named = met.headers["mcp-session-id"]
+    session = {"mcp_session_id": named, "mcp_protocol_version": "2025-11-25"}
     assert (await proxy.post(rpc("notifications/initialized"), **session)).status_code == 202
     return session
 
@@ -140,11 +124,11 @@ async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str
 async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
     async def call(proxy: Standing, session: dict[str, str], name: str, id_: int) -> None:
         async with proxy.stream("POST", rpc("tools/call", id_, name=name), **session) as stream:
-            assert (await heard(stream))["params"]["data"] == name
-            asked = await heard(stream)
+            assert (await stream.message())[1]["params"]["data"] == name
+            asked = (await stream.message())[1]
             assert asked["params"] == question(name)["params"]
             assert (await proxy.post(answer(asked["id"], **GIVEN), **session)).status_code == 202
-            assert await heard(stream) == answer(id_, content=[], got=name)
+            assert (await stream.message())[1] == answer(id_, content=[], got=name)
 
     server = Server()
     async with Place(server.stateless).open() as place, before(place.url) as proxy:
@@ -156,21 +140,7 @@ async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
                 for id_, name in enumerate(NAMES, 1):
                     tasks.create_task(call(proxy, session, name, id_))
             server.changed.set()
-            assert await heard(changes) == rpc(CHANGED)
-
-
-@pytest.mark.requirement("mcp.eras-questions")
-async def test_a_handshake_client_is_not_asked_over_http_for_what_it_does_not_offer() -> None:
-    server = Server()
-    server.both.set()
-    async with Place(server.stateless).open() as place, before(place.url) as proxy:
-        session = await opened(proxy, {"sampling": {}})
-        async with proxy.stream("POST", rpc("tools/call", 1, name="ada"), **session) as stream:
-            assert (await heard(stream))["params"]["data"] == "ada"
-            refused = (await heard(stream))["error"]
-        unable = "The server needs an input that this client does not offer: elicitation/create."
-        assert refused["message"] == unable
-        assert refused["data"]["needs"] == "elicitation"
+            assert (await changes.message())[1] == rpc(CHANGED)
 
 
 @pytest.mark.requirement("mcp.eras-own-stream")
@@ -181,8 +151,8 @@ async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own
         message, headers = stateless("tools/call", 1, name=name)
         message["params"]["_meta"] |= meta
         async with proxy.stream("POST", message, **headers) as stream:
-            assert (await heard(stream))["params"]["data"] == name
-            wish = (await heard(stream))["result"]
+            assert (await stream.message())[1]["params"]["data"] == name
+            wish = (await stream.message())[1]["result"]
         assert wish["inputRequests"] == {"1": question(name)}
         message["params"] |= {"requestState": wish["requestState"], "inputResponses": {"1": GIVEN}}
         answered = await proxy.post(message, **headers)

@@ -10,16 +10,15 @@ import httpx2
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.envelope import MessageDirection, MessageEnvelope
+from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Request, replace
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import HttpMetadata, SseMetadata
 from folkmoot.core.verdict import CONTINUE, Block, Modify, Verdict
-from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
+from tests.mcp.client.places import Asked, Place, agree, event, result, told
 from tests.mcp_harness import INITIALIZE, modern, rpc, until
-from tests.relay.standing import BOTH, before, standing
+from tests.relay.standing import BOTH, before, named, standing
 
-TO_SERVER, TO_CLIENT = MessageDirection.CLIENT_TO_SERVER, MessageDirection.SERVER_TO_CLIENT
 CALL = rpc("tools/call", {"name": "echo"}, 7)
 PROGRESS = told("notifications/progress", progressToken=1, progress=1)
 SAMPLING = rpc("sampling/createMessage", {"messages": [], "maxTokens": 1}, "s1")
@@ -40,54 +39,33 @@ class Rule:
         return self._verdict if getattr(message, "method", "") == self._method else CONTINUE
 
 
-async def answer(asked: Asked) -> None:
-    await asked.result({})
-
-
 async def test_what_a_client_adds_to_the_address_passes_too() -> None:
-    async with standing(answer) as (proxy, place):
+    async with standing(agree) as (proxy, place):
         await proxy.http.post(f"{proxy.url}?names=canonical&x=%2F+1", json=CALL, headers=BOTH)
         assert place.asked[0].path.endswith("?names=canonical&x=%2F+1")
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.http-headers")
 async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_browser() -> None:
-    sent = {
+    passing = {
         "authorization": "Bearer t",
         "mcp_session_id": "abc",
         "mcp_protocol_version": "2025-06-18",
         "mcp_param_region": "eu",
         "traceparent": "00-1-2-03",
         "x_tenant": "blue",
-        "cookie": "a=b",
-        "x_secret": "no",
-        "te": "trailers",
-        "x_forwarded_for": "10.0.0.1",
     }
+    kept = {"cookie": "a=b", "x_secret": "no", "te": "trailers", "x_forwarded_for": "10.0.0.1"}
 
     async def do(asked: Asked) -> None:
-        await asked.result(
-            {},
-            mcp_session_id="abc",
-            set_cookie="a=b",
-            x_internal="no",
-            retry_after="3",
-            keep_alive="timeout=5",
-        )
+        hidden = {"set_cookie": "a=b", "x_internal": "no", "keep_alive": "timeout=5"}
+        await asked.result({}, mcp_session_id="abc", retry_after="3", **hidden)
 
     async with standing(do, headers=("x-tenant", "cookie")) as (proxy, place):
-        got = await proxy.post(CALL, **sent)
+        got = await proxy.post(CALL, **passing, **kept)
         [asked] = place.asked
-        passed = {name.replace("_", "-") for name in sent} & asked.headers.keys()
-        assert passed == {
-            "authorization",
-            "mcp-session-id",
-            "mcp-protocol-version",
-            "mcp-param-region",
-            "traceparent",
-            "x-tenant",
-        }
-        assert asked.headers["authorization"] == "Bearer t"
+        assert named(passing).items() <= asked.headers.items()
+        assert not named(kept).keys() & asked.headers.keys()
         assert asked.headers["host"] == f"127.0.0.1:{place.port}"
         assert got.headers["mcp-session-id"] == "abc"
         assert got.headers["retry-after"] == "3"
@@ -100,12 +78,8 @@ async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a
 
 async def test_a_status_and_a_challenge_pass_as_they_are() -> None:
     async def do(asked: Asked) -> None:
-        await asked.say(
-            401,
-            b'{"error": "invalid_token"}',
-            content_type="application/json",
-            www_authenticate='Bearer resource_metadata="https://example.org/x"',
-        )
+        challenge = 'Bearer resource_metadata="https://example.org/x"'
+        await asked.say_json({"error": "invalid_token"}, 401, www_authenticate=challenge)
 
     async with standing(do) as (proxy, _):
         got = await proxy.post(CALL)
@@ -151,23 +125,20 @@ async def test_the_bytes_of_both_messages_stay_what_they_are() -> None:
 @pytest.mark.requirement("proxy.sse-fields", "proxy.sse-last-event-id")
 async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_own_id() -> None:
     async def do(asked: Asked) -> None:
-        await asked.head(200, EVENTS)
         if asked.method == "POST":
-            await asked.part(event(id_="first", retry=50))
-            await asked.part(event(PROGRESS, id_="a-1", retry=700))
-            await asked.part(b"event: other\ndata: not ours\n\n")
+            begun = event(id_="first", retry=50), event(PROGRESS, id_="a-1", retry=700)
+            await asked.events(*begun, b"event: other\ndata: not ours\n\n", end=False)
             asked.hang_up()
         else:
-            await asked.part(event(result(7), id_="a-2"))
-            await asked.end()
+            await asked.events(event(result(7), id_="a-2"))
 
     async with standing(do) as (proxy, place):
         async with proxy.stream("POST", CALL) as answer:
             empty, progress, other, broken = await answer.all()
         assert (empty.data, empty.event_id, empty.retry) == (b"", "first", 0.05)
         assert json.loads(progress.data) == PROGRESS
-        assert (progress.event_id, progress.event_type) == ("a-1", "message")
-        assert progress.retry == 0.7
+        fields = (progress.event_id, progress.event_type, progress.retry)
+        assert fields == ("a-1", "message", 0.7)
         assert (other.event_type, other.data) == ("other", b"not ours")
         # A client that can resume has an id to do it with; one that cannot has an answer.
         assert json.loads(broken.data)["id"] == 7
@@ -186,10 +157,7 @@ async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_o
 
 async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_stays() -> None:
     async def do(asked: Asked) -> None:
-        await asked.head(200, EVENTS)
-        await asked.part(b"data: not a message\n\nid: x\ndata: nor this\n\n")
-        await asked.part(event(result(7)))
-        await asked.end()
+        await asked.events(b"data: not a message\n\nid: x\ndata: nor this\n\n", event(result(7)))
 
     async with standing(do) as (proxy, _), proxy.stream("POST", CALL) as answer:
         place, last = await answer.all()
@@ -198,7 +166,7 @@ async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_s
 
 
 async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request() -> None:
-    async with Place(answer).open() as place:
+    async with Place(agree).open() as place:
         url = place.url
     async with before(url, eras=False) as proxy:
         got = await proxy.post(CALL)
@@ -209,7 +177,7 @@ async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request
 
 
 async def test_what_a_client_sends_that_is_no_message_is_answered_here() -> None:
-    async with standing(answer) as (proxy, place):
+    async with standing(agree) as (proxy, place):
         assert (await proxy.post(b"{")).json()["error"]["code"] == -32700
         refused = await proxy.post({"jsonrpc": "1.0", "id": 7, "method": "m"})
         assert (refused.status_code, refused.json()["id"]) == (400, 7)
@@ -274,17 +242,14 @@ async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_o
         assert proxy.tape.committed == len(proxy.tape.carried)
         if "result" in asked.message:
             await asked.say(202)
-            return
-        await asked.head(200, EVENTS)
-        for each in (PROGRESS, SAMPLING, result(7)):
-            await asked.part(event(each))
-        await asked.end()
+        else:
+            await asked.events(event(PROGRESS), event(SAMPLING), event(result(7)))
 
     async with standing(do) as (proxy, _):
         async with proxy.stream("POST", CALL) as answer:
             assert len(await answer.all()) == 3
         await proxy.post(result("s1"))
-        up, down = (each.value for each in (TO_SERVER, TO_CLIENT))
+        up, down = "client_to_server", "server_to_client"
         assert proxy.told() == [
             (up, "tools/call"),
             (down, "notifications/progress"),
@@ -302,8 +267,7 @@ async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_serv
             heard.set_result(asked)
             await asked.say(202)
             return
-        await asked.head(200, EVENTS)
-        await asked.part(event(SAMPLING, id_="1"))
+        await asked.events(event(SAMPLING, id_="1"), end=False)
         await asked.part(event(result(7, (await heard).message), id_="2"))
         await asked.end()
 
@@ -332,12 +296,11 @@ async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_
         Rule("tools/list", Block(e.BlockedByInterceptor("Not this."))),
         Rule("tools/call", Modify(changed)),
     ]
-    async with standing(answer, rules) as (proxy, place):
+    async with standing(agree, rules) as (proxy, place):
         got = await proxy.post(rpc("tools/list", id_=3))
         assert (got.status_code, got.json()["id"]) == (200, 3)
         assert place.asked == []
-        given = {name.replace("-", "_"): value for name, value in headers.items()}
-        await proxy.post(message, **given)
+        await proxy.post(message, **headers)
         [asked] = place.asked
         assert asked.message["params"]["name"] == "nëw"
         assert asked.headers["mcp-name"] == "=?base64?bsOrdw==?="
@@ -349,7 +312,7 @@ async def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
     gone = asyncio.Event()
 
     async def do(asked: Asked) -> None:
-        await asked.head(200, EVENTS)
+        await asked.events(end=False)
         try:
             while True:
                 await asked.part(event(PROGRESS))
@@ -364,11 +327,10 @@ async def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
 
 
 async def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
-    async with standing(answer) as (proxy, place):
+    async with standing(agree) as (proxy, place):
         proxy.tape.full = True
         got = await proxy.post(CALL)
-        assert got.status_code == 503
-        assert got.json()["id"] == 7
+        assert (got.status_code, got.json()["id"]) == (503, 7)
         assert got.json()["error"]["data"]["code"] == "tape_unwritable"
         assert place.asked == []
 
@@ -376,8 +338,7 @@ async def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
 async def test_a_proxy_that_stops_ends_every_exchange_and_says_so() -> None:
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
-            await asked.head(200, EVENTS)
-            await asked.part(event(PROGRESS))
+            await asked.events(event(PROGRESS), end=False)
         await asyncio.Event().wait()
 
     async with httpx2.AsyncClient(verify=False, timeout=30) as http:

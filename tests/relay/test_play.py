@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.message import ProtocolMessage, Response
-from folkmoot.mcp.carrier import Carrier
+from folkmoot.mcp.carrier import Carrier, Connect
 from folkmoot.proxy.replay.matching import Mode
 from folkmoot.proxy.replay.playing import PlayOutcome, PlayReport
 from folkmoot.relay.play import play
@@ -70,6 +70,18 @@ class Noting(Carrier):
         await self.inner.close()
 
 
+def passing(made: list[Noting], *lines: Said, kind: type[Noting] = Noting) -> Connect:
+    """A way to a tape that is served, on which a note is taken."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Carrier]:
+        async with Replay(tape(*lines), SystemClock()).connect() as server:
+            made.append(kind(server))
+            yield made[0]
+
+    return connect
+
+
 SESSION = (
     *HANDSHAKE,
     asks(1, "tools/list", {}), answers(1, {"tools": [{"name": "a", "description": "A."}]}),
@@ -108,20 +120,6 @@ def test_an_error_where_a_result_was_differs() -> None:
     assert [each.path for each in call.differences] == ["$.result", "$.error"]
 
 
-def test_what_the_server_asks_gets_the_recorded_clients_answer() -> None:
-    recorded = (
-        calls(1, "a"),
-        asks(7, "sampling/createMessage", {"q": 1}, side="server"),
-        answers(7, {"text": "one"}, side="client"),
-        asks(8, "sampling/createMessage", {"q": 2}, side="server"),
-        answers(8, {"text": "two"}, side="client"),
-        answers(1, text("done")),
-    )
-    report = played(recorded, recorded)
-    assert report.same
-    assert report.unexpected == ()
-
-
 def test_a_question_gets_the_answer_to_itself_also_in_another_order() -> None:
     def asked(*order: int) -> tuple[Said, ...]:
         lines = [calls(1, "a")]
@@ -131,31 +129,15 @@ def test_a_question_gets_the_answer_to_itself_also_in_another_order() -> None:
             lines.append(answers(number, {"text": number}, side="client"))
         return (*lines, answers(1, {}))
 
+    # One that is asked more often than on the tape gets its last answer again: a server that
+    # fetches something on a timer and for a tool asks once or twice, by when each runs.
+    report = played(asked(7), asked(7, 7, 7))
+    assert report.same
+    assert report.unexpected == ()
     noting: list[Noting] = []
-
-    @asynccontextmanager
-    async def noted() -> AsyncIterator[Carrier]:
-        async with Replay(tape(*asked(8, 7)), SystemClock()).connect() as server:
-            noting.append(Noting(server))
-            yield noting[0]
-
-    assert run(play(tape(*asked(7, 8)), noted)).same
+    assert run(play(tape(*asked(7, 8)), passing(noting, *asked(8, 7)))).same
     said = [message.result for message in noting[0].sent if isinstance(message, Response)]
     assert said == [{"text": 8}, {"text": 7}]
-
-
-def test_a_question_asked_more_often_than_on_the_tape_gets_its_last_answer_again() -> None:
-    # A server that fetches roots on a timer and for a tool asks once or twice, by when each runs.
-    def asked(*numbers: int) -> tuple[Said, ...]:
-        lines = [calls(1, "a")]
-        for number in numbers:
-            lines.append(asks(number, "roots/list", side="server"))
-            lines.append(answers(number, {"roots": []}, side="client"))
-        return (*lines, answers(1, text("done")))
-
-    report = played(asked(7), asked(7, 8, 9))
-    assert report.unexpected == ()
-    assert report.same
 
 
 def test_what_the_server_asks_beside_the_tape_is_told() -> None:
@@ -196,15 +178,8 @@ def test_a_request_waits_for_the_answers_it_had_waited_for_and_no_others() -> No
         calls(1, "a"), calls(2, "b"), answers(2, {}), calls(3, "c"), answers(1, {}), answers(3, {}),
     )  # fmt: skip
     third = asyncio.Event()
-    holding: list[Holding] = []
-
-    @asynccontextmanager
-    async def held() -> AsyncIterator[Carrier]:
-        async with Replay(tape(*recorded), SystemClock()).connect() as server:
-            holding.append(Holding(server))
-            yield holding[0]
-
-    report = run(play(tape(*recorded[:-1]), held))
+    holding: list[Noting] = []
+    report = run(play(tape(*recorded[:-1]), passing(holding, *recorded, kind=Holding)))
     assert report.summary() == "3 calls, 2 the same, 1 not compared"
     notes = holding[0].notes
     assert notes.index(("got", 2)) < notes.index(("sent", 3))
@@ -260,42 +235,21 @@ def test_a_request_that_its_client_cancelled_is_not_compared() -> None:
     assert [call.why for call in report.calls if call.why] == ["it was cancelled"]
 
 
-def test_a_server_that_ends_leaves_the_rest_unanswered() -> None:
-    replay = Replay(tape(*SESSION), SystemClock())
-
-    @asynccontextmanager
-    async def ended() -> AsyncIterator[Carrier]:
-        async with replay.connect() as server:
-            await server.close()
-            yield server
-
-    report = run(play(tape(*SESSION), ended))
-    assert report.summary() == "3 calls, 0 the same, 3 not answered"
-
-
 def test_a_server_that_ends_while_it_is_asked_is_not_waited_for() -> None:
     class Leaving(Noting):
         async def send_envelope(self, envelope: Any) -> None:
             await self.inner.close()
 
-    @asynccontextmanager
-    async def leaving() -> AsyncIterator[Carrier]:
-        async with Replay(tape(*SESSION), SystemClock()).connect() as server:
-            yield Leaving(server)
-
-    report = run(play(tape(*SESSION), leaving))
+    report = run(play(tape(*SESSION), passing([], *SESSION, kind=Leaving)))
+    assert report.summary() == "3 calls, 0 the same, 3 not answered"
     assert report.calls[0].why == "The tape is no longer played."
 
 
 def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy() -> None:
     prefix = "io.modelcontextprotocol"
-    asked = {
-        "name": "a",
-        "arguments": {"n": 1},
-        "_meta": {f"{prefix}/protocolVersion": "2026-07-28"},
-    }
+    meta = {f"{prefix}/protocolVersion": "2026-07-28"}
     told = {**text("one"), "resultType": "complete", "_meta": {f"{prefix}/serverInfo": INFO}}
-    recorded = (asks(1, "tools/call", asked), answers(1, told))
+    recorded = (calls(1, "a", _meta=meta, n=1), answers(1, told))
     assert played(recorded, SESSION).summary() == "1 call, 1 the same"
 
 

@@ -8,27 +8,21 @@ import os
 import resource
 import signal
 import subprocess
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
+import httpx2
 import pytest
 
-from folkmoot.clock import SystemClock
-from folkmoot.mcp.client.stdio import StdioLink
-from folkmoot.proxy.chain import Chain
 from folkmoot.proxy.tape import read_tape
-from folkmoot.relay.proxy import Proxy, Upstream
-from folkmoot.relay.steps import Steps
 from tests.forge import forked
 from tests.forge.forked import Forked
-from tests.mcp.client.places import EVENTS, Asked, Place, event, result, told
-from tests.mcp_harness import INITIALIZE, rpc, until
+from tests.mcp.client.places import Asked, Place, agree, told
+from tests.mcp.client.saying import python
+from tests.mcp.server.played import until
+from tests.mcp_harness import INITIALIZE, rpc
 from tests.process import environment
-from tests.relay.carriers import MemoryTape
-from tests.relay.standing import Standing, standing
+from tests.relay.standing import BOTH, Standing, before, standing
 
 SECONDS = 60
 MEGABYTES = 50 * 1024 * 1024
@@ -46,15 +40,6 @@ for line in sys.stdin.buffer:
                   "serverInfo": {"name": "small", "version": "1"}, "pid": os.getpid()}
     elif method == "wait":
         continue
-    elif method == "steps":
-        token = asked["params"]["_meta"]["progressToken"]
-        for step in range(3):
-            params = {"progressToken": token, "progress": step}
-            notice = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-            print(json.dumps(notice), flush=True)
-            if step == 0:
-                sys.stdin.buffer.readline()
-        answer = {"done": token}
     else:
         answer = {"got": asked.get("params")}
     if id_ is not None:
@@ -74,25 +59,6 @@ for line in sys.stdin.buffer:
 """Answers each request with the bytes of its params."""
 
 
-def python(code: str, *arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-IS", "-c", code, *arguments)
-
-
-@asynccontextmanager
-async def before_command(*command: str) -> AsyncIterator[Standing]:
-    """A proxy on HTTP before a command."""
-    import httpx2
-
-    clock, tape = SystemClock(), MemoryTape()
-    upstream = Upstream(partial(StdioLink, command, clock))
-    proxy = Proxy(upstream, Steps(Chain(), tape, clock))
-    async with (
-        httpx2.AsyncClient(verify=False, timeout=30) as http,
-        proxy.listening("127.0.0.1", 0) as there,
-    ):
-        yield Standing(f"{there}/mcp", proxy, tape, http)
-
-
 async def opened(proxy: Standing) -> tuple[str, int]:
     """A session, and the process of the server in it."""
     got = await proxy.post(INITIALIZE)
@@ -102,107 +68,40 @@ async def opened(proxy: Standing) -> tuple[str, int]:
 
 
 async def test_a_server_that_is_killed_leaves_no_call_without_an_answer() -> None:
-    async with before_command(*python(SERVER)) as proxy:
+    async with before(python(SERVER)) as proxy:
         session, pid = await opened(proxy)
-        calls = [
-            asyncio.ensure_future(proxy.post(rpc("wait", id_=each), mcp_session_id=session))
-            for each in (1, "1")
-        ]
-        await until_seen(proxy, 4)
+        asking = (proxy.post(rpc("wait", id_=each), mcp_session_id=session) for each in (1, "1"))
+        calls = asyncio.gather(*asking)
+        await until(lambda: len(proxy.tape.carried) >= 4)
         os.kill(pid, signal.SIGKILL)
-        for call, id_ in zip(calls, (1, "1"), strict=True):
-            answer = (await call).json()
-            assert answer["id"] == id_
-            assert answer["error"]["data"]["code"] == "server_unreachable"
+        told_ = [answer.json() for answer in await calls]
+        lost = "server_unreachable"
+        assert [(it["id"], it["error"]["data"]["code"]) for it in told_] == [(1, lost), ("1", lost)]
         later = await proxy.post(rpc("wait", id_=2), mcp_session_id=session)
         assert later.status_code == 404
         assert (await proxy.post(INITIALIZE)).status_code == 200
-
-
-async def until_seen(proxy: Standing, count: int) -> None:
-    async def reached() -> bool:
-        return len(proxy.tape.carried) >= count
-
-    await until(reached)
-
-
-async def test_a_client_of_the_old_transport_is_told_that_the_connection_broke() -> None:
-    async def do(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-        elif asked.message["method"] == "initialize":
-            await asked.result({"protocolVersion": "2025-11-25", "capabilities": {}})
-        elif "id" not in asked.message:
-            await asked.say(202)
-        else:
-            await asked.head(200, EVENTS)
-            await asked.part(event(told("notifications/message", level="info", data="x")))
-            asked.hang_up()
-
-    async with standing(do) as (proxy, _):
-        proxy.url = proxy.url.replace("/mcp", "/sse")
-        async with proxy.stream("GET") as stream:
-            endpoint = await stream.next()
-            assert endpoint.event_type == "endpoint"
-            proxy.url = proxy.url.replace("/sse", endpoint.data.decode())
-            await proxy.post(INITIALIZE)
-            assert json.loads((await stream.next()).data)["id"] == 1
-            await proxy.post(told("notifications/initialized"))
-            await proxy.post(rpc("tools/list", id_=7))
-            assert json.loads((await stream.next()).data)["method"] == "notifications/message"
-            broken = json.loads((await stream.next()).data)
-            assert (broken["id"], broken["error"]["data"]["code"]) == (7, "server_unreachable")
 
 
 async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
     tmp_path: Path,
 ) -> None:
     ended = tmp_path / "ended"
-    async with before_command(*python(SERVER, str(ended))) as proxy:
+    async with before((*python(SERVER), str(ended))) as proxy:
         session, _ = await opened(proxy)
         call = asyncio.ensure_future(proxy.post(rpc("wait", id_=9), mcp_session_id=session))
-        await until_seen(proxy, 4)
+        await until(lambda: len(proxy.tape.carried) >= 4)
         await proxy.http.delete(proxy.url, headers={"mcp-session-id": session})
         assert (await call).content == b""
-
-        async def gone() -> bool:
-            return ended.exists() and not len(proxy.proxy.sessions)
-
-        await until(gone)
+        await until(lambda: ended.exists() and not len(proxy.proxy.sessions))
 
 
 def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path: Path) -> None:
     ended = tmp_path / "ended"
-    with proxy_on_pipes("--", *python(SERVER, str(ended))) as child:
+    with proxy_on_pipes("--", *python(SERVER), str(ended)) as child:
         out, err = child.communicate(json.dumps(INITIALIZE) + "\n", SECONDS)
     assert json.loads(out)["id"] == INITIALIZE["id"]
     assert (err, child.returncode) == ("", 0)
     assert ended.read_text() == "the input has ended"
-
-
-@pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
-async def test_two_streams_that_break_are_resumed_each_with_its_own_rest() -> None:
-    async with before_command(*python(SERVER)) as proxy:
-        session, _ = await opened(proxy)
-        named = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
-        last: dict[str, str] = {}
-        for name in ("a", "b"):
-            asking = rpc("steps", {"_meta": {"progressToken": name}}, name)
-            async with proxy.stream("POST", asking, **named) as stream:
-                while not (first := await stream.next()).data:
-                    pass
-                assert json.loads(first.data)["params"] == {
-                    "progressToken": name,
-                    "progress": 0,
-                }
-                last[name] = first.event_id or ""
-            # The server goes on while nobody reads, and then takes the next request.
-            await proxy.post(told("notifications/go"), **named)
-        for name in ("b", "a"):
-            async with proxy.stream("GET", **named, last_event_id=last[name]) as stream:
-                rest = [json.loads(each.data) for each in await stream.all() if each.data]
-            assert [each.get("params", {}).get("progress") for each in rest] == [1, 2, None]
-            assert rest[-1] == result(name, {"done": name})
 
 
 def call_with(params: bytes, id_: int = 1) -> bytes:
@@ -233,9 +132,7 @@ async def test_fifty_megabytes_pass_over_http_byte_for_byte() -> None:
         if asked.body == call_with(params):
             await asked.say(200, answer, content_type="application/json")
         else:
-            await asked.head(200, EVENTS)
-            await asked.part(b"id: 1\ndata: " + answer + b"\n\n")
-            await asked.end()
+            await asked.events(b"id: 1\ndata: " + answer + b"\n\n")
 
     async with standing(do) as (proxy, _):
         got = await proxy.post(call_with(params))
@@ -299,38 +196,23 @@ def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path: Path) -
 
 
 async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path) -> None:
-    tape = tmp_path / "tape.jsonl"
-
-    async def main(port: int) -> None:
-        import httpx2
-
-        async with httpx2.AsyncClient(verify=False) as http:
-            proxy = Standing(f"http://127.0.0.1:{port}/mcp", None, None, http)  # type: ignore[arg-type]
-            statuses = []
-            while 503 not in statuses:
-                try:
-                    statuses.append((await proxy.post(rpc("m", {"x": "y" * 500}))).status_code)
-                except httpx2.HTTPError:
-                    break
-            assert set(statuses) <= {200, 503}
-            assert 200 in statuses
-
-    async def answer(asked: Asked) -> None:
-        await asked.result({})
-
-    async with Place(answer).open() as place:
-        arguments = ("--listen", "127.0.0.1:0", "--eras", "pass", "--upstream-transport")
-        child = proxy_on_pipes(
-            *arguments, "http", "--upstream", place.url, "--record", str(tape), room=20_000
-        )
-        with child:
+    async with Place(agree).open() as place, httpx2.AsyncClient(verify=False) as http:
+        listens = ("--listen", "127.0.0.1:0", "--eras", "pass")
+        upstream = ("--upstream-transport", "http", "--upstream", place.url)
+        record = ("--record", str(tmp_path / "tape.jsonl"))
+        with proxy_on_pipes(*listens, *upstream, *record, room=20_000) as child:
             assert child.stdout
             assert child.stderr
             line = await asyncio.to_thread(child.stdout.readline)
-            port = int(line.partition("/mcp")[0].rpartition(":")[2])
-            await main(port)
+            url = "http://127.0.0.1:" + line.partition("/mcp")[0].rpartition(":")[2] + "/mcp"
+            statuses = []
+            with suppress(httpx2.HTTPError):
+                while 503 not in statuses:
+                    answer = await http.post(url, json=rpc("m", {"x": "y" * 500}), headers=BOTH)
+                    statuses.append(answer.status_code)
+            assert {200} <= set(statuses) <= {200, 503}
             code = await asyncio.to_thread(child.wait, SECONDS)
-            code, err = code, child.stderr.read()
+            err = child.stderr.read()
     assert code not in (0, None)
     assert "cannot be written" in err
     assert "Traceback" not in err

@@ -15,19 +15,17 @@ from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import CONTINUE, Block, Delay, Mock, Modify, Verdict
 from folkmoot.relay import pump
+from tests.mcp.client.places import told
+from tests.mcp_harness import rpc
 from tests.relay.carriers import TO_CLIENT, TO_SERVER, MemoryCarrier, MemoryTape, Scene, bytes_of
 
 
 def call(number: int | str, name: str = "echo", **more: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name}} | more
+    return rpc("tools/call", {"name": name}, number) | more
 
 
 def answer(number: int | str, result: Any = None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "result": result or {}}
-
-
-def tells(method: str, **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 class Says:
@@ -51,9 +49,7 @@ BLOCK = Block(e.BlockedByInterceptor("Not here."))
     "proxy.unknown-members", "proxy.overhead", "proxy.every-message-is-an-envelope"
 )
 async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
-    odd = (
-        b'{ "jsonrpc":"2.0" ,"id":7,"method":"tools/call","params":{"z":1,"a":[1.50]},"x-new":{} }'
-    )
+    odd = b'{ "jsonrpc":"2.0" ,"id":7,"method":"m","params":{"z":1,"a":[1.50]},"x-new":{} }'
     async with Scene().running() as scene:
         scene.client.says(odd)
         await scene.server.hears()
@@ -65,10 +61,10 @@ async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
 async def test_cancellation_and_progress_go_both_ways_by_where_they_entered() -> None:
     async with Scene().running() as scene:
         both = [
-            tells("notifications/cancelled", requestId=1),
-            tells("notifications/progress", progressToken=1, progress=1),
+            told("notifications/cancelled", requestId=1),
+            told("notifications/progress", progressToken=1, progress=1),
             call(1) | {"method": "elicitation/create"},
-            tells("notifications/tools/list_changed"),
+            told("notifications/tools/list_changed"),
         ]
         scene.client.says(*both)
         assert await scene.server.hears(len(both)) == both
@@ -90,7 +86,7 @@ async def test_the_session_travels_with_each_message_and_ties_answers_to_request
         assert scene.server.last.context.session.session_id is None
         scene.server.says(answer(1, {"protocolVersion": "2025-03-26"}))
         await scene.client.hears()
-        scene.client.says(tells("notifications/initialized"))
+        scene.client.says(told("notifications/initialized"))
         await scene.server.hears()
         scene.client.says(call(2), call("2"))
         await scene.server.hears(2)
@@ -115,12 +111,8 @@ async def test_a_message_leaves_with_the_context_it_came_with_and_its_times() ->
         context = scene.server.last.context
         assert context.transport is scene.client.current_context()
         timing = context.timing
-        times = [
-            timing.created_at,
-            timing.processing_started,
-            timing.processing_completed,
-            timing.sent_at,
-        ]
+        times = [timing.created_at, timing.processing_started, timing.processing_completed]
+        times.append(timing.sent_at)
         assert None not in times
         assert times == sorted(times)  # type: ignore[type-var]
 
@@ -129,10 +121,10 @@ async def test_a_message_leaves_with_the_context_it_came_with_and_its_times() ->
 async def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_it() -> None:
     rule, tape = Says(BLOCK, TO_SERVER), MemoryTape()
     async with Scene([rule], tape=tape).running() as scene:
-        scene.client.says(call(1), tells("notifications/cancelled", requestId=9), call(2))
-        told = await scene.client.hears(2)
-        assert [each["id"] for each in told] == [1, 2]
-        assert told[0]["error"]["message"] == "Not here."
+        scene.client.says(call(1), told("notifications/cancelled", requestId=9), call(2))
+        answers = await scene.client.hears(2)
+        assert [each["id"] for each in answers] == [1, 2]
+        assert answers[0]["error"]["message"] == "Not here."
         assert scene.server.heard == []
         assert rule.seen[0].context.transport is scene.client.current_context()
         assert [each.by for each in tape.carried] == ["rule"] * 5
@@ -189,8 +181,8 @@ async def test_a_message_that_waits_lets_the_others_go_by() -> None:
     async with Scene([Slow()], tape=tape).running() as scene:
         scene.client.says(call(1), call(2))
         assert [each["id"] for each in await scene.server.hears(2)] == [2, 1]
-        told = [(each.verdict, each.by) for each in tape.carried]
-        assert told == [(None, ""), (Delay(0.05), "slow")]
+        noted = [(each.verdict, each.by) for each in tape.carried]
+        assert noted == [(None, ""), (Delay(0.05), "slow")]
 
 
 async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be() -> None:
@@ -201,9 +193,9 @@ async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be() 
         assert tape.committed == 1
         tape.full = True
         scene.client.says(call(2))
-        told = await scene.client.hears(2)
-        assert {each["id"] for each in told} == {1, 2}
-        assert told[0]["error"]["data"]["code"] == "tape_unwritable"
+        answers = await scene.client.hears(2)
+        assert {each["id"] for each in answers} == {1, 2}
+        assert answers[0]["error"]["data"]["code"] == "tape_unwritable"
         await scene.over.wait()
         assert isinstance(scene.failure, e.TapeUnwritable)
         assert scene.server.heard == []
@@ -271,7 +263,7 @@ async def test_stopped_messages_count_among_those_taken_together(
     # A notification that is blocked leaves nothing behind that is to be sent.
     slow = Ponders(9, BLOCK)
     async with Scene([slow]).running() as scene:
-        scene.client.says(call(1), tells("x"), tells("x"), call(9))
+        scene.client.says(call(1), told("x"), told("x"), call(9))
         await slow.begun.wait()
         assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
 
@@ -283,9 +275,9 @@ async def test_when_the_server_is_gone_every_open_request_is_answered() -> None:
         scene.server.says(answer(2))
         await scene.client.hears()
         scene.server.leaves()
-        told = await scene.client.hears(2)
-        assert [each["id"] for each in told] == [1, "1"]
-        assert told[0]["error"]["data"]["code"] == "server_unreachable"
+        answers = await scene.client.hears(2)
+        assert [each["id"] for each in answers] == [1, "1"]
+        assert answers[0]["error"]["data"]["code"] == "server_unreachable"
         await scene.over.wait()
         assert scene.failure is None
         assert len(scene.sessions) == 0
@@ -305,7 +297,7 @@ async def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
 async def test_a_client_that_is_gone_ends_the_conversation() -> None:
     async with Scene().running() as scene:
         scene.client.deaf = True
-        scene.server.says(tells("notifications/message", data="x"))
+        scene.server.says(told("notifications/message", data="x"))
         await scene.over.wait()
         assert scene.server.closed
 
@@ -330,7 +322,7 @@ async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
 ) -> None:
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     async with Scene().running() as scene:
-        scene.client.says(call(1), tells("notifications/cancelled", requestId=1))
+        scene.client.says(call(1), told("notifications/cancelled", requestId=1))
         await scene.server.hears(2)
         scene.client.leaves()
         await scene.over.wait()

@@ -22,7 +22,8 @@ from folkmoot.rooms import read_spec
 from folkmoot.rooms.limits import MAX_BACKEND_CALLS
 from tests.client.support import eventually, until
 from tests.gateway.scripted import Scripted, tool
-from tests.relay.room_backends import Slow, progress, spec, village
+from tests.mcp.client.places import told
+from tests.relay.room_backends import EVERYTHING, Slow, progress, spec, village
 from tests.transports.rest.support import Asker
 from tests.transports.rooms.support import Seat
 
@@ -118,45 +119,31 @@ async def test_nobody_speaks_for_a_backend_or_asks_as_another(tmp_path: Path) ->
             asking = tasks.create_task(owner.call("github", TOOL))
             await github.begun.wait()
             request = await heard(other, f"mcp.request.tools/call:{TOOL}")
-            forged = {
-                "kind": f"mcp.response.tools/call:{TOOL}",
-                "to": ["ann"],
-                "correlation_id": [request["id"]],
-                "payload": {
-                    "jsonrpc": "2.0",
-                    "id": request["payload"]["id"],
-                    "result": said("forged"),
-                },
-            }
-            await other.send(forged)
-            assert (await heard(other, "system.error"))["payload"]["error"] == "not_asked"
-            await other.send({**forged, "from": "github"})
-            assert (await heard(other, "system.error"))["payload"]["error"] == "sender_forged"
-            tell = {"method": "notifications/progress", "params": {"progress": 1}}
-            await other.send(
-                {
-                    "kind": "mcp.notification.notifications/progress",
-                    "correlation_id": [request["id"]],
-                    "payload": {"jsonrpc": "2.0", **tell},
-                }
-            )
-            assert (await heard(other, "system.error"))["payload"]["error"] == "not_asked"
+            about = {"correlation_id": [request["id"]]}
+            payload = {"jsonrpc": "2.0", "id": request["payload"]["id"], "result": said("forged")}
+            forged = {"kind": f"mcp.response.tools/call:{TOOL}", "to": ["ann"], **about}
+            progressed = told("notifications/progress", progress=1)
+            meta = {"from": "ann", "person": "ann"}
+            asked = {**told("tools/call", name=TOOL, _meta=meta), "id": 1}
+            ask = {"kind": "mcp.request.tools/call", "to": ["github"], "context": "ann"}
+            for message, refusal in (
+                ({**forged, "payload": payload}, "not_asked"),
+                ({**forged, "payload": payload, "from": "github"}, "sender_forged"),
+                (
+                    {
+                        "kind": "mcp.notification.notifications/progress",
+                        "payload": progressed,
+                        **about,
+                    },
+                    "not_asked",
+                ),
+                ({**ask, "payload": asked, "from": "ann"}, "sender_forged"),
+            ):
+                await other.send(message)
+                assert (await heard(other, "system.error"))["payload"]["error"] == refusal
             github.go.set()
             assert (await asking).text == "true"
-            ask = {
-                "kind": "mcp.request.tools/call",
-                "to": ["github"],
-                "context": "ann",
-                "payload": {
-                    "jsonrpc": "2.0",
-                    "id": 1,
-                    "method": "tools/call",
-                    "params": {"name": TOOL, "_meta": {"from": "ann", "person": "ann"}},
-                },
-            }
-            await other.send({**ask, "from": "ann"})
-            assert (await heard(other, "system.error"))["payload"]["error"] == "sender_forged"
-            await other.send(ask)
+            await other.send({**ask, "payload": asked})
             answer = await heard(other, f"mcp.response.tools/call:{TOOL}", "capability_denied")
             error = answer["payload"]["error"]
             assert HUB_RIGHT in error["message"]
@@ -177,9 +164,7 @@ async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(
     tmp_path: Path,
 ) -> None:
     async with village(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.grant(ann, "github:delete_*", "files:*", "github://*")
-        await there.room(ann, backends=["github"])
+        ann = await there.owner("github:delete_*", "files:*", "github://*")
         async with there.at(ann) as owner:
             for name, sentence in {
                 "github_delete_repo": "In a room it is called github:delete_repo",
@@ -220,10 +205,8 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
     }
     github = Scripted("github", answer)
     async with village(tmp_path, github, inventory=offered) as there:
-        ann = await there.person("ann")
-        patterns = ("github:list_*", "github://*", "mcp.request.prompts/get:github:*")
-        await there.grant(ann, *patterns, "mcp.request.completion/complete:github:*")
-        await there.room(ann, backends=["github"])
+        completes = "mcp.request.completion/complete:github:*"
+        ann = await there.owner("github:list_*", *EVERYTHING[1:], completes)
         async with there.at(ann) as owner:
             first = await owner.request("github", "tools/list")
             cursor = {"cursor": first["nextCursor"]}
@@ -231,14 +214,13 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
             names = [one["name"] for one in first["tools"] + second["tools"]]
             assert names == [f"github:list_{n:03}" for n in range(250)]
             assert "nextCursor" not in second
-            listed = await owner.request("github", "resources/list")
-            assert [one["uri"] for one in listed["resources"]] == ["github://file///a"]
-            listed = await owner.request("github", "resources/templates/list")
-            assert [one["uriTemplate"] for one in listed["resourceTemplates"]] == [
-                "github://file///{x}"
-            ]
-            listed = await owner.request("github", "prompts/list")
-            assert [one["name"] for one in listed["prompts"]] == ["github:greet"]
+            for kind, member, name, own in (
+                ("resources", "resources", "uri", "github://file///a"),
+                ("resources/templates", "resourceTemplates", "uriTemplate", "github://file///{x}"),
+                ("prompts", "prompts", "name", "github:greet"),
+            ):
+                listed = await owner.request("github", f"{kind}/list")
+                assert [one[name] for one in listed[member]] == [own]
             read = await owner.request("github", "resources/read", {"uri": "github://file///a"})
             assert read["params"] == {"uri": "file:///a"}
             got = await owner.request("github", "prompts/get", {"name": "github:greet"})
@@ -266,9 +248,7 @@ async def test_progress_is_told_now_and_then_and_the_last_of_it_always(
         return said("ready")
 
     async with village(tmp_path, Scripted("github", answer)) as there:
-        ann = await there.person("ann")
-        await there.grant(ann)
-        await there.room(ann, durable=durable, backends=["github"])
+        ann = await there.owner(durable=durable)
         seen: list[Progress] = []
         async with there.at(ann) as owner:
             told = await owner.call("github", TOOL, on_progress=seen.append)
@@ -283,9 +263,7 @@ async def test_progress_is_told_now_and_then_and_the_last_of_it_always(
 async def test_who_cancels_cancels_at_the_backend_and_who_leaves_does_not(tmp_path: Path) -> None:
     github = Slow("github", lambda wanted: said("late"))
     async with village(tmp_path, github) as there:
-        ann = await there.person("ann")
-        await there.grant(ann)
-        await there.room(ann, backends=["github"])
+        ann = await there.owner()
         async with there.at(ann) as owner, asyncio.TaskGroup() as tasks:
             asked = tasks.create_task(owner.call("github", TOOL))
             await github.begun.wait()
@@ -323,11 +301,9 @@ async def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path: Path) -
         "odd": Response(id=1, error=ErrorObject(code=-32011, message="Too odd.")),
     }
     github = Scripted("github", lambda wanted: answers[wanted.params["name"]])
-    async with village(tmp_path, github, inventory={"tools": tuple(map(tool, answers))}) as here:
-        ann = await here.person("ann")
-        await here.grant(ann)
-        await here.room(ann, backends=["github"])
-        async with here.at(ann) as owner:
+    async with village(tmp_path, github, inventory={"tools": tuple(map(tool, answers))}) as there:
+        ann = await there.owner()
+        async with there.at(ann) as owner:
             for name, sentence in {
                 "large": "github answered, but the room cannot carry the answer: The "
                 "message has 2,000,",
@@ -337,7 +313,7 @@ async def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path: Path) -
             }.items():
                 with pytest.raises(RequestFailed, match=sentence):
                     await owner.call("github", f"github:{name}")
-            here.hub.behind.gateway.lost("github", "It went away.")
+            there.hub.behind.gateway.lost("github", "It went away.")
             for method in ("tools/list", "ping"):
                 with pytest.raises(RequestFailed, match="github is not available: It went"):
                     await owner.request("github", method)
@@ -354,9 +330,7 @@ def nested(levels: int) -> dict[str, Any]:
 async def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path: Path) -> None:
     github = Slow("github", lambda wanted: said("done"))
     async with village(tmp_path, github) as there:
-        ann = await there.person("ann")
-        await there.grant(ann)
-        await there.room(ann, backends=["github"])
+        ann = await there.owner()
         async with there.at(ann) as owner, asyncio.TaskGroup() as tasks:
             calls = [
                 tasks.create_task(owner.call("github", TOOL)) for _ in range(MAX_BACKEND_CALLS)
@@ -375,9 +349,7 @@ async def test_a_request_that_the_hub_did_not_outlive_is_answered_when_the_room_
 ) -> None:
     github = Slow("github")
     async with village(tmp_path, github) as there:
-        ann = await there.person("ann")
-        await there.grant(ann)
-        await there.room(ann, backends=["github"])
+        ann = await there.owner()
         await there.hub.rooms.post(ann.visitor, "plaza", asking(1))
         await github.begun.wait()
     assert github.given_up.is_set()
@@ -445,14 +417,8 @@ async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(tmp_
         assert answer.status == 404
         answer = await other.ask("PATCH", "/v1/rooms/hers", {"backends": []})
         assert answer.status == 403
-        for wrong in (
-            ["GitHub"],
-            "github",
-            ["github", "github"],
-            [7],
-            ["a" * 21],
-            [*"abc"] * 9,
-        ):
+        twice = ["github", "github"]
+        for wrong in (["GitHub"], "github", twice, [7], ["a" * 21], [*"abc"] * 9):
             answer = await owner.ask("PATCH", "/v1/rooms/hers", {"backends": wrong})
             assert (answer.status, answer.json()["error"]["field"]) == (400, "backends"), wrong
         answer = await owner.ask("PATCH", "/v1/rooms/hers", {"backends": None})
@@ -506,13 +472,10 @@ async def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_r
     with caplog.at_level(logging.INFO, logger="folkmoot.audit"):
         github = Scripted("github", lambda wanted: said("a forbidden word"))
         async with village(tmp_path, github, interceptors=[Censor()]) as there:
-            ann = await there.person("ann")
-            await there.grant(ann)
-            await there.room(ann, backends=["github"])
+            ann = await there.owner()
             async with there.at(ann) as owner:
                 with pytest.raises(RequestFailed, match="not for rooms"):
                     await owner.call("github", TOOL)
-    (line,) = [one for one in caplog.records if one.getMessage() == "backend.call"]
-    assert vars(line)["room"] == "plaza"
-    assert (vars(line)["by"], vars(line)["outcome"]) == ("ann", "withheld")
-    assert vars(line)["about"] == f"mcp.request.tools/call:{TOOL}"
+    (line,) = [vars(one) for one in caplog.records if one.getMessage() == "backend.call"]
+    assert (line["room"], line["by"], line["outcome"]) == ("plaza", "ann", "withheld")
+    assert line["about"] == f"mcp.request.tools/call:{TOOL}"

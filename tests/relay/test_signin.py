@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import socket
 import time
@@ -30,7 +31,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from tests.harness import KEEP_ALIVE_SECONDS
@@ -115,15 +116,8 @@ class People:
 @asynccontextmanager
 async def serving_at(listening: socket.socket, app: Any) -> AsyncIterator[None]:
     """An ASGI application on a port that is known already."""
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            ws="none",
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        )
-    )
+    quiet: Any = {"log_config": None, "access_log": False, "ws": "none"}
+    server = uvicorn.Server(uvicorn.Config(app, timeout_keep_alive=KEEP_ALIVE_SECONDS, **quiet))
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         await until(lambda: server.started)
@@ -228,12 +222,16 @@ async def called(proxy: Standing, browser: Browser, mode: str) -> str:
         return str(said.content[0].text)  # type: ignore[union-attr]
 
 
+def base_of(url: str) -> str:
+    return url.removesuffix("/mcp")
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str) -> None:
     people, browser = People(), Browser()
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, mode) == "hush"
-        base = proxy.url.removesuffix("/mcp")
+        base = base_of(proxy.url)
         assert browser.visited[0].startswith(f"{base}/oauth/0/authorize?")
         assert people.resources == [url]
         # Neither code nor token is on the tape, nor is anything of the sign-in.
@@ -258,7 +256,7 @@ async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
             "client_id": (browser.client.client_id if browser.client else "") or "",
             "resource": proxy.url,
         }
-        base = proxy.url.removesuffix("/mcp")
+        base = base_of(proxy.url)
         answer = await proxy.http.post(f"{base}/oauth/0/token", data=form)
         assert answer.status_code == 200, answer.text
         assert answer.headers["cache-control"] == "no-store"
@@ -297,10 +295,9 @@ async def telling(metadata: Any, server: Any) -> AsyncIterator[str]:
         async def tell(_: Request) -> Response:
             if value is None:
                 return Response(status_code=404)
-            return JSONResponse(
-                {name: each.replace("ORIGIN", origin) if isinstance(each, str) else each
-                 for name, each in value.items()}
-            )  # fmt: skip
+            return Response(
+                json.dumps(value).replace("ORIGIN", origin), media_type="application/json"
+            )
 
         return tell
 
@@ -323,7 +320,7 @@ async def test_an_authorization_server_that_names_itself_is_left_to_the_client()
         "authorization_response_iss_parameter_supported": True,
     }
     async with telling({}, server) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
+        base = base_of(proxy.url)
         found = await proxy.http.get(f"{base}/.well-known/oauth-protected-resource/mcp")
         assert found.json()["authorization_servers"] == [url.removesuffix("/mcp")]
         assert found.json()["resource"] == proxy.url
@@ -352,17 +349,15 @@ async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_
         "token_endpoint": "ORIGIN/token",
     }
     async with telling({"resource": resource}, server) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
-        known = f"{base}/.well-known"
+        base = base_of(proxy.url)
+        known, which = f"{base}/.well-known", ("0", "origin")
         asked = {"response_type": "code", "resource": proxy.url}
         for answer in (
             await proxy.http.get(f"{known}/oauth-protected-resource/mcp"),
             await proxy.http.get(f"{known}/oauth-authorization-server"),
             await proxy.http.get(f"{known}/oauth-authorization-server/oauth/0"),
-            await proxy.http.get(f"{base}/oauth/0/authorize", params=asked),
-            await proxy.http.get(f"{base}/oauth/origin/authorize", params=asked),
-            await proxy.http.post(f"{base}/oauth/0/token", data=asked),
-            await proxy.http.post(f"{base}/oauth/origin/token", data=asked),
+            *[await proxy.http.get(f"{base}/oauth/{n}/authorize", params=asked) for n in which],
+            *[await proxy.http.post(f"{base}/oauth/{n}/token", data=asked) for n in which],
         ):
             assert answer.status_code == 502, answer.text
             assert "is not its own address" in answer.text
@@ -372,7 +367,7 @@ async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_
 async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str) -> None:
     server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
     async with telling({"resource": resource}, server) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
+        base = base_of(proxy.url)
         asked = {"resource": proxy.url}
         answer = await proxy.http.get(f"{base}/oauth/0/authorize", params=asked)
         led = parse_qs(urlsplit(answer.headers["location"]).query)
@@ -381,16 +376,11 @@ async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resou
 
 async def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing() -> None:
     async with telling(None, None) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
+        base = base_of(proxy.url)
         for place in ("oauth-protected-resource", "oauth-authorization-server"):
             assert (await proxy.http.get(f"{base}/.well-known/{place}")).status_code == 404
-    lies = {"issuer": "https://honest.example", "token_endpoint": "file:///etc/passwd"}
-    async with telling({}, lies) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
-        token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
-        assert token.status_code == 404
-    odd = {"issuer": "ORIGIN", "token_endpoint": "file:///etc/passwd"}
-    async with telling({}, odd) as url, before(url) as proxy:
-        base = proxy.url.removesuffix("/mcp")
-        token = await proxy.http.post(f"{base}/oauth/0/token", data={"a": "b"})
-        assert token.status_code == 502
+    for issuer, status in (("https://honest.example", 404), ("ORIGIN", 502)):
+        lies = {"issuer": issuer, "token_endpoint": "file:///etc/passwd"}
+        async with telling({}, lies) as url, before(url) as proxy:
+            place = f"{base_of(proxy.url)}/oauth/0/token"
+            assert (await proxy.http.post(place, data={"a": "b"})).status_code == status

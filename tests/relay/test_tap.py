@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from folkmoot.core.message import Request, Response
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.proxy.tape import Tape, read_tape
-from tests.mcp_harness import INITIALIZE, Meeting, both_eras, meeting, modern, rpc
+from tests.mcp_harness import both_eras, meeting, modern
 from tests.proxy.tape.test_recorder_faults import full_at
 
 SECRETS = ("Grüße im Vertrauen", "The answer nobody sees")
-
-RULES = """
-[[rule]]
-name = "no sending"
-when = { tool = "msg/send" }
-action = "block"
-message = "Sending is not allowed here."
-
-[[rule]]
-name = "another word"
-when = { tool = "msg/whoami", type = "request" }
-action = "mock"
-result = { content = [{ type = "text", text = '{"handle": "nobody"}' }] }
-"""
 
 
 def tape_in(folder: Path) -> Tape:
@@ -78,37 +63,6 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
             assert each.envelope.context.session.protocol_version.value >= "2025-11-25"
     http = [each.envelope.context.transport.metadata for each in tape.entries]
     assert any(isinstance(each, HttpMetadata) and each.uri.startswith("/mcp") for each in http)
-
-
-async def refusals(there: Meeting, spelling: str, token: str) -> list[Any]:
-    """What a call gets on the hub's own quick way, and on that of the SDK."""
-    arguments = {"to": "bob", "body": "Hello"}
-    if there.era == "stateless":
-        message, headers = modern("tools/call", name=spelling, arguments=arguments)
-    else:
-        opened = await there.post(INITIALIZE, query=f"?token={token}")
-        headers = {"mcp-session-id": opened.headers["mcp-session-id"]}
-        message = rpc("tools/call", {"name": spelling, "arguments": arguments})
-    answers = []
-    for extra in ({}, {"accept": "text/event-stream, application/json;q=0.5"}):
-        got = await there.post(message, query=f"?token={token}", headers={**headers, **extra})
-        answers.append(got.json())
-    return answers
-
-
-@pytest.mark.parametrize("spelling", ["msg_send", "msg/send"])
-@both_eras
-async def test_a_rule_about_a_tool_holds_for_every_spelling_and_on_every_way(
-    era: str, spelling: str, tmp_path: Path
-) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text(RULES)
-    async with meeting(tmp_path / "hub", era, interceptors={"rules": str(rules)}) as there:
-        alice, bob = await there.people("alice", "bob")
-        for answer in await refusals(there, spelling, alice.token):
-            assert answer["error"]["message"] == "Sending is not allowed here."
-        assert (await bob.call("msg_inbox"))["messages"] == []
-        assert (await alice.call("msg_whoami")) == {"handle": "nobody"}
 
 
 async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(

@@ -36,8 +36,7 @@ def test_registration_is_open_on_this_machine_alone(
     host: str, public_url: str, policy: str
 ) -> None:
     made = settings(HOST=host, PUBLIC_URL=public_url)
-    assert made.registration == "auto"
-    assert made.registration_policy == policy
+    assert (made.registration, made.registration_policy) == ("auto", policy)
     for chosen in ("open", "invite", "closed"):
         made = settings(HOST=host, PUBLIC_URL=public_url, REGISTRATION=chosen)
         assert made.registration_policy == chosen

@@ -14,27 +14,11 @@ from hypothesis import strategies as st
 from folkmoot.core import errors as e
 from folkmoot.names import RESERVED_NAMES
 from folkmoot.names.safe_names import OF_A_BACKEND
-from folkmoot.settings import BACKEND_FIELDS, BackendSpec, Loaded, SecretReference, load
+from folkmoot.settings import BACKEND_FIELDS, BackendSpec, SecretReference, load
+from tests.settings.conftest import load_text, problems, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def load_text(text: str, environ: Mapping[str, str] | None = None) -> Loaded:
-    Path("hub.toml").write_text(text, encoding="utf-8")
-    return load("hub.toml", environ=environ or {})
-
-
-def problems(text: str) -> list[str]:
-    with pytest.raises(e.SettingsError) as caught:
-        load_text(text)
-    told: list[str] = caught.value.data["problems"]
-    return told
+    pass
 
 
 WHOLE = """\
@@ -124,8 +108,7 @@ ada = [{{ kind = "files_read_file", {limit} }}, "mcp.request.*"]
 def test_everything_is_known_by_the_line_it_stands_on() -> None:
     origins = load_text(WHOLE).gateway_origins
     lines = {path: int(where.rpartition(":")[2]) for path, where in origins.items()}
-    assert lines["backends.github"] == 1
-    assert lines["backends.github.env"] == 7
+    assert (lines["backends.github"], lines["backends.github.env"]) == (1, 7)
     assert lines["backends.docs-of-ours.headers"] == 14
     assert (lines["groups.ops"], lines["grants.@ops"], lines["grants.anna"]) == (18, 21, 22)
 
@@ -142,203 +125,138 @@ def test_neither_a_variable_nor_an_option_reaches_these_tables() -> None:
 
 
 ONE_URL = 'url = "http://h/mcp"'
-SAID: dict[str, tuple[str, str]] = {
-    "a command line": (
-        'command = "npx -y server --token abc --key=def"',
+NOT_A_URL = "must be an http:// or https:// URL without user, password or fragment, not"
+NOT_NAMES = (
+    "must be a list of at most 1000 names of tools, in which `*` may stand for anything, not"
+)
+NOT_A_PATTERN = (
+    "is not a valid capability pattern: protocol and operation are lower-case letters, digits, "
+    "hyphens and *, 1 to 32 of them"
+)
+WRONG: dict[tuple[str, str], list[tuple[str, str]]] = {
+    ("", "1: backends.abc"): [
+        ("everyone = true", " needs command or url"),
+        (f'{ONE_URL}\ncommand = ["x"]', " has both command and url; give only one"),
+    ],
+    ("", "2: backends.abc."): [
         (
-            '2: backends.abc.command must be a list: write it as ["npx", "-y", "server", '
-            '"--token", "***", "--key=***"]'
+            'command = "npx -y server --token abc --key=def"',
+            (
+                'command must be a list: write it as ["npx", "-y", "server", "--token", "***", '
+                '"--key=***"]'
+            ),
         ),
-    ),
-    "a near miss": (
-        f"{ONE_URL}\neverone = true",
-        "3: unknown setting 'everone' in [backends.abc]; did you mean 'everyone'?",
-    ),
-    "a word of other programs": (
-        'command = ["npx"]\nargs = ["-y"]',
-        "3: unknown setting 'args' in [backends.abc]; put them into command, after the program",
-    ),
-    "no way to it": ("everyone = true", "1: backends.abc needs command or url"),
-    "two ways to it": (
-        f'{ONE_URL}\ncommand = ["x"]',
-        "1: backends.abc has both command and url; give only one",
-    ),
-    "no program": ("command = []", "2: backends.abc.command must start with the program to run"),
-    "a password in the address": (
-        'url = "https://me:pw@h/mcp"',
+        ("command = []", "command must start with the program to run"),
+        ('url = "https://me:pw@h/mcp"', f'url {NOT_A_URL} "https://…@h/mcp"'),
+        ('url = "ftp://h"', f'url {NOT_A_URL} "ftp://h"'),
+    ],
+    ('command = ["x"]\n', "3: "): [
+        ('headers = { A = "b" }', "backends.abc.headers can only be used with url"),
         (
-            "2: backends.abc.url must be an http:// or https:// URL without user, password or "
-            'fragment, not "https://…@h/mcp"'
+            'args = ["-y"]',
+            "unknown setting 'args' in [backends.abc]; put them into command, after the program",
         ),
-    ),
-    "another scheme": (
-        'url = "ftp://h"',
         (
-            "2: backends.abc.url must be an http:// or https:// URL without user, password or "
-            'fragment, not "ftp://h"'
+            'env = { A = { fiel = "b" } }',
+            "unknown setting 'fiel' in backends.abc.env.A; did you mean 'file'?",
         ),
-    ),
-    "headers for a command": (
-        'command = ["x"]\nheaders = { A = "b" }',
-        "3: backends.abc.headers can only be used with url",
-    ),
-    "no time at all": (
-        f"{ONE_URL}\ncall_seconds = 0",
-        "3: backends.abc.call_seconds must be a number between 0.1 and 86400, not 0",
-    ),
-    "a number among names": (
-        f'{ONE_URL}\ntools = ["get_*", 3]',
+    ],
+    ('command = ["x"]\nenv = ', "3: backends.abc.env."): [
+        ('{ "A-B" = "c" }', "A-B is not a valid variable name"),
+        ("{ PIN = 1234 }", 'PIN must be text, { env = "NAME" } or { file = "PATH" }'),
+        ('{ A = { env = "B", file = "c" } }', "A must have either env or file"),
+        ('{ A = { prefix = "Bearer " } }', "A must have either env or file"),
+    ],
+    (f"{ONE_URL}\n[backends.abc.headers]\n", ""): [
+        ('X-A = "1"\nx-a = "2"', "3: backends.abc.headers has one header twice (case is ignored)"),
+    ],
+    (f"{ONE_URL}\n[backends.abc.headers]\n", "4: backends.abc.headers."): [
+        ('X-A = "a\\nb"', "X-A cannot be sent in a header"),
+        ('"X A" = "a"', '"X A" is not a valid header name'),
+        ('Mcp-Session-Id = "a"', "Mcp-Session-Id is a header that the hub sets itself"),
+    ],
+    (f"{ONE_URL}\n", "3: "): [
+        ("everone = true", "unknown setting 'everone' in [backends.abc]; did you mean 'everyone'?"),
+        (f"[backend.x]\n{ONE_URL}", "unknown table [backend]; did you mean [backends]?"),
         (
-            "3: backends.abc.tools must be a list of at most 1000 names of tools, in which `*` may "
-            "stand for anything, not 3"
+            f"[backends.my-files]\n{ONE_URL}\n",
+            'backends.my-files: "my-files" is not a valid namespace; add namespace = "myfiles"',
         ),
-    ),
-    "a deny among names": (
-        f'{ONE_URL}\ntools = ["!get_*"]',
         (
-            "3: backends.abc.tools must be a list of at most 1000 names of tools, in which `*` may "
-            'stand for anything, not "!get_*"'
+            f'[backends.other]\n{ONE_URL}\nnamespace = "abc"',
+            "the namespace abc is already used by the backend at hub.toml:1",
         ),
-    ),
-    "a header in two lines": (
-        f'{ONE_URL}\n[backends.abc.headers]\nX-A = "a\\nb"',
-        "4: backends.abc.headers.X-A cannot be sent in a header",
-    ),
-    "a header with a space": (
-        f'{ONE_URL}\n[backends.abc.headers]\n"X A" = "a"',
-        '4: backends.abc.headers."X A" is not a valid header name',
-    ),
-    "a header of the hub's own": (
-        f'{ONE_URL}\n[backends.abc.headers]\nMcp-Session-Id = "a"',
-        "4: backends.abc.headers.Mcp-Session-Id is a header that the hub sets itself",
-    ),
-    "one header twice": (
-        f'{ONE_URL}\n[backends.abc.headers]\nX-A = "1"\nx-a = "2"',
-        "3: backends.abc.headers has one header twice (case is ignored)",
-    ),
-    "a variable that cannot be": (
-        'command = ["x"]\nenv = { "A-B" = "c" }',
-        "3: backends.abc.env.A-B is not a valid variable name",
-    ),
-    "a number for a value": (
-        'command = ["x"]\nenv = { PIN = 1234 }',
-        '3: backends.abc.env.PIN must be text, { env = "NAME" } or { file = "PATH" }',
-    ),
-    "a reference to two things": (
-        'command = ["x"]\nenv = { A = { env = "B", file = "c" } }',
-        "3: backends.abc.env.A must have either env or file",
-    ),
-    "a reference to nothing": (
-        'command = ["x"]\nenv = { A = { prefix = "Bearer " } }',
-        "3: backends.abc.env.A must have either env or file",
-    ),
-    "a reference of another kind": (
-        'command = ["x"]\nenv = { A = { fiel = "b" } }',
-        "3: unknown setting 'fiel' in backends.abc.env.A; did you mean 'file'?",
-    ),
-    "a name that is no namespace": (
-        f"{ONE_URL}\n[backends.my-files]\n{ONE_URL}\n",
-        '3: backends.my-files: "my-files" is not a valid namespace; add namespace = "myfiles"',
-    ),
-    "a wrong namespace": (
-        f'{ONE_URL}\nnamespace = "My"',
+    ],
+    (f"{ONE_URL}\n", "3: backends.abc."): [
+        ("call_seconds = 0", "call_seconds must be a number between 0.1 and 86400, not 0"),
+        ('tools = ["get_*", 3]', f"tools {NOT_NAMES} 3"),
+        ('tools = ["!get_*"]', f'tools {NOT_NAMES} "!get_*"'),
         (
-            "3: backends.abc.namespace must be a namespace: a lower-case letter, and 2 to 19 "
-            'lower-case letters and digits behind it, not "My"'
+            'namespace = "My"',
+            (
+                "namespace must be a namespace: a lower-case letter, and 2 to 19 lower-case "
+                'letters and digits behind it, not "My"'
+            ),
         ),
-    ),
-    "a namespace that is taken": (
-        f'{ONE_URL}\n[backends.other]\n{ONE_URL}\nnamespace = "abc"',
-        "3: the namespace abc is already used by the backend at hub.toml:1",
-    ),
-    "a key that is no table": (
-        f"{ONE_URL}\n[backends]\nother = 7",
-        "4: backends.other must be a table, not 7",
-    ),
-    "a table of another name": (
-        f"{ONE_URL}\n[backend.x]\n{ONE_URL}",
-        "3: unknown table [backend]; did you mean [backends]?",
-    ),
-    "a group's odd name": (
-        f"{ONE_URL}\n[groups]\nOps = []",
+    ],
+    (f"{ONE_URL}\n[backends]\n", "4: "): [("other = 7", "backends.other must be a table, not 7")],
+    (f"{ONE_URL}\n[groups]\n", "4: groups."): [
         (
-            "4: groups.Ops: a group's name is a lower-case letter and up to 31 letters, digits, "
-            "hyphens and underscores"
+            "Ops = []",
+            (
+                "Ops: a group's name is a lower-case letter and up to 31 letters, digits, "
+                "hyphens and underscores"
+            ),
         ),
-    ),
-    "a group without a list": (
-        f'{ONE_URL}\n[groups]\nops = "gina"',
-        '4: groups.ops must be a list of handles, not "gina"',
-    ),
-    "no handle in a group": (
-        f'{ONE_URL}\n[groups]\nops = ["g"]',
-        '4: groups.ops: "g" is not a valid handle',
-    ),
-    "a group in a group": (
-        f'{ONE_URL}\n[groups]\nops = ["gina"]\nall = ["@ops"]',
-        "5: groups.all: @ops is a group; a group can only contain handles",
-    ),
-    "a backend in a group": (
-        f'{ONE_URL}\n[groups]\nops = ["abc"]',
-        "4: groups.ops: abc is a backend, and nobody's handle",
-    ),
-    "a grant to a backend": (
-        f'{ONE_URL}\n[grants]\nabc = ["*"]',
-        "4: grants.abc: abc is a backend, and nobody's handle",
-    ),
-    "a grant to a reserved name": (
-        f'{ONE_URL}\n[grants]\nmsg = ["*"]',
-        "4: grants.msg: msg is a reserved name, and nobody's handle",
-    ),
-    "a grant to no group": (
-        f'{ONE_URL}\n[groups]\nops = []\n[grants]\n"@opps" = ["*"]',
-        "6: grants.\"@opps\": there is no group opps; did you mean '@ops'?",
-    ),
-    "a grant to nobody": (
-        f'{ONE_URL}\n[grants]\n"a b" = ["*"]',
-        '4: grants."a b": "a b" is neither a handle nor a @GROUP',
-    ),
-    "two grants to one person": (
-        f'{ONE_URL}\n[grants]\ngina = ["*"]\nGina = ["*"]',
-        "5: grants.Gina: gina already has an entry",
-    ),
-    "a grant without a list": (
-        f'{ONE_URL}\n[grants]\ngina = "*"',
-        '4: grants.gina must be a list of at most 1,000 capabilities, not "*"',
-    ),
-    "a pattern that is none": (
-        f'{ONE_URL}\n[grants]\ngina = ["MCP.x"]',
+        ('ops = "gina"', 'ops must be a list of handles, not "gina"'),
+        ('ops = ["g"]', 'ops: "g" is not a valid handle'),
+        ('ops = ["abc"]', "ops: abc is a backend, and nobody's handle"),
+    ],
+    (f"{ONE_URL}\n[groups]\nops = ", ""): [
         (
-            "4: grants.gina: 'MCP.x' is not a valid capability pattern: protocol and "
-            "operation are lower-case letters, digits, hyphens and *, 1 to 32 of them"
+            '["gina"]\nall = ["@ops"]',
+            "5: groups.all: @ops is a group; a group can only contain handles",
         ),
-    ),
-    "the tool of a server that is not there": (
-        f'{ONE_URL}\n[grants]\ngina = ["other_read_file"]',
         (
-            "4: grants.gina: 'other_read_file' is not a valid capability pattern: protocol and "
-            "operation are lower-case letters, digits, hyphens and *, 1 to 32 of them"
+            '[]\n[grants]\n"@opps" = ["*"]',
+            "6: grants.\"@opps\": there is no group opps; did you mean '@ops'?",
         ),
-    ),
-    "a name that may be shortened": (
-        f'{ONE_URL}\n[grants]\ngina = ["!abc_delete_a_0123abcd"]',
+    ],
+    (f"{ONE_URL}\n[grants]\n", "4: grants."): [
+        ('abc = ["*"]', "abc: abc is a backend, and nobody's handle"),
+        ('msg = ["*"]', "msg: msg is a reserved name, and nobody's handle"),
+        ('"a b" = ["*"]', '"a b": "a b" is neither a handle nor a @GROUP'),
+    ],
+    (f"{ONE_URL}\n[grants]\ngina = ", "5: grants."): [
+        ('["*"]\nGina = ["*"]', "Gina: gina already has an entry"),
+    ],
+    (f"{ONE_URL}\n[grants]\ngina = ", "4: grants.gina"): [
+        ('"*"', ' must be a list of at most 1,000 capabilities, not "*"'),
+        ('["MCP.x"]', f": 'MCP.x' {NOT_A_PATTERN}"),
+        ('["other_read_file"]', f": 'other_read_file' {NOT_A_PATTERN}"),
+        ('["system.*"]', ": system.* belongs to the gateway; nobody else can hold it"),
         (
-            '4: grants.gina: "!abc_delete_a_0123abcd" may be a name that the hub shortened; write '
-            "the tool as NAMESPACE:TOOL"
+            '["!abc_delete_a_0123abcd"]',
+            (
+                ': "!abc_delete_a_0123abcd" may be a name that the hub shortened; write the tool '
+                "as NAMESPACE:TOOL"
+            ),
         ),
-    ),
-    "what nobody can hold": (
-        f'{ONE_URL}\n[grants]\ngina = ["system.*"]',
-        "4: grants.gina: system.* belongs to the gateway; nobody else can hold it",
-    ),
-    "a target": (
-        f'{ONE_URL}\n[grants]\ngina = [{{ kind = "mcp.request.*", to = "abc" }}]',
-        '4: grants.gina: "to" is for rights in a room; what is asked of the hub has no recipients',
-    ),
+        (
+            '[{ kind = "mcp.request.*", to = "abc" }]',
+            ': "to" is for rights in a room; what is asked of the hub has no recipients',
+        ),
+    ],
 }
+"""What is wrong in the table of a backend, and what is said of it; both begin as in the key."""
+EVERY = [
+    (f"{begun}{text}", f"{where}{said}")
+    for (begun, where), rows in WRONG.items()
+    for text, said in rows
+]
 
 
-@pytest.mark.parametrize(("text", "said"), SAID.values(), ids=list(SAID))
+@pytest.mark.parametrize(("text", "said"), EVERY)
 def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
     assert problems(f"[backends.abc]\n{text}\n") == [f"hub.toml:{said}"]
 
@@ -481,9 +399,7 @@ def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
         '[backends.one]\ncommand = ["true"]\nfolders = ["data"]\n'
         '[backends.two]\nurl = "http://h/"\nuser = "nobody"\n'
     )
-    with pytest.raises(e.SettingsError) as caught:
-        load(file, environ={})
-    assert caught.value.data["problems"] == [
+    assert refused(file) == [
         f"{file}:3: backends.one.folders can only be used with sandbox",
         f"{file}:6: backends.two.user can only be used with command",
     ]

@@ -10,30 +10,13 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.settings import (
     FIELDS,
-    Loaded,
     Settings,
     load,
 )
+from tests.settings.conftest import load_text, problems, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def load_text(text: str, environ: Mapping[str, str] | None = None, **options: object) -> Loaded:
-    Path("folkmoot.toml").write_text(text, encoding="utf-8")
-    return load("folkmoot.toml", environ=environ or {}, options=options)
-
-
-def problems(text: str, environ: Mapping[str, str] | None = None, **options: object) -> list[str]:
-    with pytest.raises(e.SettingsError) as caught:
-        load_text(text, environ, **options)
-    assert caught.value.message.splitlines() == caught.value.data["problems"]
-    return list(caught.value.data["problems"])
+    pass
 
 
 def test_without_any_source_every_setting_has_its_default() -> None:
@@ -47,11 +30,11 @@ def test_the_command_line_wins_over_the_environment_over_the_file() -> None:
     text = 'host = "::1"\nport = 1\n\n[log]\nlevel = "error"\n'
     environ = {"FOLKMOOT_PORT": "2", "FOLKMOOT_LOG_LEVEL": "warning"}
     loaded = load_text(text, environ, port=3)
-    assert (loaded.settings.host, loaded.origins["host"]) == ("::1", "folkmoot.toml:1")
+    assert (loaded.settings.host, loaded.origins["host"]) == ("::1", "hub.toml:1")
     assert (loaded.settings.port, loaded.origins["port"]) == (3, "--port")
     assert loaded.settings.log.level == "warning"
     assert loaded.origins["log.level"] == "FOLKMOOT_LOG_LEVEL"
-    assert loaded.file == "folkmoot.toml"
+    assert loaded.file == "hub.toml"
 
 
 def test_an_option_that_was_not_given_changes_nothing() -> None:
@@ -162,7 +145,7 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
     ],
 )
 def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
-    assert problems(text) == [f"folkmoot.toml:{expected}"]
+    assert problems(text) == [f"hub.toml:{expected}"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +160,7 @@ def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
     ],
 )
 def test_broken_toml_is_told_with_line_and_column(text: str, expected: str) -> None:
-    assert problems(text) == [f"folkmoot.toml{expected}"]
+    assert problems(text) == [f"hub.toml{expected}"]
 
 
 def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
@@ -185,9 +168,9 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
     environ = {"FOLKMOOT_PORT": "x", "FOLKMOOT_LOG_LEVEl": "info"}
     told = problems(text, environ, host="a b")
     assert [line.split()[0] for line in told] == [
-        "folkmoot.toml:2:",
-        "folkmoot.toml:5:",
-        "folkmoot.toml:8:",
+        "hub.toml:2:",
+        "hub.toml:5:",
+        "hub.toml:8:",
         "FOLKMOOT_LOG_LEVEl:",
         "FOLKMOOT_PORT",
         "--host",
@@ -241,19 +224,17 @@ def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, "folkmoot.toml: there is no such file"),
-        (b"a = 1\nb = '\xff'\n", "folkmoot.toml:2: is not UTF-8 text"),
-        (b"#" * 1_048_577, "folkmoot.toml: is larger than 1 MiB, too large for a settings file"),
+        (None, "hub.toml: there is no such file"),
+        (b"a = 1\nb = '\xff'\n", "hub.toml:2: is not UTF-8 text"),
+        (b"#" * 1_048_577, "hub.toml: is larger than 1 MiB, too large for a settings file"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(
     tmp_path: Path, content: bytes | None, expected: str
 ) -> None:
     if content is not None:
-        (tmp_path / "folkmoot.toml").write_bytes(content)
-    with pytest.raises(e.SettingsError) as caught:
-        load("folkmoot.toml", environ={})
-    assert caught.value.message == expected
+        (tmp_path / "hub.toml").write_bytes(content)
+    assert refused("hub.toml") == [expected]
 
 
 def test_a_folder_is_not_a_settings_file() -> None:
@@ -269,18 +250,16 @@ def test_a_name_no_file_can_have_is_told_in_one_line() -> None:
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
-    (tmp_path / "folkmoot.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
-    with pytest.raises(e.SettingsError, match=r"^folkmoot\.toml:2: port must be"):
-        load("folkmoot.toml", environ={})
+    (tmp_path / "hub.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
+    with pytest.raises(e.SettingsError, match=r"^hub\.toml:2: port must be"):
+        load("hub.toml", environ={})
 
 
 def test_the_secret_is_in_no_error_and_no_repr() -> None:
     settings = load(environ={"FOLKMOOT_MASTER_KEY": "hush"}).settings
     assert settings.master_key == "hush"
     assert "hush" not in repr(settings)
-    with pytest.raises(e.SettingsError) as caught:
-        load(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"})
-    assert "hush" not in caught.value.message
+    assert "hush" not in str(refused(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"}))
 
 
 def test_what_container_platforms_make_for_a_service_is_ignored() -> None:

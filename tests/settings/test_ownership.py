@@ -12,6 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
 from folkmoot.settings.files import is_private
+from tests.settings.conftest import refused
 
 STRANGER = 54_321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -26,17 +27,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def refused(file: Path) -> str:
-    with pytest.raises(e.SettingsError) as caught:
-        load(file, environ={}, runs=True)
-    (problem,) = caught.value.data["problems"]
-    assert "\n" not in problem
-    return str(problem)
+def problem(file: Path) -> str:
+    (told,) = refused(file, runs=True)
+    return told
 
 
 def test_a_settings_file_that_everyone_may_write_is_refused_with_the_chmod(file: Path) -> None:
     file.chmod(0o646)
-    assert refused(file) == f"{file}: can be written by others; run: chmod go-w {file}"
+    assert problem(file) == f"{file}: can be written by others; run: chmod go-w {file}"
     # Commands that only look at it, and start nothing, are not concerned.
     assert load(file, environ={}).gateway.backends
     file.chmod(0o644)
@@ -49,7 +47,7 @@ def test_a_group_may_write_it_only_if_it_is_the_owners_own(file: Path) -> None:
     os.chown(file, 0, 0)
     assert load(file, environ={}, runs=True).gateway.backends
     os.chown(file, 0, STRANGER)
-    assert "run: chmod go-w" in refused(file)
+    assert "run: chmod go-w" in problem(file)
     # Users of containers often have no name, and a group of their own number.
     assert is_private(STRANGER, STRANGER)
     assert not is_private(0, STRANGER)
@@ -58,7 +56,7 @@ def test_a_group_may_write_it_only_if_it_is_the_owners_own(file: Path) -> None:
 @as_root
 def test_a_settings_file_of_another_user_is_refused_with_the_chown(file: Path) -> None:
     os.chown(file, STRANGER, 0)
-    assert refused(file) == (
+    assert problem(file) == (
         f"{file}: belongs to user {STRANGER}, who could make the hub run any program; "
         f"run: chown 0 {file}, or run the hub as that user"
     )
@@ -66,7 +64,7 @@ def test_a_settings_file_of_another_user_is_refused_with_the_chown(file: Path) -
 
 def test_a_file_in_a_folder_in_which_others_may_write_is_refused(file: Path) -> None:
     file.parent.chmod(0o777)
-    assert refused(file) == (
+    assert problem(file) == (
         f"{file}: could be replaced by others, who may write in its folder; "
         f"run: chmod go-w {file.parent}"
     )
@@ -82,10 +80,10 @@ def test_a_link_is_judged_by_where_it_is_and_where_it_leads(file: Path, tmp_path
     link.symlink_to(file)
     assert load(link, environ={}, runs=True).gateway.backends
     open_folder.chmod(0o777)
-    assert "could be replaced by others" in refused(link)
+    assert "could be replaced by others" in problem(link)
     open_folder.chmod(0o755)
     file.chmod(0o666)
-    assert "can be written by others" in refused(link)
+    assert "can be written by others" in problem(link)
 
 
 def test_an_imported_file_is_judged_like_the_settings(file: Path, tmp_path: Path) -> None:
@@ -93,7 +91,7 @@ def test_an_imported_file_is_judged_like_the_settings(file: Path, tmp_path: Path
     servers.write_text('{"mcpServers": {"one": {"command": "true"}}}')
     servers.chmod(0o666)
     file.write_text(f'[gateway]\nmcp_servers = ["{servers}"]\n')
-    assert refused(file) == f"{servers}: can be written by others; run: chmod go-w {servers}"
+    assert problem(file) == f"{servers}: can be written by others; run: chmod go-w {servers}"
     servers.chmod(0o644)
     assert load(file, environ={}, runs=True).gateway.backends
 

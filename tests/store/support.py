@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore
 
 SECONDS = 300
+
+OpenStore: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 @asynccontextmanager

@@ -107,17 +107,18 @@ async def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(
     assert len(epochs) == 3
 
 
-async def test_a_file_that_is_there_is_replaced_only_when_asked(tmp_path: Path) -> None:
+async def test_a_file_that_is_there_is_replaced_only_when_asked(
+    store: SqliteStore, tmp_path: Path
+) -> None:
     target = tmp_path / "backup.db"
     target.write_text("precious")
-    async with opened(tmp_path) as store:
-        with pytest.raises(e.BackupFailed, match="already exists"):
-            await store.backup(target)
-        assert target.read_text() == "precious"
+    with pytest.raises(e.BackupFailed, match="already exists"):
+        await store.backup(target)
+    assert target.read_text() == "precious"
+    await store.backup(target, overwrite=True)
+    assert find_faults(target) == []
+    for _ in range(2):
         await store.backup(target, overwrite=True)
-        assert find_faults(target) == []
-        for _ in range(2):
-            await store.backup(target, overwrite=True)
 
 
 async def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -131,22 +132,21 @@ async def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_p
 
 
 async def test_a_backup_that_is_cancelled_stops_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup, "PAGES_A_STEP", 1)
     folder = tmp_path / "copy"
     folder.mkdir()
-    async with opened(tmp_path) as store:
-        await fill(store)
-        begun = asyncio.Event()
-        copying = asyncio.ensure_future(
-            store.backup(folder / "backup.db", progress=lambda *_: begun.set())
-        )
-        await begun.wait()
-        copying.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await copying
-        assert names(folder) == []
+    await fill(store)
+    begun = asyncio.Event()
+    copying = asyncio.ensure_future(
+        store.backup(folder / "backup.db", progress=lambda *_: begun.set())
+    )
+    await begun.wait()
+    copying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await copying
+    assert names(folder) == []
 
 
 async def test_a_backup_of_a_damaged_database_is_refused(tmp_path: Path) -> None:

@@ -200,14 +200,3 @@ async def test_old_changes_are_removed(tmp_path: Path, monkeypatch: pytest.Monke
             return await tx.fetch("SELECT id FROM changes")
 
         assert await one.read(rows) == []
-
-
-def test_the_tokens_that_are_known_are_forgotten_when_in_doubt(tmp_path: Path) -> None:
-    from folkmoot.accounts.authentication import KnownIdentities
-
-    known = KnownIdentities()
-    known.rights["ann"] = {}
-    before = known.moment
-    known.forget_all()
-    assert (len(known), known.rights) == (0, {})
-    assert known.moment > before

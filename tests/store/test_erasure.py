@@ -57,15 +57,17 @@ async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
 
 
 @pytest.mark.requirement("store.erasure")
-async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(tmp_path: Path) -> None:
-    async with opened(tmp_path, empty_log_seconds=SOON) as store:
-        await fill(store, range(200))
-        await log_emptied(store)
-        assert found(tmp_path, range(200)) == list(range(200))
-        await store.write(remove(range(0, 200, 3)))
-        await log_emptied(store)
-        assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
-        assert store.stats().wal_pages == 0
+@pytest.mark.settings(empty_log_seconds=SOON)
+async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    await fill(store, range(200))
+    await log_emptied(store)
+    assert found(tmp_path, range(200)) == list(range(200))
+    await store.write(remove(range(0, 200, 3)))
+    await log_emptied(store)
+    assert found(tmp_path, range(200)) == [n for n in range(200) if n % 3]
+    assert store.stats().wal_pages == 0
 
 
 @pytest.mark.requirement("store.erasure")
@@ -103,9 +105,7 @@ def pages_in(log: Path, frames: int) -> set[int]:
 
 
 @contextmanager
-def logging_pages(
-    folder: Path,
-) -> Iterator[tuple[apsw.Connection, erasure.PageCleaner, list[int]]]:
+def logging_pages(folder: Path) -> Iterator[tuple[apsw.Connection, erasure.PageCleaner, list[int]]]:
     """A database of small pages, its cleaner, and the frames of its log after each commit."""
     path = folder / "hub.db"
     path.touch()
@@ -159,21 +159,21 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
 
 
 @pytest.mark.requirement("store.erasure")
+@pytest.mark.settings(empty_log_seconds=SOON)
 async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(
-    tmp_path: Path,
+    store: SqliteStore, tmp_path: Path
 ) -> None:
-    async with opened(tmp_path, empty_log_seconds=SOON) as store:
-        await fill(store, range(20))
-        with closing(apsw.Connection(str(store.path))) as reader:
-            reader.execute("BEGIN")
-            reader.execute("SELECT count(*) FROM notes").fetchall()
-            await store.write(remove(range(20)))
-            async with held(in_thread(store)):
-                await store.write(insert(1_000))
-            assert found(tmp_path, range(20))
-            reader.execute("ROLLBACK")
-        await log_emptied(store)
-        assert found(tmp_path, range(20)) == []
+    await fill(store, range(20))
+    with closing(apsw.Connection(str(store.path))) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM notes").fetchall()
+        await store.write(remove(range(20)))
+        async with held(in_thread(store)):
+            await store.write(insert(1_000))
+        assert found(tmp_path, range(20))
+        reader.execute("ROLLBACK")
+    await log_emptied(store)
+    assert found(tmp_path, range(20)) == []
 
 
 async def make_words(tx: Tx) -> None:

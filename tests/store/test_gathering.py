@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -16,7 +13,7 @@ from folkmoot.ratelimits import DAY, Limit, RateLimits
 from folkmoot.store.postgres import PostgresStore, rates
 from folkmoot.store.postgres.gather import Gatherer
 from tests import postgres
-from tests.mail.support import StillClock
+from tests.clocks import StillClock
 
 pytestmark = postgres.NEEDED
 
@@ -30,69 +27,60 @@ async def make_names(tx: Tx) -> None:
         await tx.execute("INSERT INTO names VALUES (?, ?)", (f"n{number}", number))
 
 
-@asynccontextmanager
-async def two_hubs(folder: Path) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
-    url = await postgres.schema_of(folder)
-    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
-    try:
-        yield first, second
-    finally:
-        await first.close()
-        await second.close()
-
-
 async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(
-    tmp_path: Path,
+    stores: list[PostgresStore],
 ) -> None:
-    async with two_hubs(tmp_path) as (store, _):
-        await store.write(make_names)
-        asked: list[int] = []
-        run = store._run_alone
+    store = stores[0]
+    await store.write(make_names)
+    asked: list[int] = []
+    run = store._run_alone
 
-        async def counting(sql: str, params: tuple[list[str]]) -> list[tuple[object, ...]]:
-            asked.append(len(params[0]))
-            return await run(sql, params)
+    async def counting(sql: str, params: tuple[list[str]]) -> list[tuple[object, ...]]:
+        asked.append(len(params[0]))
+        return await run(sql, params)
 
-        store._run_alone = counting  # type: ignore[method-assign, assignment]
-        keys = [f"n{number % 12}" for number in range(600)]
-        found = await asyncio.gather(*(store.look_up(BY_NAME, key) for key in keys))
-        expected = [(key, int(key[1:])) if int(key[1:]) < 10 else None for key in keys]
-        assert found == expected
-        assert asked == [600]
-        assert await store.look_up(BY_NAME, "n\0") is None
+    store._run_alone = counting  # type: ignore[method-assign, assignment]
+    keys = [f"n{number % 12}" for number in range(600)]
+    found = await asyncio.gather(*(store.look_up(BY_NAME, key) for key in keys))
+    expected = [(key, int(key[1:])) if int(key[1:]) < 10 else None for key in keys]
+    assert found == expected
+    assert asked == [600]
+    assert await store.look_up(BY_NAME, "n\0") is None
 
 
-async def test_what_was_committed_before_a_look_up_is_found_by_it(tmp_path: Path) -> None:
-    async with two_hubs(tmp_path) as (store, other):
-        await store.write(make_names)
-        running = [asyncio.create_task(store.look_up(BY_NAME, "x0")) for _ in range(5)]
-        for number in range(20):
-            name = f"x{number}"
-            await other.write(
-                lambda tx, name=name: tx.execute("INSERT INTO names VALUES (?, 1)", (name,))
-            )
-            running += [asyncio.create_task(store.look_up(BY_NAME, "n1")) for _ in range(5)]
-            assert await store.look_up(BY_NAME, name) == (name, 1)
-        await asyncio.gather(*running)
+async def test_what_was_committed_before_a_look_up_is_found_by_it(
+    stores: list[PostgresStore],
+) -> None:
+    store, other = stores
+    await store.write(make_names)
+    running = [asyncio.create_task(store.look_up(BY_NAME, "x0")) for _ in range(5)]
+    for number in range(20):
+        name = f"x{number}"
+        await other.write(
+            lambda tx, name=name: tx.execute("INSERT INTO names VALUES (?, 1)", (name,))
+        )
+        running += [asyncio.create_task(store.look_up(BY_NAME, "n1")) for _ in range(5)]
+        assert await store.look_up(BY_NAME, name) == (name, 1)
+    await asyncio.gather(*running)
 
 
 async def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
-    tmp_path: Path,
+    stores: list[PostgresStore],
 ) -> None:
-    async with two_hubs(tmp_path) as (store, _):
-        asking = (store.look_up(BY_NAME, "n1") for _ in range(3))
-        failed = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(each) for each in failed] == [e.StatementFailed] * 3
-        await store.write(make_names)
-        assert await store.look_up(BY_NAME, "n1") == ("n1", 1)
-        left = asyncio.create_task(store.look_up(BY_NAME, "n1"))
-        stays = asyncio.create_task(store.look_up(BY_NAME, "n2"))
-        await asyncio.sleep(0)
-        left.cancel()
-        assert await stays == ("n2", 2)
-        await store.close()
-        with pytest.raises(e.StoreClosed):
-            await store.look_up(BY_NAME, "n1")
+    store = stores[0]
+    asking = (store.look_up(BY_NAME, "n1") for _ in range(3))
+    failed = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(each) for each in failed] == [e.StatementFailed] * 3
+    await store.write(make_names)
+    assert await store.look_up(BY_NAME, "n1") == ("n1", 1)
+    left = asyncio.create_task(store.look_up(BY_NAME, "n1"))
+    stays = asyncio.create_task(store.look_up(BY_NAME, "n2"))
+    await asyncio.sleep(0)
+    left.cancel()
+    assert await stays == ("n2", 2)
+    await store.close()
+    with pytest.raises(e.StoreClosed):
+        await store.look_up(BY_NAME, "n1")
 
 
 async def test_a_server_that_does_not_answer_makes_a_queue_that_has_a_bound() -> None:
@@ -124,66 +112,63 @@ async def take(counted: RateLimits, key: str, count: int) -> list[float | e.Rate
     return answers  # type: ignore[return-value]
 
 
-async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(tmp_path: Path) -> None:
-    async with two_hubs(tmp_path) as stores:
-        hubs = [limits(store, Limit(50, HOUR)) for store in stores]
-        takes = [take(hub, key, 40) for hub in hubs for key in ("a", "b") for _ in range(2)]
-        answers = await asyncio.gather(*takes)
-        passed = [each.count(0.0) for each in answers]
-        assert (passed[0] + passed[1] + passed[4] + passed[5], sum(passed)) == (50, 100)
-        refused = [each for some in answers for each in some if isinstance(each, e.RateLimited)]
-        assert len(refused) == 220
-        assert all(HOUR - 60 < each.data["retry_after"] <= HOUR for each in refused)
+async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(
+    stores: list[PostgresStore],
+) -> None:
+    hubs = [limits(store, Limit(50, HOUR)) for store in stores]
+    takes = [take(hub, key, 40) for hub in hubs for key in ("a", "b") for _ in range(2)]
+    answers = await asyncio.gather(*takes)
+    passed = [each.count(0.0) for each in answers]
+    assert (passed[0] + passed[1] + passed[4] + passed[5], sum(passed)) == (50, 100)
+    refused = [each for some in answers for each in some if isinstance(each, e.RateLimited)]
+    assert len(refused) == 220
+    assert all(HOUR - 60 < each.data["retry_after"] <= HOUR for each in refused)
 
 
-async def test_what_is_given_back_can_be_taken_at_another_hub(tmp_path: Path) -> None:
-    async with two_hubs(tmp_path) as stores:
-        one, two = (limits(store, Limit(3, HOUR)) for store in stores)
-        assert (await take(one, "a", 4)).count(0.0) == 3
-        await asyncio.gather(*(two.give_back("send", "a") for _ in range(2)))
-        assert (await take(two, "a", 4)).count(0.0) == 2
-        with pytest.raises(KeyError):
-            async with one.guessing("send", "b", e.RateLimited):
-                raise KeyError
-        assert (await take(two, "b", 4)).count(0.0) == 3
+async def test_what_is_given_back_can_be_taken_at_another_hub(stores: list[PostgresStore]) -> None:
+    one, two = (limits(store, Limit(3, HOUR)) for store in stores)
+    assert (await take(one, "a", 4)).count(0.0) == 3
+    await asyncio.gather(*(two.give_back("send", "a") for _ in range(2)))
+    assert (await take(two, "a", 4)).count(0.0) == 2
+    with pytest.raises(KeyError):
+        async with one.guessing("send", "b", e.RateLimited):
+            raise KeyError
+    assert (await take(two, "b", 4)).count(0.0) == 3
 
 
-async def test_a_limit_that_slows_counts_everything_and_refuses_nothing(tmp_path: Path) -> None:
-    async with two_hubs(tmp_path) as stores:
-        one, two = (limits(store, Limit(3, HOUR, slows=True)) for store in stores)
-        first = await take(one, "a", 2)
-        later = await take(two, "a", 3)
-        assert [bool(each) for each in first + later] == [False, False, False, True, True]
+async def test_a_limit_that_slows_counts_everything_and_refuses_nothing(
+    stores: list[PostgresStore],
+) -> None:
+    one, two = (limits(store, Limit(3, HOUR, slows=True)) for store in stores)
+    first = await take(one, "a", 2)
+    later = await take(two, "a", 3)
+    assert [bool(each) for each in first + later] == [False, False, False, True, True]
 
 
 async def test_a_window_that_is_over_counts_anew_and_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stores: list[PostgresStore], connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with two_hubs(tmp_path) as stores:
-        url = await postgres.schema_of(tmp_path)
-        connection = await asyncpg.connect(url)
-        one, two = (limits(store, Limit(3, 60)) for store in stores)
-        assert (await take(one, "a", 5)).count(0.0) == 3
-        await connection.execute("UPDATE rate_counts SET opened = opened - 61")
-        assert (await take(two, "a", 5)).count(0.0) == 3
-        assert (await take(one, "a", 5)).count(0.0) == 0
-        await take(one, "b", 1)
-        stored = await connection.fetchval("SELECT string_agg(key, ' ') FROM rate_counts")
-        assert "send" not in stored
-        await stores[0].rates.clean()
-        assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 2
-        await connection.execute("UPDATE rate_counts SET opened = opened - 61 WHERE taken = 1")
-        await stores[0].rates.clean()
-        assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 1
-        monkeypatch.setattr(rates, "CLEAN", rates.CLEAN.replace("100000", "2"))
-        daily = limits(stores[0], Limit(5, DAY))
-        await take(daily, "guesses", 5)
-        for key in "cdefg":
-            await take(one, key, 1)
-        await stores[0].rates.clean()
-        assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 3
-        # A flood of one limit has forgotten nothing that another counted.
-        assert (await take(daily, "guesses", 1)).count(0.0) == 0
-        logged = "SELECT relpersistence FROM pg_class WHERE oid = 'rate_counts'::regclass"
-        assert await connection.fetchval(logged) == b"u"
-        await connection.close()
+    one, two = (limits(store, Limit(3, 60)) for store in stores)
+    assert (await take(one, "a", 5)).count(0.0) == 3
+    await connection.execute("UPDATE rate_counts SET opened = opened - 61")
+    assert (await take(two, "a", 5)).count(0.0) == 3
+    assert (await take(one, "a", 5)).count(0.0) == 0
+    await take(one, "b", 1)
+    stored = await connection.fetchval("SELECT string_agg(key, ' ') FROM rate_counts")
+    assert "send" not in stored
+    await stores[0].rates.clean()
+    assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 2
+    await connection.execute("UPDATE rate_counts SET opened = opened - 61 WHERE taken = 1")
+    await stores[0].rates.clean()
+    assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 1
+    monkeypatch.setattr(rates, "CLEAN", rates.CLEAN.replace("100000", "2"))
+    daily = limits(stores[0], Limit(5, DAY))
+    await take(daily, "guesses", 5)
+    for key in "cdefg":
+        await take(one, key, 1)
+    await stores[0].rates.clean()
+    assert await connection.fetchval("SELECT count(*) FROM rate_counts") == 3
+    # A flood of one limit has forgotten nothing that another counted.
+    assert (await take(daily, "guesses", 1)).count(0.0) == 0
+    logged = "SELECT relpersistence FROM pg_class WHERE oid = 'rate_counts'::regclass"
+    assert await connection.fetchval(logged) == b"u"

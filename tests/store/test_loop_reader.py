@@ -40,18 +40,16 @@ async def where(tx: Tx) -> bool:
     return in_loop()
 
 
-async def test_a_short_query_is_answered_in_the_loop(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        assert await store.read(where)
-        stats = store.stats()
-        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 1, 0)
+async def test_a_short_query_is_answered_in_the_loop(store: SqliteStore) -> None:
+    assert await store.read(where)
+    stats = store.stats()
+    assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 1, 0)
 
 
-async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        assert not await store.read(where, long=True)
-        stats = store.stats()
-        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
+async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(store: SqliteStore) -> None:
+    assert not await store.read(where, long=True)
+    stats = store.stats()
+    assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
 
 
 async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(
@@ -80,47 +78,42 @@ async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on
         assert store.stats().given_up_reads == 1
 
 
-async def test_a_long_query_moves_once_and_answers_the_same_rows(tmp_path: Path) -> None:
+async def test_a_long_query_moves_once_and_answers_the_same_rows(store: SqliteStore) -> None:
     places = []
 
     async def query(tx: Tx) -> object:
         places.append(in_loop())
         return await tx.fetch(LONG)
 
-    async with opened(tmp_path) as store:
-        assert await store.read(query) == ROWS
-        assert places == [True, False]
-        stats = store.stats()
-        assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 1)
-        assert stats.failed_reads == 0
-        assert await store.read(where)
+    assert await store.read(query) == ROWS
+    assert places == [True, False]
+    stats = store.stats()
+    assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 1)
+    assert stats.failed_reads == 0
+    assert await store.read(where)
 
 
-async def test_the_steps_of_all_statements_of_a_query_count_together(tmp_path: Path) -> None:
+async def test_the_steps_of_all_statements_of_a_query_count_together(store: SqliteStore) -> None:
     async def query(tx: Tx) -> bool:
         for _ in range(1_000):
             await tx.fetch("SELECT id FROM notes ORDER BY id")
         return in_loop()
 
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        for number in range(20):
-            await store.write(insert(number))
-        assert not await store.read(query)
+    for number in range(20):
+        await store.write(insert(number))
+    assert not await store.read(query)
 
 
-async def test_a_short_query_is_never_given_up_for_what_others_used(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        for number in range(20):
-            await store.write(insert(number))
-        for _ in range(1_000):
-            await store.read(all_notes)
-        assert store.stats().given_up_reads == 0
+async def test_a_short_query_is_never_given_up_for_what_others_used(store: SqliteStore) -> None:
+    for number in range(20):
+        await store.write(insert(number))
+    for _ in range(1_000):
+        await store.read(all_notes)
+    assert store.stats().given_up_reads == 0
 
 
 async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
     async def query(tx: Tx) -> object:
         try:
@@ -128,11 +121,10 @@ async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_th
         except e.StatementFailed:
             return "wrong"
 
-    async with opened(tmp_path) as store:
-        assert await store.read(query) == ROWS
+    assert await store.read(query) == ROWS
 
 
-async def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) -> None:
+async def test_a_query_that_meets_a_long_text_moves_to_a_thread(store: SqliteStore) -> None:
     text = "x" * 100_000
 
     async def query(tx: Tx) -> tuple[object, bool]:
@@ -149,12 +141,11 @@ async def test_a_query_that_meets_a_long_text_moves_to_a_thread(tmp_path: Path) 
     async def given(tx: Tx) -> object:
         return await tx.fetch_one("SELECT length(?)", (text,))
 
-    async with opened(tmp_path) as store:
-        await store.write(make)
-        assert await store.read(query) == ((text,), False)
-        assert await store.read(given) == (100_000,)
-        assert store.stats().given_up_reads == 2
-        assert await store.read(where)
+    await store.write(make)
+    assert await store.read(query) == ((text,), False)
+    assert await store.read(given) == (100_000,)
+    assert store.stats().given_up_reads == 2
+    assert await store.read(where)
 
 
 async def test_giving_a_query_up_ends_its_view(
@@ -177,28 +168,26 @@ async def test_giving_a_query_up_ends_its_view(
 
 
 async def test_a_query_in_the_loop_sees_one_view_and_the_next_one_what_was_committed(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        with closing(apsw.Connection(str(store.path))) as other:
+    with closing(apsw.Connection(str(store.path))) as other:
 
-            async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
-                first = await all_notes(tx)
-                other.execute("INSERT INTO notes VALUES (1, '')")
-                return in_loop(), first, await all_notes(tx)
+        async def look_twice(tx: Tx) -> tuple[bool, list[int], list[int]]:
+            first = await all_notes(tx)
+            other.execute("INSERT INTO notes VALUES (1, '')")
+            return in_loop(), first, await all_notes(tx)
 
-            assert await store.read(look_twice) == (True, [], [])
-            assert await store.read(all_notes) == [1]
+        assert await store.read(look_twice) == (True, [], [])
+        assert await store.read(all_notes) == [1]
 
 
-async def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        for number in range(50):
-            await store.write(insert(number))
-            assert await store.read(all_notes) == list(range(number + 1))
-        assert store.stats().loop_reads == 50
+async def test_what_a_write_answered_is_seen_by_the_next_query_in_the_loop(
+    store: SqliteStore,
+) -> None:
+    for number in range(50):
+        await store.write(insert(number))
+        assert await store.read(all_notes) == list(range(number + 1))
+    assert store.stats().loop_reads == 50
 
 
 async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path: Path) -> None:
@@ -241,34 +230,32 @@ async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a
         assert await store.read(all_notes) == [1]
 
 
-async def test_a_unit_may_not_wait_for_a_query(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
+async def test_a_unit_may_not_wait_for_a_query(store: SqliteStore) -> None:
 
-        async def nested(tx: Tx) -> bool:
-            return await store.read(where)
+    async def nested(tx: Tx) -> bool:
+        return await store.read(where)
 
-        for ask in (store.read, in_thread(store), store.write):
-            with pytest.raises(e.UnitSuspended):
-                await ask(nested)
-        assert await store.read(where)
+    for ask in (store.read, in_thread(store), store.write):
+        with pytest.raises(e.UnitSuspended):
+            await ask(nested)
+    assert await store.read(where)
 
 
 async def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    async with opened(tmp_path) as store:
-        reading = True
+    reading = True
 
-        async def read() -> None:
-            while reading:
-                await store.read(where)
+    async def read() -> None:
+        while reading:
+            await store.read(where)
 
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(3):
-                tasks.create_task(read())
-            for _ in range(50):
-                await asyncio.sleep(0)
-            reading = False
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(read())
+        for _ in range(50):
+            await asyncio.sleep(0)
+        reading = False
 
 
 @pytest.mark.parametrize(

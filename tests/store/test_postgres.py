@@ -6,10 +6,9 @@ import asyncio
 import gc
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -26,8 +25,17 @@ from folkmoot.store.postgres import store as store_module
 from folkmoot.store.postgres.tx import SecondStatement, spelled
 from tests import postgres
 from tests.harness import reached
+from tests.store.support import OpenStore
 
 pytestmark = postgres.NEEDED
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> AsyncIterator[PostgresStore]:
+    """A store with a count."""
+    made = await open_store()
+    await made.write(make_counts)
+    yield made  # noqa: PT022
 
 
 async def make_counts(tx: Tx) -> None:
@@ -54,30 +62,28 @@ def node(name: str, **more: Any) -> HubNode:
 
 
 async def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(
-    tmp_path: Path,
+    url: str,
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     for attempt in (PostgresStore.open, inspect_server):
         with pytest.raises(e.SettingsError, match=r"store\.url has .*nonsense") as caught:
             await attempt(f"{url}&nonsense=sesame")
         assert "sesame" not in caught.value.message
 
 
-async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(
+    open_store: OpenStore,
+) -> None:
+    first, second = await open_store(), await open_store()
     await first.write(make_counts)
     units = [store.write(read_then_write) for store in (first, second) for _ in range(20)]
     answers = await asyncio.gather(*units)
     assert sorted(answers) == list(range(1, 41))
     assert await second.read(value) == 40
     assert first.stats().failed_commits + second.stats().failed_commits > 0
-    await first.close()
-    await second.close()
 
 
 async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
-    tmp_path: Path,
+    open_store: OpenStore,
 ) -> None:
     """What opts out of running SERIALIZABLE: see `Store.write`."""
     more = "ON CONFLICT (name) DO UPDATE SET value = counts.value + excluded.value"
@@ -91,8 +97,7 @@ async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_
 
         return unit
 
-    url = await postgres.schema_of(tmp_path)
-    first, second = await PostgresStore.open(url), await PostgresStore.open(url)
+    first, second = await open_store(), await open_store()
     await first.write(make_counts)
     await first.write(lambda tx: tx.execute("CREATE TABLE places (id BIGINT PRIMARY KEY)"))
     units = [
@@ -111,8 +116,6 @@ async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_
     # It would be logged by a second statement, without which no other node may hear of it.
     with pytest.raises(e.StatementFailed, match="publishes nothing"):
         await first.write(tell, single=True)
-    await first.close()
-    await second.close()
 
 
 SLOW_COMMIT = """CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql
@@ -125,17 +128,15 @@ END_SLEEPER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 
 
 @pytest.mark.parametrize("single", [False, True])
-async def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, single: bool) -> None:
+async def test_a_commit_whose_answer_is_lost_is_not_repeated(
+    store: PostgresStore, connection: asyncpg.Connection, single: bool
+) -> None:
     attempts: list[int] = []
 
     async def slow(tx: Tx) -> None:
         attempts.append(1)
         await tx.execute("UPDATE counts SET value = value + 1")
 
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
-    connection = await asyncpg.connect(url)
     await connection.execute(f"{SLOW_COMMIT}; {AT_COMMIT}")
     waiting = asyncio.create_task(store.write(slow, single=single))
     async with asyncio.timeout(60):
@@ -144,29 +145,22 @@ async def test_a_commit_whose_answer_is_lost_is_not_repeated(tmp_path: Path, sin
     with pytest.raises(e.DatabaseUnreachable, match="It may have been done"):
         await waiting
     assert (attempts, await store.read(value)) == ([1], 0)
-    await connection.close()
-    await store.close()
 
 
-async def test_whoever_inserts_second_sees_what_the_first_did(tmp_path: Path) -> None:
+async def test_whoever_inserts_second_sees_what_the_first_did(store: PostgresStore) -> None:
     async def take(tx: Tx) -> bool:
         if await tx.fetch_one("SELECT 1 FROM counts WHERE name = 'b'"):
             return False
         await tx.execute("INSERT INTO counts (name, value) VALUES ('b', 1)")
         return True
 
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
     taken = await asyncio.gather(*(store.write(take) for _ in range(10)))
     assert sum(taken) == 1
-    await store.close()
 
 
-async def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
+async def test_a_caller_who_leaves_cuts_no_unit_in_half(
+    open_store: OpenStore, store: PostgresStore
+) -> None:
     reached = asyncio.Event()
 
     async def unit(tx: Tx) -> None:
@@ -179,18 +173,16 @@ async def test_a_caller_who_leaves_cuts_no_unit_in_half(tmp_path: Path) -> None:
     await reached.wait()
     caller.cancel()
     await store.close()
-    again = await PostgresStore.open(url)
+    again = await open_store()
     assert await again.read(value) == 2
-    await again.close()
 
 
 async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(
-    tmp_path: Path,
+    open_store: OpenStore,
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-    store, goes_on = await PostgresStore.open(url), asyncio.Event()
+    store, goes_on = await open_store(), asyncio.Event()
 
     async def query(_: Tx) -> None:
         await goes_on.wait()
@@ -207,40 +199,35 @@ async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(
     assert told == []
 
 
-async def test_a_second_hub_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    first = await PostgresStore.open(url, node=node("one"))
+async def test_a_second_hub_is_refused_until_the_first_has_ended(open_store: OpenStore) -> None:
+    first = await open_store(node=node("one"))
     with pytest.raises(e.DatabaseInUse, match="another hub uses this database"):
-        await PostgresStore.open(url, node=node("two"))
-    again = await PostgresStore.open(url, node=node("one"))
+        await open_store(node=node("two"))
+    again = await open_store(node=node("one"))
     await again.close()
     await first.close()
-    await (await PostgresStore.open(url, node=node("two"))).close()
+    await (await open_store(node=node("two"))).close()
 
 
-async def test_of_hubs_that_start_at_one_moment_one_goes_on(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
+async def test_of_hubs_that_start_at_one_moment_one_goes_on(open_store: OpenStore) -> None:
     opened = await asyncio.gather(
-        *(PostgresStore.open(url, node=node(f"node {n}")) for n in range(5)),
+        *(open_store(node=node(f"node {n}")) for n in range(5)),
         return_exceptions=True,
     )
     stores = [each for each in opened if isinstance(each, PostgresStore)]
     refused = [each for each in opened if isinstance(each, e.DatabaseInUse)]
     assert (len(stores), len(refused)) == (1, 4)
-    await stores[0].close()
 
 
 async def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_database(
-    tmp_path: Path,
+    open_store: OpenStore,
+    connection: asyncpg.Connection,
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     # It would be renewed meanwhile, were it shorter.
-    first = await PostgresStore.open(url, node=node("one", lease_seconds=600))
+    first = await open_store(node=node("one", lease_seconds=600))
     await first.write(make_counts)
-    connection = await asyncpg.connect(url)
     await connection.execute("UPDATE nodes SET until = 0")
-    second = await PostgresStore.open(url, node=node("two"))
-    assert first._lease is not None
+    second = await open_store(node=node("two"))
     first._lease._lease.ended()
     for attempt in (first.write(read_then_write), first.read(value)):
         with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
@@ -248,44 +235,36 @@ async def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_dat
     assert await second.read(value) == 0
     await first.close()
     with pytest.raises(e.DatabaseInUse):
-        await PostgresStore.open(url, node=node("three"))
-    await connection.close()
-    await second.close()
+        await open_store(node=node("three"))
 
 
-async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one"))
+async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(
+    open_store: OpenStore, connection: asyncpg.Connection
+) -> None:
+    store = await open_store(node=node("one"))
     await store.write(make_counts)
-    connection = await asyncpg.connect(url)
     await connection.execute("UPDATE nodes SET until = 0")
-    assert store._lease is not None
     store._lease._lease.ended()
     assert await store.write(read_then_write) == 1
     with pytest.raises(e.DatabaseInUse):
-        await PostgresStore.open(url, node=node("two"))
-    await connection.close()
-    await store.close()
+        await open_store(node=node("two"))
 
 
 async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine's clock is an hour off here, and is set to another time later."""
     here, off = time.time, 3_600.0
-    url = await postgres.schema_of(tmp_path)
     monkeypatch.setattr(time, "time", lambda: here() + off)
     clock = ServerClock()
     assert clock.now() - here() > 3_000
-    store = await PostgresStore.open(url, node=HubNode("one", "1"), hear_time=clock.hear)
+    store = await open_store(node=HubNode("one", "1"), hear_time=clock.hear)
     assert abs(clock.now() - here()) < 60
     off = -86_400.0
     assert abs(clock.now() - here()) < 60
-    assert store._lease is not None
     async with store._pool.acquire() as connection:
         await store._lease.renew(connection)
     assert abs(clock.now() - here()) < 60
-    await store.close()
 
 
 def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,35 +274,30 @@ def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyP
     assert clock.now() - before >= 3_600.0
 
 
-async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one"))
+async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(
+    open_store: OpenStore,
+) -> None:
+    store = await open_store(node=node("one"))
     lease = store._lease
-    assert lease is not None
     async with store._pool.acquire() as connection:
         await lease.release(connection)
         with pytest.raises(e.DatabaseInUse):
             await lease.renew(connection)
         assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
-    await store.close()
 
 
 async def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(
-    tmp_path: Path,
+    open_store: OpenStore,
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
-    first = await PostgresStore.open(url, node=node("one"))
-    second = await PostgresStore.open(url, node=node("one"))
-    assert first._lease is not None
+    first = await open_store(node=node("one"))
+    second = await open_store(node=node("one"))
     first._lease._lease.ended()
     with pytest.raises(e.DatabaseInUse, match="has taken this database over"):
         await first.ready()
     await second.ready()
     await first.close()
-    assert second._lease is not None
     second._lease._lease.ended()
     await second.ready()
-    await second.close()
 
 
 def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
@@ -341,12 +315,10 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock() -> None:
 
 
 async def test_a_lease_is_measured_from_before_the_database_was_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one"))
+    store = await open_store(node=node("one"))
     lease, later = store._lease, 0.0
-    assert lease is not None
     asked, here = lease._ask, nodes.boot_time
 
     async def ask_slowly(*given: Any, **how: Any) -> Any:
@@ -359,7 +331,6 @@ async def test_a_lease_is_measured_from_before_the_database_was_asked(
     async with store._pool.acquire() as connection:
         await lease.renew(connection)
     assert not lease.holds
-    await store.close()
 
 
 async def renewed(lease: nodes.NodeLease) -> None:
@@ -369,46 +340,33 @@ async def renewed(lease: nodes.NodeLease) -> None:
         await reached(lambda: lease._lease.until > until)
 
 
-async def test_a_lease_is_renewed_while_another_migrates_the_database(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one"))
-    assert store._lease is not None
-    migrating = await asyncpg.connect(url)
-    async with migrating.transaction(), store._pool.acquire() as connection:
-        await migrating.execute(f"SELECT pg_advisory_xact_lock({schema.LOCK})")
-        async with asyncio.timeout(60):
-            await store._lease.renew(connection)
-    await migrating.close()
-    await store.close()
-
-
-async def test_a_lease_that_holds_is_renewed_while_a_paused_node_has_the_lock_of_leases(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "lock",
+    [f"SELECT pg_advisory_xact_lock({schema.LOCK})", nodes.LOCK_LEASES],
+    ids=["another migrates the database", "a paused node has the lock of leases"],
+)
+async def test_a_lease_that_holds_is_renewed_while_another_holds_a_lock(
+    open_store: OpenStore, connection: asyncpg.Connection, lock: str
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one"))
-    assert store._lease is not None
-    paused = await asyncpg.connect(url)
-    async with paused.transaction(), store._pool.acquire() as connection:
-        await paused.execute(nodes.LOCK_LEASES)
+    store = await open_store(node=node("one"))
+    async with connection.transaction(), store._pool.acquire() as own:
+        await connection.execute(lock)
         async with asyncio.timeout(60):
-            await store._lease.renew(connection)
+            await store._lease.renew(own)
     # One that is over by the server's clock is taken again under the lock.
-    await paused.execute("UPDATE nodes SET until = 0")
-    async with store._pool.acquire() as connection:
-        await store._lease.renew(connection)
-    assert await paused.fetchval("SELECT until FROM nodes") > 0
-    await paused.close()
-    await store.close()
+    await connection.execute("UPDATE nodes SET until = 0")
+    async with store._pool.acquire() as own:
+        await store._lease.renew(own)
+    assert await connection.fetchval("SELECT until FROM nodes") > 0
 
 
-async def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
+async def test_a_node_is_drained_only_if_another_could_take_its_rooms(
+    open_store: OpenStore,
+) -> None:
     # A bus is checked before the first lease, and started after it.
     buses = [NatsBus(parse_servers("nats://127.0.0.1:1")) for _ in range(2)]
     stores = [
-        await PostgresStore.open(
-            url,
+        await open_store(
             node=node(bus.node, shared=True, lease_seconds=60, address=f"http://{bus.node}"),
             shared=bus,
         )
@@ -418,14 +376,12 @@ async def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: 
     assert first is not None
     reaches = [True, True]
     for number, store in enumerate(stores):
-        assert store._lease is not None
         store._lease._is_connected = partial(reaches.__getitem__, number)
 
     async def drained(*reached: bool) -> bool:
         reaches[:] = reached
         for store in stores:
             async with store._pool.acquire() as connection:
-                assert store._lease is not None
                 await store._lease.renew(connection)
         done = await first.drain(first.process)
         await stores[0].write(lambda tx: tx.execute("UPDATE nodes SET draining = 0"))
@@ -441,14 +397,12 @@ async def test_a_node_is_drained_only_if_another_could_take_its_rooms(tmp_path: 
     assert await drained(False, False), "if all are, each goes on"
     await stores[1].close()
     assert not await first.drain(first.process)
-    await stores[0].close()
 
 
 async def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
-    tmp_path: Path,
+    open_store: OpenStore,
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, connections=1, node=node("one", lease_seconds=7))
+    store = await open_store(connections=1, node=node("one", lease_seconds=7))
 
     async def idle(tx: Tx) -> list[Row | None]:
         asked = "SELECT current_setting('idle_in_transaction_session_timeout')"
@@ -459,17 +413,15 @@ async def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their
     async with store._pool.acquire() as connection:
         shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
     assert shown == "0"
-    await store.close()
 
 
 @pytest.mark.parametrize("prepare", [True, False])
 async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
-    tmp_path: Path, prepare: bool
+    open_store: OpenStore, prepare: bool
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     paused_node = node("one", shared=True, lease_seconds=2)
-    store = await PostgresStore.open(url, node=paused_node, prepare=prepare)
-    other = await PostgresStore.open(url, node=node("two", shared=True))
+    store = await open_store(node=paused_node, prepare=prepare)
+    other = await open_store(node=node("two", shared=True))
     await store.write(lambda tx: tx.execute("INSERT INTO counters VALUES ('x', 1)"))
     attempts = 0
     free = asyncio.Event()
@@ -494,24 +446,19 @@ async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
     await pausing
     found = await other.read(lambda tx: tx.fetch_one("SELECT value FROM counters WHERE name = 'x'"))
     assert (found, attempts) == ((12,), 2)
-    await store.close()
-    await other.close()
 
 
-async def test_a_lease_is_renewed_while_all_connections_are_in_use(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, connections=2, node=node("one", lease_seconds=3))
-    assert store._lease is not None
+async def test_a_lease_is_renewed_while_all_connections_are_in_use(open_store: OpenStore) -> None:
+    store = await open_store(connections=2, node=node("one", lease_seconds=3))
     async with store._pool.acquire(), store._pool.acquire():
         for _ in range(2):
             await renewed(store._lease)
-    await store.close()
 
 
-async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url, node=node("one", lease_seconds=3))
-    assert store._lease is not None
+async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(
+    open_store: OpenStore,
+) -> None:
+    store = await open_store(node=node("one", lease_seconds=3))
     for _ in range(2):
         await renewed(store._lease)
         async with store._lease_pool.acquire() as connection:
@@ -519,37 +466,32 @@ async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(tmp_path:
         async with store._pool.acquire() as connection:
             await connection.execute("SELECT pg_terminate_backend($1)", pid)
     await renewed(store._lease)
-    await store.close()
 
 
-async def test_nodes_on_a_bus_share_a_database_but_no_address(tmp_path: Path) -> None:
+async def test_nodes_on_a_bus_share_a_database_but_no_address(open_store: OpenStore) -> None:
     here, there = "http://node1.internal:8420", "http://node2.internal:8420"
-    url = await postgres.schema_of(tmp_path)
-    first = await PostgresStore.open(url, node=node("one", shared=True, address=here))
-    second = await PostgresStore.open(url, node=node("two", shared=True, address=there))
+    first = await open_store(node=node("one", shared=True, address=here))
+    second = await open_store(node=node("two", shared=True, address=there))
     with pytest.raises(e.DatabaseInUse, match=f"another node has the address {here}"):
-        await PostgresStore.open(url, node=node("three", shared=True, address=here))
+        await open_store(node=node("three", shared=True, address=here))
     with pytest.raises(e.DatabaseInUse, match=f"the node {here} uses this database"):
-        await PostgresStore.open(url, node=node("three"))
+        await open_store(node=node("three"))
     owners = [store.room_owners for store in (first, second)]
     assert [await each.is_first() for each in owners if each] == [True, False]
     await first.close()
     assert [await each.is_first() for each in owners[1:] if each] == [True]
     await second.close()
-    alone = await PostgresStore.open(url, node=node("three"))
+    await open_store(node=node("three"))
     with pytest.raises(e.DatabaseInUse, match=r"a hub without bus\.url uses this database"):
-        await PostgresStore.open(url, node=node("one", shared=True, address=here))
-    await alone.close()
+        await open_store(node=node("one", shared=True, address=here))
 
 
 async def test_a_clock_that_is_off_is_warned_of_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     real = time.time
     monkeypatch.setattr(nodes.time, "time", lambda: real() + 600)
-    store = await PostgresStore.open(url, node=node("one"))
-    assert store._lease is not None
+    store = await open_store(node=node("one"))
     async with store._pool.acquire() as connection:
         await store._lease.renew(connection)
     await store.close()
@@ -557,21 +499,19 @@ async def test_a_clock_that_is_off_is_warned_of_once(
     assert [each.__dict__["seconds"] for each in warned] == [pytest.approx(600, abs=60)]
 
 
-async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(tmp_path: Path) -> None:
+async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(
+    store: PostgresStore,
+) -> None:
     async def put(tx: Tx) -> None:
         await tx.execute("UPDATE counts SET value = ?", ("geheim",))
 
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
     with pytest.raises(e.StatementFailed) as failed:
         await store.write(put)
     assert "geheim" not in failed.value.message
     assert store.stats().failed_units == 1
-    await store.close()
 
 
-async def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
+async def test_nul_is_found_nowhere_and_stored_nowhere(store: PostgresStore) -> None:
     async def look(tx: Tx) -> object:
         return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
 
@@ -581,17 +521,15 @@ async def test_nul_is_found_nowhere_and_stored_nowhere(tmp_path: Path) -> None:
     async def put(tx: Tx) -> None:
         await tx.execute("INSERT INTO counts (name, value) VALUES (?, 1)", ("b\0",))
 
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
     assert await store.read(look) is None
     assert await store.write(change) == 0
     with pytest.raises(e.TextUnstorable):
         await store.write(put)
-    await store.close()
 
 
-async def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -> None:
+async def test_deleted_rows_leave_the_table_when_it_is_cleaned(
+    store: PostgresStore, connection: asyncpg.Connection
+) -> None:
     secret = secrets.token_hex(16)
 
     async def put(tx: Tx) -> None:
@@ -600,12 +538,8 @@ async def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -
     async def delete(tx: Tx) -> None:
         await tx.execute("DELETE FROM counts WHERE name = ?", (secret,))
 
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
-    await store.write(make_counts)
     await store.write(put)
     await store.write(delete)
-    connection = await asyncpg.connect(url)
     dead = (
         "SELECT n_dead_tup FROM pg_stat_user_tables "
         "WHERE relname = 'counts' AND schemaname = current_schema()"
@@ -618,21 +552,18 @@ async def test_deleted_rows_leave_the_table_when_it_is_cleaned(tmp_path: Path) -
         await store.vacuum()
         await asyncio.sleep(0.05)
         await connection.execute("SELECT pg_stat_clear_snapshot()")
-    await connection.close()
-    await store.close()
 
 
 async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def delete(tx: Tx) -> None:
         await tx.execute("DELETE FROM counts WHERE name = 'a'")
 
-    url = await postgres.schema_of(tmp_path)
     monkeypatch.setattr(store_module, "VACUUM_SECONDS", 0.5)
-    dumping, looking = await asyncpg.connect(url), await asyncpg.connect(url)
-    store = await PostgresStore.open(url)
+    store = await open_store()
     await store.write(make_counts)
+    dumping, looking = await asyncpg.connect(url), await asyncpg.connect(url)
     dump = dumping.transaction(isolation="repeatable_read")
     await dump.start()
     await dumping.fetch("SELECT 1 FROM counts")
@@ -655,12 +586,10 @@ async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_du
     await until("= 0")
     for connection in (dumping, looking):
         await connection.close()
-    await store.close()
 
 
-async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path) -> None:
-    url = await postgres.schema_of(tmp_path)
-    store = await PostgresStore.open(url)
+async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(open_store: OpenStore) -> None:
+    store = await open_store()
     with pytest.raises(e.BackupFailed, match="pg_dump"):
         await store.backup("x")
     await store.ready()
@@ -672,14 +601,15 @@ async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(tmp_path: Path)
 
 
 async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
-    tmp_path: Path,
+    open_store: OpenStore,
+    connection: asyncpg.Connection,
+    url: str,
 ) -> None:
     async def opened(url: str) -> str:
         with pytest.raises(e.FolkmootError) as error:
             await PostgresStore.open(url)
         return error.value.message
 
-    url = await postgres.schema_of(tmp_path)
     away = await opened("postgresql://hub:geheim@127.0.0.1:1/x?password=geheim")
     assert away == (
         "postgresql://hub@127.0.0.1:1/x: The server cannot be reached: Connection refused."
@@ -695,25 +625,22 @@ async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
     for message in (away, nowhere, missing, stranger, read_only):
         assert "\n" not in message
         assert "geheim" not in message
-    connection = await asyncpg.connect(url)
     await connection.execute("CREATE TABLE other (id BIGINT)")
     with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
-        await PostgresStore.open(url)
+        await open_store()
     await connection.execute("DROP TABLE other")
-    await (await PostgresStore.open(url)).close()
+    await (await open_store()).close()
     await connection.execute("INSERT INTO schema_migrations VALUES (9999, 'x')")
     with pytest.raises(e.DatabaseVersion, match=r"another version.*an empty database"):
-        await PostgresStore.open(url)
-    await connection.close()
+        await open_store()
 
 
 async def test_a_server_that_is_too_old_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = await postgres.schema_of(tmp_path)
     monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
     with pytest.raises(e.DatabaseTooOld, match="99 or later is needed"):
-        await PostgresStore.open(url)
+        await open_store()
 
 
 def test_a_server_that_ends_and_comes_back_is_used_again() -> None:

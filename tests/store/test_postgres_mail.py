@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -56,83 +55,64 @@ async def act(office: Office, who: Account, others: list[Account], chance: rando
         await mail.delete_thread(who, thread.id)
 
 
-def with_offices(folder: Path, body: Callable[[str, list[Office]], Awaitable[None]]) -> None:
-    async def main() -> None:
-        url = await postgres.schema_of(folder)
-        stores = [await PostgresStore.open(url) for _ in range(2)]
-        vault = await Vault.load(stores[0], KEY)
-        try:
-            await body(url, [Office(store, vault) for store in stores])
-        finally:
-            for store in stores:
-                await store.close()
-
-    asyncio.run(main())
+@pytest.fixture
+async def offices(stores: list[PostgresStore]) -> AsyncIterator[list[Office]]:
+    vault = await Vault.load(stores[0], KEY)
+    yield [Office(store, vault) for store in stores]  # noqa: PT022 - async fixtures are generators
 
 
-async def wrong_books(url: str) -> dict[str, list[Any]]:
-    connection = await asyncpg.connect(url)
+async def wrong_books(connection: asyncpg.Connection) -> dict[str, list[Any]]:
     kept = {name: sql for name, sql in BOOKS.items() if "sequence" not in name}
     found = {name: await connection.fetch(sql) for name, sql in kept.items()}
-    await connection.close()
     return {name: rows for name, rows in found.items() if rows}
 
 
-def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(tmp_path: Path) -> None:
-    async def body(url: str, offices: list[Office]) -> None:
-        people = [
-            (await offices[0].accounts.register(f"person_{number}")).account
-            for number in range(PEOPLE)
-        ]
+async def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(
+    offices: list[Office], connection: asyncpg.Connection
+) -> None:
+    people = [
+        (await offices[0].accounts.register(f"person_{number}")).account for number in range(PEOPLE)
+    ]
 
-        async def person(number: int) -> None:
-            chance = random.Random(number)
-            me = people[number % PEOPLE]
-            others = [one for one in people if one is not me]
-            for _ in range(ROUNDS):
-                # Someone may have removed it meanwhile.
-                with suppress(e.ThreadNotFound, e.AccessDenied):
-                    await act(offices[number % 2], me, others, chance)
+    async def person(number: int) -> None:
+        chance = random.Random(number)
+        me = people[number % PEOPLE]
+        others = [one for one in people if one is not me]
+        for _ in range(ROUNDS):
+            # Someone may have removed it meanwhile.
+            with suppress(e.ThreadNotFound, e.AccessDenied):
+                await act(offices[number % 2], me, others, chance)
 
-        await asyncio.gather(*(person(number) for number in range(PEOPLE * 3)))
-        assert await wrong_books(url) == {}
-
-    with_offices(tmp_path, body)
+    await asyncio.gather(*(person(number) for number in range(PEOPLE * 3)))
+    assert await wrong_books(connection) == {}
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the first", "later ones"])
-def test_letters_of_two_hubs_to_one_thread_have_places_in_the_order_of_their_commits(
-    tmp_path: Path, first: bool
+async def test_letters_of_two_hubs_to_one_thread_have_places_in_the_order_of_their_commits(
+    offices: list[Office], connection: asyncpg.Connection, first: bool
 ) -> None:
-    async def body(url: str, offices: list[Office]) -> None:
-        ann, bob = [
-            (await offices[0].accounts.register(handle)).account for handle in ("ann", "bob")
-        ]
-        if not first:
-            await offices[0].mail.send(ann, "bob", body="the first")
-        seen: list[list[int]] = []
-        connection = await asyncpg.connect(url)
-        done = asyncio.Event()
+    ann, bob = [(await offices[0].accounts.register(handle)).account for handle in ("ann", "bob")]
+    if not first:
+        await offices[0].mail.send(ann, "bob", body="the first")
+    seen: list[list[int]] = []
+    done = asyncio.Event()
 
-        async def look() -> None:
-            """See what is committed, again and again: what comes later must have a later place."""
-            while not done.is_set():
-                rows = await connection.fetch("SELECT seq FROM messages ORDER BY seq")
-                seen.append([row[0] for row in rows])
+    async def look() -> None:
+        """See what is committed, again and again: what comes later must have a later place."""
+        while not done.is_set():
+            rows = await connection.fetch("SELECT seq FROM messages ORDER BY seq")
+            seen.append([row[0] for row in rows])
 
-        looking = asyncio.create_task(look())
-        letters = [
-            office.mail.send(*pair, body=f"{number}")
-            for number in range(20 * TIMES)
-            for office, pair in zip(offices, ((ann, "bob"), (bob, "ann")), strict=True)
-        ]
-        await asyncio.gather(*letters)
-        done.set()
-        await looking
-        assert len(letters) == 40 * TIMES
-        assert all(later[: len(before)] == before for before, later in pairwise(seen))
-        assert await wrong_books(url) == {}
-        assert await connection.fetchval("SELECT count(*) FROM threads") == 1
-        await connection.close()
-
-    with_offices(tmp_path, body)
+    looking = asyncio.create_task(look())
+    letters = [
+        office.mail.send(*pair, body=f"{number}")
+        for number in range(20 * TIMES)
+        for office, pair in zip(offices, ((ann, "bob"), (bob, "ann")), strict=True)
+    ]
+    await asyncio.gather(*letters)
+    done.set()
+    await looking
+    assert len(letters) == 40 * TIMES
+    assert all(later[: len(before)] == before for before, later in pairwise(seen))
+    assert await wrong_books(connection) == {}
+    assert await connection.fetchval("SELECT count(*) FROM threads") == 1

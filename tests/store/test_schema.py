@@ -107,10 +107,9 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM one").fetchall() == [(1,)]
 
 
-async def test_a_new_database_has_the_whole_schema_and_no_other_tables(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        assert (await store.info()).schema == len(load_schema())
-        assert await store.check() == []
+async def test_a_new_database_has_the_whole_schema_and_no_other_tables(store: SqliteStore) -> None:
+    assert (await store.info()).schema == len(load_schema())
+    assert await store.check() == []
 
 
 async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path) -> None:

@@ -11,13 +11,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from folkmoot.store import (
-    SqliteStore,
-    find_faults,
-    inspect_database,
-    inspection,
-    read_identity,
-)
+from folkmoot.store import SqliteStore, find_faults, inspect_database, inspection, read_identity
 from folkmoot.store.meta import MASTER_KEY_ID, put
 from tests.store.disk import Disk
 from tests.store.support import Gate, all_notes, held, in_thread, insert, make_table, opened
@@ -49,13 +43,12 @@ async def test_the_writer_syncs_as_the_setting_says(
         assert await store.write(settings) == [number, "wal", 1]
 
 
-async def test_readiness_really_writes_and_reads(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        before = store.stats()
-        await store.ready()
-        after = store.stats()
-        assert after.commits == before.commits + 1
-        assert after.reads == before.reads + 1
+async def test_readiness_really_writes_and_reads(store: SqliteStore) -> None:
+    before = store.stats()
+    await store.ready()
+    after = store.stats()
+    assert after.commits == before.commits + 1
+    assert after.reads == before.reads + 1
 
 
 @pytest.mark.parametrize("fault", ["failing", "full"])
@@ -72,11 +65,12 @@ async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(
         await store.ready()
 
 
-async def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        store.path.rename(tmp_path / "elsewhere.db")
-        with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
-            await store.ready()
+async def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    store.path.rename(tmp_path / "elsewhere.db")
+    with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
+        await store.ready()
 
 
 async def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -112,17 +106,16 @@ async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_rea
         assert await damaged.check() != []
 
 
-async def test_a_reference_to_nothing_is_found_by_the_check(tmp_path: Path) -> None:
+async def test_a_reference_to_nothing_is_found_by_the_check(store: SqliteStore) -> None:
     async def make(tx: Tx) -> None:
         await tx.execute("CREATE TABLE parents (id BIGINT PRIMARY KEY)")
         await tx.execute("CREATE TABLE children (parent BIGINT REFERENCES parents (id))")
 
-    async with opened(tmp_path) as store:
-        await store.write(make)
-        with apsw.Connection(str(store.path)) as careless:
-            careless.execute("PRAGMA foreign_keys = OFF; INSERT INTO children VALUES (7)")
-        careless.close()
-        assert await store.check() == ["row 1 of children refers to nothing in parents"]
+    await store.write(make)
+    with apsw.Connection(str(store.path)) as careless:
+        careless.execute("PRAGMA foreign_keys = OFF; INSERT INTO children VALUES (7)")
+    careless.close()
+    assert await store.check() == ["row 1 of children refers to nothing in parents"]
 
 
 async def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Path) -> None:
@@ -131,57 +124,52 @@ async def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Pat
             await SqliteStore.open(path)
 
 
-async def test_a_read_cannot_write(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        with pytest.raises(e.DatabaseUnwritable, match="may only be read"):
-            await store.read(insert(1))
-        assert await store.read(all_notes) == []
+async def test_a_read_cannot_write(store: SqliteStore) -> None:
+    with pytest.raises(e.DatabaseUnwritable, match="may only be read"):
+        await store.read(insert(1))
+    assert await store.read(all_notes) == []
 
 
-async def test_a_full_queue_of_reads_refuses_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, queue=2, readers=1) as store:
-        await store.write(make_table)
-        async with asyncio.TaskGroup() as tasks, held(in_thread(store)):
-            for _ in range(2):
-                tasks.create_task(store.read(all_notes, long=True))
-            leaving = tasks.create_task(store.read(all_notes, long=True))
-            leaving.cancel()
-            await asyncio.sleep(0)
-            with pytest.raises(e.StoreOverloaded, match="More than 2 reads"):
-                await store.read(all_notes, long=True)
-        assert store.stats().failed_reads == 0
+@pytest.mark.settings(queue=2, readers=1)
+async def test_a_full_queue_of_reads_refuses_at_once(store: SqliteStore) -> None:
+    async with asyncio.TaskGroup() as tasks, held(in_thread(store)):
+        for _ in range(2):
+            tasks.create_task(store.read(all_notes, long=True))
+        leaving = tasks.create_task(store.read(all_notes, long=True))
+        leaving.cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(e.StoreOverloaded, match="More than 2 reads"):
+            await store.read(all_notes, long=True)
+    assert store.stats().failed_reads == 0
 
 
 async def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        writing, reading = Gate(), Gate()
+    writing, reading = Gate(), Gate()
 
-        async def insert_slowly(tx: Tx) -> None:
-            await insert(1)(tx)
-            await writing.unit(tx)
+    async def insert_slowly(tx: Tx) -> None:
+        await insert(1)(tx)
+        await writing.unit(tx)
 
-        async def look_twice(tx: Tx) -> tuple[list[int], list[int]]:
-            first = await all_notes(tx)
-            await reading.unit(tx)
-            return first, await all_notes(tx)
+    async def look_twice(tx: Tx) -> tuple[list[int], list[int]]:
+        first = await all_notes(tx)
+        await reading.unit(tx)
+        return first, await all_notes(tx)
 
-        async with asyncio.TaskGroup() as tasks:
-            try:
-                tasks.create_task(store.write(insert_slowly))
-                await writing.entered()
-                looking = tasks.create_task(store.read(look_twice, long=True))
-                await reading.entered()
-                writing.open()
-                await store.write(insert(2))
-                assert await store.read(all_notes) == [1, 2]
-            finally:
-                writing.open()
-                reading.open()
-        assert looking.result() == ([], [])
+    async with asyncio.TaskGroup() as tasks:
+        try:
+            tasks.create_task(store.write(insert_slowly))
+            await writing.entered()
+            looking = tasks.create_task(store.read(look_twice, long=True))
+            await reading.entered()
+            writing.open()
+            await store.write(insert(2))
+            assert await store.read(all_notes) == [1, 2]
+        finally:
+            writing.open()
+            reading.open()
+    assert looking.result() == ([], [])
 
 
 async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path: Path) -> None:
@@ -198,13 +186,14 @@ async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_p
         assert store.stats().commits == before.commits
 
 
-async def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(tmp_path: Path) -> None:
-    async with opened(tmp_path, readers=2) as store:
-        await store.write(make_table)
-        async with held(in_thread(store)):
-            await store.write(insert(1))
-            assert await store.read(all_notes) == [1]
-            assert await store.read(all_notes, long=True) == [1]
+@pytest.mark.settings(readers=2)
+async def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(
+    store: SqliteStore,
+) -> None:
+    async with held(in_thread(store)):
+        await store.write(insert(1))
+        assert await store.read(all_notes) == [1]
+        assert await store.read(all_notes, long=True) == [1]
 
 
 async def test_a_new_database_has_an_identity_that_it_keeps(tmp_path: Path) -> None:
@@ -240,34 +229,32 @@ async def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path) -> No
         await store.ready()
 
 
-async def test_readiness_reads_back_what_it_wrote_and_nothing_else(tmp_path: Path) -> None:
+async def test_readiness_reads_back_what_it_wrote_and_nothing_else(store: SqliteStore) -> None:
     async def forget(tx: Tx) -> None:
         await tx.execute(
             "CREATE TRIGGER forget AFTER UPDATE ON health WHEN new.probe <> 'old' "
             "BEGIN UPDATE health SET probe = 'old'; END"
         )
 
-    async with opened(tmp_path) as store:
-        await asyncio.gather(*(store.ready() for _ in range(50)))
-        await store.write(forget)
-        with pytest.raises(e.DatabaseCorrupt, match="cannot be read back"):
-            await store.ready()
+    await asyncio.gather(*(store.ready() for _ in range(50)))
+    await store.write(forget)
+    with pytest.raises(e.DatabaseCorrupt, match="cannot be read back"):
+        await store.ready()
 
 
 async def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(
-    tmp_path: Path,
+    store: SqliteStore, tmp_path: Path
 ) -> None:
     log = tmp_path / "folkmoot.db-wal"
-    async with opened(tmp_path) as store:
+    await store.ready()
+    log.rename(tmp_path / "aside")
+    with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
         await store.ready()
-        log.rename(tmp_path / "aside")
-        with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
-            await store.ready()
-        log.write_bytes(b"")
-        with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
-            await store.ready()
-        (tmp_path / "aside").rename(log)
+    log.write_bytes(b"")
+    with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
         await store.ready()
+    (tmp_path / "aside").rename(log)
+    await store.ready()
 
 
 @pytest.mark.parametrize("end", ["cancel", "close"])
@@ -327,7 +314,10 @@ async def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path:
     assert stat.S_IMODE(victim.stat().st_mode) == 0o644
 
 
-async def test_a_large_database_takes_no_more_memory_than_its_page_caches(tmp_path: Path) -> None:
+@pytest.mark.settings(readers=2)
+async def test_a_large_database_takes_no_more_memory_than_its_page_caches(
+    store: SqliteStore,
+) -> None:
     pages = 2_000
 
     async def fill(tx: Tx) -> None:
@@ -338,11 +328,10 @@ async def test_a_large_database_takes_no_more_memory_than_its_page_caches(tmp_pa
     async def look(tx: Tx) -> int:
         return int((await tx.fetch("SELECT sum(length(body)) FROM notes"))[0][0])
 
-    async with opened(tmp_path, readers=2) as store:
-        await store.write(fill)
-        await store.write(look)
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(20):
-                tasks.create_task(store.read(look, long=True))
-        await store.read(look)
-        assert apsw.memory_used() < MAX_PAGES_BYTES
+    await store.write(fill)
+    await store.write(look)
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(store.read(look, long=True))
+    await store.read(look)
+    assert apsw.memory_used() < MAX_PAGES_BYTES

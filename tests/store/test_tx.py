@@ -2,20 +2,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from pathlib import Path
 
 import apsw
 
-from tests.store.support import all_notes, insert, make_table, opened
+from folkmoot.store import SqliteStore
+from tests.store.support import all_notes, insert
 
 
-async def test_a_change_of_the_schema_leaves_units_and_queries_working(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        with closing(apsw.Connection(str(store.path))) as other:
-            for number in range(3):
-                other.execute(f"ALTER TABLE notes ADD COLUMN other{number} TEXT")
-                await asyncio.gather(*(store.write(insert(number * 5 + n)) for n in range(5)))
-                for long in (False, True):
-                    notes = await store.read(all_notes, long=long)
-                    assert notes == list(range(number * 5 + 5))
+async def test_a_change_of_the_schema_leaves_units_and_queries_working(store: SqliteStore) -> None:
+    with closing(apsw.Connection(str(store.path))) as other:
+        for number in range(3):
+            other.execute(f"ALTER TABLE notes ADD COLUMN other{number} TEXT")
+            await asyncio.gather(*(store.write(insert(number * 5 + n)) for n in range(5)))
+            for long in (False, True):
+                notes = await store.read(all_notes, long=long)
+                assert notes == list(range(number * 5 + 5))

@@ -15,19 +15,17 @@ from tests.store.support import Gate, all_notes, held, insert, make_table, opene
 
 
 @pytest.mark.requirement("store.group-commit")
-async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        before = store.stats()
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            for number in range(50):
-                tasks.create_task(store.write(insert(number)))
-            await asyncio.sleep(0)
-            assert store.stats().write_queue_depth == 50
-        after = store.stats()
-        assert after.units - before.units == 51
-        assert after.commits - before.commits == 2
-        assert await store.read(all_notes) == list(range(50))
+async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store: SqliteStore) -> None:
+    before = store.stats()
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        for number in range(50):
+            tasks.create_task(store.write(insert(number)))
+        await asyncio.sleep(0)
+        assert store.stats().write_queue_depth == 50
+    after = store.stats()
+    assert after.units - before.units == 51
+    assert after.commits - before.commits == 2
+    assert await store.read(all_notes) == list(range(50))
 
 
 @pytest.mark.requirement("store.group-commit", "store.answer-after-commit")
@@ -56,33 +54,29 @@ async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_l
 
 
 @pytest.mark.requirement("store.answer-after-commit")
-async def test_a_caller_is_answered_only_after_its_own_commit(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        with closing(apsw.Connection(str(store.path))) as witness:
-            for number in range(20):
-                await store.write(insert(number))
-                seen = witness.execute("SELECT max(id) FROM notes").fetchall()
-                assert seen == [(number,)]
-
-
-async def test_units_are_committed_in_the_order_in_which_they_came(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        answered: list[int] = []
-
-        async def write(number: int) -> None:
+async def test_a_caller_is_answered_only_after_its_own_commit(store: SqliteStore) -> None:
+    with closing(apsw.Connection(str(store.path))) as witness:
+        for number in range(20):
             await store.write(insert(number))
-            answered.append(number)
+            seen = witness.execute("SELECT max(id) FROM notes").fetchall()
+            assert seen == [(number,)]
 
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(2000):
-                tasks.create_task(write(number))
-        assert answered == list(range(2000))
+
+async def test_units_are_committed_in_the_order_in_which_they_came(store: SqliteStore) -> None:
+    answered: list[int] = []
+
+    async def write(number: int) -> None:
+        await store.write(insert(number))
+        answered.append(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(2000):
+            tasks.create_task(write(number))
+    assert answered == list(range(2000))
 
 
 async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
     async def sleeper(tx: Tx) -> None:
         await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
@@ -91,17 +85,15 @@ async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(
     async def sleeper_read(tx: Tx) -> None:
         await asyncio.sleep(0)
 
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
-            await store.write(sleeper)
-        with pytest.raises(e.UnitSuspended):
-            await store.read(sleeper_read)
-        assert await store.read(all_notes) == []
+    with pytest.raises(e.UnitSuspended, match="nothing but its transaction"):
+        await store.write(sleeper)
+    with pytest.raises(e.UnitSuspended):
+        await store.read(sleeper_read)
+    assert await store.read(all_notes) == []
 
 
 async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
     class EndOfProgram(BaseException):
         pass
@@ -114,56 +106,49 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
 
         return unit
 
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        for kind in (*ends, StopIteration):
-            for ask in (store.write, store.read):
-                with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
-                    await ask(raising(kind))
-        await store.write(insert(1))
-        assert store.stats().failed_units == len(ends) + 1
-        assert await store.read(all_notes) == [1]
+    for kind in (*ends, StopIteration):
+        for ask in (store.write, store.read):
+            with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
+                await ask(raising(kind))
+    await store.write(insert(1))
+    assert store.stats().failed_units == len(ends) + 1
+    assert await store.read(all_notes) == [1]
 
 
-async def test_a_full_queue_refuses_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, queue=3, readers=1) as store:
-        await store.write(make_table)
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            for number in range(3):
-                tasks.create_task(store.write(insert(number)))
-            await asyncio.sleep(0)
-            with pytest.raises(e.StoreOverloaded, match="More than 3 writes"):
-                await store.write(insert(99))
-        assert await store.read(all_notes) == [0, 1, 2]
+@pytest.mark.settings(queue=3, readers=1)
+async def test_a_full_queue_refuses_at_once(store: SqliteStore) -> None:
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        for number in range(3):
+            tasks.create_task(store.write(insert(number)))
+        await asyncio.sleep(0)
+        with pytest.raises(e.StoreOverloaded, match="More than 3 writes"):
+            await store.write(insert(99))
+    assert await store.read(all_notes) == [0, 1, 2]
 
 
-async def test_a_unit_whose_caller_left_before_it_began_is_dropped(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
-            staying = tasks.create_task(store.write(insert(3)))
-            await asyncio.sleep(0)
-            for task in leaving:
-                task.cancel()
-            await asyncio.sleep(0)
-        assert staying.result() == 1
-        assert await store.read(all_notes) == [3]
+async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store: SqliteStore) -> None:
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
+        staying = tasks.create_task(store.write(insert(3)))
+        await asyncio.sleep(0)
+        for task in leaving:
+            task.cancel()
+        await asyncio.sleep(0)
+    assert staying.result() == 1
+    assert await store.read(all_notes) == [3]
 
 
-async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        gate = Gate()
-        async with asyncio.TaskGroup() as tasks:
-            leaving = tasks.create_task(store.write(gate.unit))
-            await gate.entered()
-            leaving.cancel()
-            await asyncio.sleep(0)
-            gate.open()
-        assert leaving.cancelled()
-        await store.write(insert(1))
-        assert await store.read(all_notes) == [1]
+async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(store: SqliteStore) -> None:
+    gate = Gate()
+    async with asyncio.TaskGroup() as tasks:
+        leaving = tasks.create_task(store.write(gate.unit))
+        await gate.entered()
+        leaving.cancel()
+        await asyncio.sleep(0)
+        gate.open()
+    assert leaving.cancelled()
+    await store.write(insert(1))
+    assert await store.read(all_notes) == [1]
 
 
 async def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(
@@ -249,7 +234,7 @@ async def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_th
 @pytest.mark.requirement("store.failing-unit-alone")
 @pytest.mark.parametrize(("writes_first", "most_runs"), [(False, 1), (True, 2)])
 async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
-    tmp_path: Path, writes_first: bool, most_runs: int
+    store: SqliteStore, writes_first: bool, most_runs: int
 ) -> None:
     runs: dict[int, int] = {}
 
@@ -272,26 +257,24 @@ async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_mos
         return unit
 
     heard: list[int] = []
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        store.bus.listen("note.*", lambda event: heard.append(event.data))
-        before = store.stats()
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            units = [bad(n) if n % 3 == 1 else good(n) for n in range(30)]
-            ends = [tasks.create_task(outcome(store, unit)) for unit in units]
-            await asyncio.sleep(0)
-        kept = [number for number in range(30) if number % 3 != 1]
-        assert await store.read(all_notes) == sorted(heard) == kept
-        assert [type(end.result()) for end in ends[:3]] == [int, e.StatementFailed, int]
-        assert set(runs) == set(kept)
-        assert max(runs.values()) == most_runs
-        assert store.stats().failed_units - before.failed_units == 10
-        assert store.stats().commits - before.commits == 2
+    store.bus.listen("note.*", lambda event: heard.append(event.data))
+    before = store.stats()
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        units = [bad(n) if n % 3 == 1 else good(n) for n in range(30)]
+        ends = [tasks.create_task(outcome(store, unit)) for unit in units]
+        await asyncio.sleep(0)
+    kept = [number for number in range(30) if number % 3 != 1]
+    assert await store.read(all_notes) == sorted(heard) == kept
+    assert [type(end.result()) for end in ends[:3]] == [int, e.StatementFailed, int]
+    assert set(runs) == set(kept)
+    assert max(runs.values()) == most_runs
+    assert store.stats().failed_units - before.failed_units == 10
+    assert store.stats().commits - before.commits == 2
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
 async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
-    tmp_path: Path,
+    store: SqliteStore,
 ) -> None:
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
@@ -306,15 +289,14 @@ async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_bro
 
         return unit
 
-    async with opened(tmp_path) as store:
-        await store.write(make_tables)
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            good = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
-            bad = tasks.create_task(outcome(store, reply(9)))
-            good.append(tasks.create_task(store.write(reply(1))))
-            await asyncio.sleep(0)
-        assert isinstance(bad.result(), e.ConstraintViolated)
-        assert [task.result() for task in good] == [1, 1, 1]
+    await store.write(make_tables)
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        good = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
+        bad = tasks.create_task(outcome(store, reply(9)))
+        good.append(tasks.create_task(store.write(reply(1))))
+        await asyncio.sleep(0)
+    assert isinstance(bad.result(), e.ConstraintViolated)
+    assert [task.result() for task in good] == [1, 1, 1]
 
 
 async def test_a_database_that_another_program_holds_is_an_error_and_then_works_again(
@@ -357,17 +339,15 @@ async def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
         assert (await store.info()).wal_size < 600 * 4096  # of about 1,200 pages written
 
 
-async def test_the_sizes_of_batches_are_counted(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        await store.write(make_table)
-        async with asyncio.TaskGroup() as tasks, held(store.write):
-            for number in range(600):
-                tasks.create_task(store.write(insert(number)))
-            await asyncio.sleep(0)
-        stats = store.stats()
-        assert sum(stats.batch_sizes) == stats.commits
-        assert stats.batch_sizes[-1] == 1
-        assert stats.commit_seconds > 0
+async def test_the_sizes_of_batches_are_counted(store: SqliteStore) -> None:
+    async with asyncio.TaskGroup() as tasks, held(store.write):
+        for number in range(600):
+            tasks.create_task(store.write(insert(number)))
+        await asyncio.sleep(0)
+    stats = store.stats()
+    assert sum(stats.batch_sizes) == stats.commits
+    assert stats.batch_sizes[-1] == 1
+    assert stats.commit_seconds > 0
 
 
 @pytest.mark.parametrize("step", ["_commit_batch", "_checkpoint"])

@@ -81,21 +81,16 @@ def test_a_text_line_tells_the_same_to_people() -> None:
     assert line.endswith('WARNING folkmoot.test careful why="two words" n=3\n')
 
 
-def test_auto_is_text_on_a_terminal_and_json_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_auto_is_text_on_a_terminal_and_json_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, no_color: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
     assert json.loads(written(lambda: log.info("x"), "auto"))["message"] == "x"
     terminal = Terminal()
     logs.configure("info", "auto", terminal)
-    log.info("x")
-    assert "\x1b[" in terminal.getvalue()
-
-
-def test_no_colour_when_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    terminal = Terminal()
-    logs.configure("info", "auto", terminal)
     log.error("x")
-    assert "\x1b" not in terminal.getvalue()
+    assert ("\x1b[" in terminal.getvalue()) is not bool(no_color)
 
 
 def test_records_below_the_level_are_not_written() -> None:

@@ -33,6 +33,11 @@ class Clock:
         return self.time
 
 
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics(version="1.2.3", clock=Clock())
+
+
 def values(metrics: Metrics) -> dict[str, float]:
     text, _ = metrics.exposition("")
     found = {}
@@ -43,17 +48,14 @@ def values(metrics: Metrics) -> dict[str, float]:
     return found
 
 
-def test_uptime_and_build_are_told() -> None:
+def test_uptime_build_and_process_are_told() -> None:
     clock = Clock()
     metrics = Metrics(version="1.2.3", clock=clock)
     clock.time += 5
     found = values(metrics)
     assert found["folkmoot_uptime_seconds"] == 5
+    assert found["process_resident_memory_bytes"] > 0
     assert any("version=1.2.3" in name for name in found if name.startswith("folkmoot_build_info"))
-
-
-def test_the_process_is_measured() -> None:
-    assert values(Metrics(version="0", clock=Clock()))["process_resident_memory_bytes"] > 0
 
 
 def test_two_hubs_in_one_process_count_apart() -> None:
@@ -64,7 +66,7 @@ def test_two_hubs_in_one_process_count_apart() -> None:
     assert name not in values(two)
 
 
-def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
+def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number(metrics: Metrics) -> None:
     bounds = (0.1, 1.0)
     numbers: dict[str, Any] = dict.fromkeys((*BACKEND_GAUGES, *BACKEND_COUNTERS), 0)
     more: dict[str, Any] = {"state": "up", "buckets": (3, 2, 1), "seconds": 4.5}
@@ -72,7 +74,6 @@ def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
         {"namespace": f"ns{number}", "outcomes": {"ok": 5, "backend_timeout": 1}, **numbers, **more}
         for number in range(MAX_MEASURED + 7)
     ]
-    metrics = Metrics(version="0", clock=Clock())
     metrics.watch(lambda: backend_families(backends, bounds))
     found = values(metrics)
     times = "folkmoot_backend_call_seconds"
@@ -88,16 +89,14 @@ def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number() -> None:
 
 
 @pytest.mark.parametrize("method", ["GETT", "sk_" + "a" * 64, "\n", ""])
-def test_an_unknown_method_is_counted_as_other(method: str) -> None:
-    metrics = Metrics(version="0", clock=Clock())
+def test_an_unknown_method_is_counted_as_other(metrics: Metrics, method: str) -> None:
     metrics.request_done(method, None, 405, 0.1)
     found = values(metrics)
     assert found["folkmoot_http_requests_total{method=OTHER,route=other,status=405}"] == 1
     assert "OTHER" not in METHODS
 
 
-def test_durations_fall_into_buckets() -> None:
-    metrics = Metrics(version="0", clock=Clock())
+def test_durations_fall_into_buckets(metrics: Metrics) -> None:
     for seconds in (0.0005, 0.003, 70.0):
         metrics.request_done("GET", "/health", 200, seconds)
     found = values(metrics)
@@ -105,8 +104,7 @@ def test_durations_fall_into_buckets() -> None:
     assert [found[name.format(le)] for le in ("0.001", "0.005", "60.0", "+Inf")] == [1, 2, 2, 3]
 
 
-def test_openmetrics_is_spoken_when_asked_for() -> None:
-    metrics = Metrics(version="0", clock=Clock())
+def test_openmetrics_is_spoken_when_asked_for(metrics: Metrics) -> None:
     plain, plain_type = metrics.exposition("text/plain")
     fancy, fancy_type = metrics.exposition("application/openmetrics-text; version=1.0.0")
     assert plain_type.startswith("text/plain")
@@ -115,17 +113,17 @@ def test_openmetrics_is_spoken_when_asked_for() -> None:
     assert not plain.endswith(b"# EOF\n")
 
 
-@pytest.mark.parametrize(
-    "version", ["abc", "1.x", "", ".", "-1", "9" * 5000, "1.0.0; escaping=no", "2.x"]
-)
+VERSIONS = ("abc", "1.x", "", ".", "-1", "9" * 5000, "1.0.0; escaping=no", "2.x")
+
+
 @pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
-def test_a_version_that_is_none_is_answered_all_the_same(kind: str, version: str) -> None:
-    content, _ = Metrics(version="0", clock=Clock()).exposition(f"{kind}; version={version}")
-    assert b"folkmoot_build_info" in content
+def test_a_version_that_is_none_is_answered_all_the_same(metrics: Metrics, kind: str) -> None:
+    for version in VERSIONS:
+        content, _ = metrics.exposition(f"{kind}; version={version}")
+        assert b"folkmoot_build_info" in content
 
 
-def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
-    metrics = Metrics(version="0", clock=Clock())
+def test_numbers_of_the_store_and_the_bus_are_read_when_asked(metrics: Metrics) -> None:
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
     numbers |= {"batch_sizes": (3, 1), "units": 5}
     metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1, 2)}))
@@ -141,23 +139,17 @@ def test_numbers_of_the_store_and_the_bus_are_read_when_asked() -> None:
     assert values(metrics)["folkmoot_store_units_total"] == 6
 
 
-def test_a_bus_between_nodes_tells_what_it_dropped() -> None:
-    metrics = Metrics(version="1", clock=Clock())
+def test_nodes_tell_what_they_dropped_forwarded_and_refused(metrics: Metrics) -> None:
     metrics.watch(lambda: bus_families(0, {"forged": 3}))
-    assert values(metrics)["folkmoot_bus_dropped_frames_total{reason=forged}"] == 3
-
-
-def test_nodes_tell_what_they_forwarded_and_refused() -> None:
-    metrics = Metrics(version="1", clock=Clock())
     metrics.watch(lambda: forwarding_families(4, 1))
     found = values(metrics)
+    assert found["folkmoot_bus_dropped_frames_total{reason=forged}"] == 3
     assert found["folkmoot_forwarded_requests_total"] == 4
     assert found["folkmoot_forwarded_requests_refused_total"] == 1
 
 
-def test_every_metric_is_documented() -> None:
+def test_every_metric_is_documented(metrics: Metrics) -> None:
     page = Path(__file__).parents[2].joinpath("docs/operations/observability.md").read_text()
-    metrics = Metrics(version="0", clock=Clock())
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
     metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1,), "batch_sizes": (0,)}))
     metrics.watch(lambda: bus_families(0))
@@ -167,8 +159,7 @@ def test_every_metric_is_documented() -> None:
             assert name in page or f"…{name.removeprefix('folkmoot_store')}" in page
 
 
-def test_a_close_code_that_a_client_invented_is_counted_as_other() -> None:
-    metrics = Metrics(version="0", clock=Clock())
+def test_a_close_code_that_a_client_invented_is_counted_as_other(metrics: Metrics) -> None:
     closed = {1000: 3, 4008: 1, 3123: 2, 4999: 5}
     metrics.watch(lambda: websocket_families(7, 18, closed))
     found = values(metrics)

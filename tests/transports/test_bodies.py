@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from folkmoot.transports import bodies, protocol
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.limits import BODY_STRANGERS_SHARE, MAX_LINGERING, SMALL_BODY_BYTES
 from tests.harness import Answer, Serving, ask, reached, read_answer, serving
+from tests.transports.conftest import Dial
 
 KIB = 1024
 BOUNDS = BodyBounds(
@@ -30,6 +30,7 @@ BOUNDS = BodyBounds(
     total_bytes=2048 * KIB,
     arriving=3,
 )
+EXCEEDED = (429, "connections_exceeded")
 ME = {"authorization": "Bearer mine"}
 YOU = {"authorization": "Bearer yours"}
 
@@ -57,12 +58,9 @@ class Held:
         return PlainTextResponse("done")
 
 
-@asynccontextmanager
-async def bounded(*routes: Route, **options: Any) -> AsyncIterator[Serving]:
-    known = [Route("/count", count, methods=["POST"]), *routes]
-    options = {"bodies": BOUNDS, "identify": identify, **options}
-    async with serving(known, **options) as hub:
-        yield hub
+BOUNDED: dict[str, Any] = {"bodies": BOUNDS, "identify": identify}
+COUNT = Route("/count", count, methods=["POST"])
+SERVED = {"routes": [COUNT], **BOUNDED}
 
 
 async def post(
@@ -97,36 +95,35 @@ class Slow:
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
 async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
-    headers: dict[str, str],
+    hub: Serving, headers: dict[str, str]
 ) -> None:
-    async with bounded() as hub:
-        answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
-        assert answer.status == 413
-        assert answer.json()["error"] == {
-            "code": "body_too_large",
-            "message": "Without a valid token a request's body may have at most 65,536 bytes.",
-            "limit": 65_536,
-            "setting": "http.max_anonymous_body_bytes",
-        }
-        assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
-        assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)
-        assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
+    answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
+    assert answer.status == 413
+    assert answer.json()["error"] == {
+        "code": "body_too_large",
+        "message": "Without a valid token a request's body may have at most 65,536 bytes.",
+        "limit": 65_536,
+        "setting": "http.max_anonymous_body_bytes",
+    }
+    assert (await post(hub.port, b"x" * 64 * KIB, headers)).text == "65536"
+    assert (await post(hub.port, b"x" * 900 * KIB, ME)).text == str(900 * KIB)
+    assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
 
 
-async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large() -> None:
-    async with bounded() as hub:
-        for headers, status in (({}, 413), (ME, 200)):
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
-            lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-            writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
-            for _ in range(9):
-                writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
-                await writer.drain()
-            if headers:
-                writer.write(b"0\r\n\r\n")
-            assert (await read_answer(reader)).status == status
-            writer.close()
+async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large(
+    dial: Dial,
+) -> None:
+    for headers, status in (({}, 413), (ME, 200)):
+        reader, writer = await dial()
+        named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        writer.write(f"POST /count HTTP/1.1\r\n{lines}\r\n".encode())
+        for _ in range(9):
+            writer.write(b"2000\r\n" + b"x" * 8192 + b"\r\n")
+            await writer.drain()
+        if headers:
+            writer.write(b"0\r\n\r\n")
+        assert (await read_answer(reader)).status == status
 
 
 @pytest.mark.parametrize(
@@ -140,36 +137,35 @@ async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_la
     ],
     ids=["objects", "members", "keys", "lists", "numbers"],
 )
-async def test_the_number_of_values_is_bounded_lower_for_strangers(shape: Any) -> None:
-    async with bounded() as hub:
-        for headers, most in (({}, 100), (ME, 1_000)):
-            few = json.dumps(shape(most // 4)).encode()
-            assert (await post(hub.port, few, headers)).status == 200
-            answer = await post(hub.port, json.dumps(shape(most + 2)).encode(), headers)
-            assert answer.status == 413
-            assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
+async def test_the_number_of_values_is_bounded_lower_for_strangers(
+    hub: Serving, shape: Any
+) -> None:
+    for headers, most in (({}, 100), (ME, 1_000)):
+        few = json.dumps(shape(most // 4)).encode()
+        assert (await post(hub.port, few, headers)).status == 200
+        answer = await post(hub.port, json.dumps(shape(most + 2)).encode(), headers)
+        assert answer.status == 413
+        assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
 
 
 async def test_too_many_values_are_refused_before_all_of_them_have_come(
-    monkeypatch: pytest.MonkeyPatch,
+    hub: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bodies, "BODY_CHECK_BYTES", 64 * KIB)
-    async with bounded() as hub:
-        begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
-        assert (await begun.answer()).status == 413
+    begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
+    assert (await begun.answer()).status == 413
 
 
-async def test_text_is_no_value_however_many_commas_it_has() -> None:
-    async with bounded() as hub:
-        text = json.dumps({"text": ",[{" * 20_000}).encode()
-        assert (await post(hub.port, text)).text == str(len(text))
+async def test_text_is_no_value_however_many_commas_it_has(hub: Serving) -> None:
+    text = json.dumps({"text": ",[{" * 20_000}).encode()
+    assert (await post(hub.port, text)).text == str(len(text))
 
 
 async def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
     held = Held()
     async with (
         asyncio.TaskGroup() as tasks,
-        bounded(Route("/held", held.answer, methods=["POST"])) as hub,
+        serving([COUNT, Route("/held", held.answer, methods=["POST"])], **BOUNDED) as hub,
     ):
 
         async def hold(size: int, headers: dict[str, str] | None = None) -> None:
@@ -191,7 +187,7 @@ async def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
         await reached(lambda: held.reading != before)
         # Also for those who are signed in there is an end, and for each of them one before.
         mine = await post(hub.port, b"x" * 100 * KIB, ME)
-        assert (mine.status, mine.json()["error"]["code"]) == (429, "connections_exceeded")
+        assert (mine.status, mine.json()["error"]["code"]) == EXCEEDED
         assert (await post(hub.port, b"x" * 1000 * KIB, YOU)).status == 503
         assert (await post(hub.port, b"x" * 100, ME)).status == 200
         held.done.set()
@@ -200,82 +196,74 @@ async def test_when_many_bodies_are_held_strangers_are_refused_first() -> None:
     assert "folkmoot_http_body_bytes 0.0" in text
 
 
-async def test_a_body_must_make_progress_in_every_window(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_must_make_progress_in_every_window(
+    hub: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
-    async with bounded() as hub:
-        # What came at the start does not pay for a client that is slow from then on.
-        slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
-        answering = asyncio.ensure_future(slow.answer())
-        while not answering.done():
-            slow.writer.write(b"x")
-            await asyncio.wait([answering], timeout=0.01)
-        assert (await answering).status == 408
+    # What came at the start does not pay for a client that is slow from then on.
+    slow = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB, ME)
+    answering = asyncio.ensure_future(slow.answer())
+    while not answering.done():
+        slow.writer.write(b"x")
+        await asyncio.wait([answering], timeout=0.01)
+    assert (await answering).status == 408
 
 
-async def test_one_address_and_one_account_have_few_bodies_half_sent() -> None:
-    async with bounded() as hub:
-        slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
-        mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
-        for headers in ({}, ME):
-            answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
-            assert (answer.status, answer.json()["error"]["code"]) == (
-                429,
-                "connections_exceeded",
-            )
-            # What comes whole is not slow.
-            assert (await post(hub.port, b"x" * 100, headers)).status == 200
-        for each in (*slow, *mine):
-            each.writer.write(b"x" * 99)
-            assert (await each.answer()).text == "100"
-        again = await Slow.begin(hub.port, 100, b"x")
-        again.writer.write(b"x" * 99)
-        assert (await again.answer()).status == 200
+async def test_one_address_and_one_account_have_few_bodies_half_sent(hub: Serving) -> None:
+    slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
+    mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
+    for headers in ({}, ME):
+        answer = await (await Slow.begin(hub.port, 100, b"x", headers)).answer()
+        assert (answer.status, answer.json()["error"]["code"]) == EXCEEDED
+        # What comes whole is not slow.
+        assert (await post(hub.port, b"x" * 100, headers)).status == 200
+    for each in (*slow, *mine):
+        each.writer.write(b"x" * 99)
+        assert (await each.answer()).text == "100"
+    again = await Slow.begin(hub.port, 100, b"x")
+    again.writer.write(b"x" * 99)
+    assert (await again.answer()).status == 200
 
 
-async def test_an_account_begins_no_more_bytes_than_it_may_have() -> None:
-    async with bounded() as hub:
-        first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
-        refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
-        assert (refused.status, refused.json()["error"]["code"]) == (
-            429,
-            "connections_exceeded",
-        )
-        other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
-        for each in (first, other):
-            each.writer.write(b"x" * (900 * KIB - 1))
-            assert (await each.answer()).text == str(900 * KIB)
-        again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
-        assert (await again.answer()).status == 200
+async def test_an_account_begins_no_more_bytes_than_it_may_have(hub: Serving) -> None:
+    first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
+    refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
+    assert (refused.status, refused.json()["error"]["code"]) == EXCEEDED
+    other = await Slow.begin(hub.port, 900 * KIB, b"x", YOU)
+    for each in (first, other):
+        each.writer.write(b"x" * (900 * KIB - 1))
+        assert (await each.answer()).text == str(900 * KIB)
+    again = await Slow.begin(hub.port, 900 * KIB, b"x" * 900 * KIB, ME)
+    assert (await again.answer()).status == 200
 
 
-async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered() -> None:
-    # One of each address, that is, however many there may be of all.
+async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(
+    hub: Serving,
+) -> None:
     assert MAX_LINGERING > 1
-    async with bounded() as hub:
-        first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-        assert (await read_answer(first.reader)).status == 413
-        second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-        with suppress(ConnectionError):
-            await second.reader.read()
-        second.writer.close()
-        # The first one is still there for another request.
-        first.writer.write(b"x" * 400 * KIB)
-        first.writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx")
-        assert (await first.answer()).text == "1"
+    first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+    assert (await read_answer(first.reader)).status == 413
+    second = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+    with suppress(ConnectionError):
+        await second.reader.read()
+    second.writer.close()
+    # The first one is still there for another request.
+    first.writer.write(b"x" * 400 * KIB)
+    first.writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\n\r\nx")
+    assert (await first.answer()).text == "1"
 
 
 async def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
-    monkeypatch: pytest.MonkeyPatch,
+    hub: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
-    async with bounded() as hub:
-        # More than is parsed once it was refused: the rest is thrown away unread.
-        first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
-        assert (await read_answer(first.reader)).status == 413
-        with suppress(ConnectionError):
-            assert await first.reader.read() == b""
-        first.writer.close()
+    # More than is parsed once it was refused: the rest is thrown away unread.
+    first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
+    assert (await read_answer(first.reader)).status == 413
+    with suppress(ConnectionError):
+        assert await first.reader.read() == b""
+    first.writer.close()
 
 
 RATED = msgspec.structs.replace(
@@ -283,29 +271,27 @@ RATED = msgspec.structs.replace(
 )
 
 
-async def test_an_account_sends_large_bodies_no_faster_than_its_rate() -> None:
+@pytest.mark.settings(bodies=RATED)
+async def test_an_account_sends_large_bodies_no_faster_than_its_rate(hub: Serving) -> None:
     large, small = b" " * 100 * KIB, b" " * 60 * KIB
-    async with bounded(bodies=RATED) as hub:
-        first = [await post(hub.port, large, ME) for _ in range(3)]
-        assert [answer.status for answer in first] == [200, 200, 429]
-        assert int(first[2].headers["retry-after"]) >= 1
-        assert "rates.body_bytes_per_second" in first[2].body.decode()
-        # What is no larger than a stranger's does not count, and others have their own rate.
-        assert (await post(hub.port, small, ME)).status == 200
-        assert (await post(hub.port, large, YOU)).status == 200
+    first = [await post(hub.port, large, ME) for _ in range(3)]
+    assert [answer.status for answer in first] == [200, 200, 429]
+    assert int(first[2].headers["retry-after"]) >= 1
+    assert "rates.body_bytes_per_second" in first[2].body.decode()
+    # What is no larger than a stranger's does not count, and others have their own rate.
+    assert (await post(hub.port, small, ME)).status == 200
+    assert (await post(hub.port, large, YOU)).status == 200
 
 
-async def test_a_large_body_in_chunks_counts_by_what_came() -> None:
-    async with bounded(bodies=RATED) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(
-            b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
-            b"transfer-encoding: chunked\r\n\r\n"
-        )
-        with suppress(ConnectionError):
-            for _ in range(10):
-                writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
-                await writer.drain()
-            writer.write(b"0\r\n\r\n")
-        assert (await read_answer(reader)).status == 429
-        writer.close()
+@pytest.mark.settings(bodies=RATED)
+async def test_a_large_body_in_chunks_counts_by_what_came(dial: Dial) -> None:
+    reader, writer = await dial(
+        b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    with suppress(ConnectionError):
+        for _ in range(10):
+            writer.write(b"%x\r\n%b\r\n" % (60 * KIB, b" " * 60 * KIB))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+    assert (await read_answer(reader)).status == 429

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import httpx2
+import pytest
 from msgspec import Struct
 from starlette.applications import Starlette
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from folkmoot.app import Hub
 from folkmoot.core import errors as e
@@ -20,7 +20,6 @@ from folkmoot.operations.call import EventStream, StreamEvent
 from folkmoot.operations.routes import endpoints
 from folkmoot.operations.row import says
 from folkmoot.transports.address import Addresses
-from folkmoot.transports.guard import OPERATOR_KEY
 from folkmoot.transports.routes import Routes
 from tests.harness import reached
 from tests.mcp_harness import settings
@@ -79,7 +78,6 @@ def row(name: str, handler: Callable[[Call[Steps]], Any], **more: Any) -> Operat
 ROWS = (
     row("climb", climb, progress=Step),
     row("count", count, events=Step),
-    row("operate", climb, who="operator"),
 )
 
 
@@ -91,90 +89,64 @@ class Bench:
         self.token = token
         self.app: ASGIApp = Starlette(routes=routes.routes())
 
-    async def get(
-        self, path: str, *, accept: str = "*/*", token: str | None = None, operated: bool = False
-    ) -> httpx2.Response:
-        async def app(scope: Scope, receive: Receive, send: Send) -> None:
-            await self.app({**scope, OPERATOR_KEY: operated}, receive, send)
-
-        headers = {"accept": accept}
-        if shown := self.token if token is None else token:
-            headers["authorization"] = f"Bearer {shown}"
-        transport = httpx2.ASGITransport(app=app)
+    async def get(self, path: str, *, accept: str = "*/*") -> httpx2.Response:
+        headers = {"accept": accept, "authorization": f"Bearer {self.token}"}
+        transport = httpx2.ASGITransport(app=self.app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.get(path, headers=headers)
 
 
-@asynccontextmanager
-async def bench(folder: Path) -> AsyncIterator[Bench]:
-    async with Hub(settings(folder)).running() as hub:
+@pytest.fixture
+async def hub(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with Hub(settings(tmp_path)).running() as running:
         routes = Routes(
-            rooms=hub.rooms,
-            hub=hub._operations,
-            policy=hub.behind.policy,
-            dispatcher=hub._dispatcher,
-            hosts=hub._hosts,
+            rooms=running.rooms,
+            hub=running._operations,
+            policy=running.behind.policy,
+            dispatcher=running._dispatcher,
+            hosts=running._hosts,
             addresses=Addresses(()),
-            browsers=hub._browsers,
-            bus=hub.bus,
+            browsers=running._browsers,
+            bus=running.bus,
             endpoints=tuple(endpoints(ROWS)),
         )
-        yield Bench(routes, (await hub.accounts.register("ada")).token)
+        yield Bench(routes, (await running.accounts.register("ada")).token)
 
 
-async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(tmp_path: Path) -> None:
-    async with bench(tmp_path) as here:
-        plain = await here.get("/v1/climb")
-        assert plain.json() == {"steps": 2}
-        told = await here.get("/v1/climb", accept=EVENTS)
-        assert told.headers["content-type"] == EVENTS
-        assert told.text == (
-            'event: progress\ndata: {"done":1}\n\n'
-            'event: progress\ndata: {"done":2}\n\n'
-            'event: result\ndata: {"steps":2}\n\n'
-        )
+async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(hub: Bench) -> None:
+    plain = await hub.get("/v1/climb")
+    assert plain.json() == {"steps": 2}
+    told = await hub.get("/v1/climb", accept=EVENTS)
+    assert told.headers["content-type"] == EVENTS
+    assert told.text == (
+        'event: progress\ndata: {"done":1}\n\n'
+        'event: progress\ndata: {"done":2}\n\n'
+        'event: result\ndata: {"steps":2}\n\n'
+    )
 
 
-async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(
-    tmp_path: Path,
-) -> None:
-    async with bench(tmp_path) as here:
-        early = await here.get("/v1/climb?steps=0", accept=EVENTS)
-        assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
-        late = await here.get("/v1/climb?steps=9", accept=EVENTS)
-        assert late.status_code == 200
-        assert late.text.count("event: progress") == 9
-        *_, error = late.text.strip().split("\n\n")
-        assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
-        assert "secret" not in error
+async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(hub: Bench) -> None:
+    early = await hub.get("/v1/climb?steps=0", accept=EVENTS)
+    assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
+    late = await hub.get("/v1/climb?steps=9", accept=EVENTS)
+    assert late.status_code == 200
+    assert late.text.count("event: progress") == 9
+    *_, error = late.text.strip().split("\n\n")
+    assert error.startswith('event: error\ndata: {"error":{"code":"disk_full"')
+    assert "secret" not in error
 
 
-async def test_an_answer_that_goes_on_is_sent_event_by_event(tmp_path: Path) -> None:
-    async with bench(tmp_path) as here:
-        told = await here.get("/v1/count")
-        assert told.headers["content-type"] == EVENTS
-        assert told.text == (
-            'id: 0\nevent: step\ndata: {"done":0}\n\nid: 1\nevent: step\ndata: {"done":1}\n\n'
-        )
+async def test_an_answer_that_goes_on_is_sent_event_by_event(hub: Bench) -> None:
+    told = await hub.get("/v1/count")
+    assert told.headers["content-type"] == EVENTS
+    assert told.text == (
+        'id: 0\nevent: step\ndata: {"done":0}\n\nid: 1\nevent: step\ndata: {"done":1}\n\n'
+    )
 
 
-async def test_an_answer_that_goes_on_ends_when_the_hub_stops(tmp_path: Path) -> None:
-    async with bench(tmp_path) as here:
-        asked = asyncio.ensure_future(here.get("/v1/count?steps=10"))
-        await reached(lambda: bool(here.routes._waiting._callers))
-        here.routes.stop()
-        told = await asked
-        assert told.text.count("event: step") <= 10
-
-
-async def test_what_is_for_operators_is_refused_to_everyone_else(tmp_path: Path) -> None:
-    async with bench(tmp_path) as here:
-        nobody = await here.get("/v1/operate", token="")
-        assert (nobody.status_code, nobody.json()["error"]["code"]) == (
-            401,
-            "authentication_required",
-        )
-        ada = await here.get("/v1/operate")
-        assert (ada.status_code, ada.json()["error"]["code"]) == (403, "capability_denied")
-        by_socket = await here.get("/v1/operate", token="", operated=True)
-        assert by_socket.json() == {"steps": 2}
+async def test_an_answer_that_goes_on_ends_when_the_hub_stops(hub: Bench) -> None:
+    asked = asyncio.ensure_future(hub.get("/v1/count?steps=10"))
+    await reached(lambda: bool(hub.routes._waiting._callers))
+    hub.routes.stop()
+    told = await asked
+    assert told.text.count("event: step") <= 10

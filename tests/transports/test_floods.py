@@ -25,12 +25,14 @@ from folkmoot.transports.websocket import ConnectionRate, LinkLimits, Refusal, U
 from folkmoot.transports.websocket.reader import FrameReader
 from tests.harness import (
     MAX_STRETCH,
+    Serving,
     ask,
     longest_stretch,
     reached,
     read_answer,
     serving,
 )
+from tests.transports.conftest import Dial
 from tests.transports.websocket.support import (
     CLOSE,
     CONTINUATION,
@@ -53,20 +55,18 @@ HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.mark.parametrize("name", [b"a", b"a%d"], ids=["repeated", "different"])
-async def test_a_head_of_too_many_headers_is_refused(name: bytes) -> None:
-    async with serving() as hub:
-        for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
-            reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-            lines = [(name % each if b"%" in name else name) + b":\r\n" for each in range(count)]
-            writer.write(HEAD + b"".join(lines) + b"\r\n")
-            answer = await read_answer(reader)
-            assert answer.status == status
-            if status == 431:
-                assert answer.json()["error"]["code"] == "head_too_large"
-                assert "100 headers" in answer.json()["error"]["message"]
-                assert await reader.read() == b""
-            writer.close()
-        assert (await ask(hub.port)).status == 200
+async def test_a_head_of_too_many_headers_is_refused(dial: Dial, hub: Serving, name: bytes) -> None:
+    for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
+        reader, writer = await dial()
+        lines = [(name % each if b"%" in name else name) + b":\r\n" for each in range(count)]
+        writer.write(HEAD + b"".join(lines) + b"\r\n")
+        answer = await read_answer(reader)
+        assert answer.status == status
+        if status == 431:
+            assert answer.json()["error"]["code"] == "head_too_large"
+            assert "100 headers" in answer.json()["error"]["message"]
+            assert await reader.read() == b""
+    assert (await ask(hub.port)).status == 200
 
 
 def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much() -> None:

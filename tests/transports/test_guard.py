@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from folkmoot.transports import bodies
 from folkmoot.transports.guard import MOST_KNOWN, Hosts, host_of
-from tests.harness import ask, read_answer, serving
+from tests.harness import Serving, ask, read_answer, serving
+from tests.transports.conftest import Dial
 
 
 async def count(request: Request) -> Response:
@@ -20,92 +18,57 @@ async def deaf(_: Request) -> Response:
     return PlainTextResponse("did not listen")
 
 
-ROUTES = [Route("/count", count, methods=["POST"]), Route("/deaf", deaf, methods=["POST"])]
+SERVED = {
+    "routes": [Route("/count", count, methods=["POST"]), Route("/deaf", deaf, methods=["POST"])]
+}
 
 
-@pytest.mark.parametrize(
-    ("netloc", "host"),
-    [
-        ("localhost:8420", "localhost"),
-        ("LOCALHOST.", "localhost"),
-        ("[::1]:8420", "::1"),
-        ("[0:0:0:0:0:0:0:1]", "::1"),
-        ("[::ffff:127.0.0.1]", "127.0.0.1"),
-        ("127.0.0.1", "127.0.0.1"),
-        ("", ""),
-        ("localhost:port", ""),
-        ("localhost@evil.example", ""),
-        ("localhost/evil", ""),
-        ("localhost#evil", ""),
-        ("[::1", ""),
-        ('localhost:80"><script>', ""),
-        (r"evil.example\.localhost", ""),
-        ('"><script>.localhost', ""),
-        ("evil.example%2f.localhost", ""),
-        ("evil example.localhost", ""),
-        ("évil.localhost", ""),
-        ("..localhost", ""),
-        ("a_b-c.localhost", "a_b-c.localhost"),
-        ("[fe80::1%25eth0]", "fe80::1%25eth0"),
-        ("[FE80::A]:80", "fe80::a"),
-        ("localhost:", "localhost"),
-        ("evil.example[::1]", ""),
-        ("evil.example[::1]:80", ""),
-        ("[::1]evil.example", ""),
-        ("[::1].evil.example", ""),
-        ("[::1]:80.evil.example", ""),
-        ("[::1]:80:80", ""),
-        ("[[::1]]", ""),
-        ("[evil.example][::1]", ""),
-        ("evil.example:80[::1]", ""),
-        ("[::1]:80]", ""),
-        ("[]", ""),
-        ("[:]", ""),
-        ("[localhost]", ""),
-        ("[127.0.0.1]", ""),
-        ("[::1%]", ""),
-        ("::1", ""),
-        ("localhost]", ""),
-        ("localhost:99999", ""),
-        ("localhost:\u0661", ""),
-        ("loca\u212ahost", ""),
-        ("local\tho\nst", ""),
-        ("localhost\n", ""),
-        ("localhost ", ""),
-        (" localhost", ""),
-        ("localhost,evil.example", ""),
-        ("localhost;evil.example", ""),
-        ("localhost?evil.example", ""),
-        ("localhost\0", ""),
-        (".localhost", ""),
-        ("localhost..", ""),
-    ],
+SPELLINGS = {
+    "localhost:8420": "localhost",
+    "LOCALHOST.": "localhost",
+    "localhost:": "localhost",
+    "[::1]:8420": "::1",
+    "[0:0:0:0:0:0:0:1]": "::1",
+    "[::ffff:127.0.0.1]": "127.0.0.1",
+    "127.0.0.1": "127.0.0.1",
+    "a_b-c.localhost": "a_b-c.localhost",
+    "[fe80::1%25eth0]": "fe80::1%25eth0",
+    "[FE80::A]:80": "fe80::a",
+}
+NO_HOSTS = r"""
+localhost:port localhost:99999 localhost@evil.example localhost/evil localhost#evil localhost]
+localhost,evil.example localhost;evil.example localhost?evil.example localhost.. ..localhost
+localhost:80"><script> evil.example\.localhost "><script>.localhost evil.example%2f.localhost
+évil.localhost .localhost [::1 evil.example[::1] evil.example[::1]:80 [::1]evil.example [] [:]
+[::1].evil.example [::1]:80.evil.example [::1]:80:80 [[::1]] [evil.example][::1]
+evil.example:80[::1] [::1]:80] [localhost] [127.0.0.1] [::1%] ::1
+"""
+NO_HOSTS_EITHER = (
+    *("", "evil example.localhost", "local\tho\nst", "localhost\n", "localhost ", " localhost"),
+    *("localhost\0", "localhost:\u0661", "loca\u212ahost"),
 )
-def test_a_host_has_one_spelling_or_none(netloc: str, host: str) -> None:
-    assert host_of(netloc) == host
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["localhost", "hub.localhost", "127.0.0.1", "127.8.9.1", "::1", "10.0.0.5", "moot.example",
-     "a.b.wild.example", "listed.example"],
-)  # fmt: skip
-def test_our_own_names_are_allowed(host: str) -> None:
+def test_a_host_has_one_spelling_or_none() -> None:
+    assert {netloc: host_of(netloc) for netloc in SPELLINGS} == SPELLINGS
+    assert [it for it in (*NO_HOSTS.split(), *NO_HOSTS_EITHER) if host_of(it)] == []
+
+
+OURS = (
+    *("localhost", "hub.localhost", "127.0.0.1", "127.8.9.1", "::1", "10.0.0.5", "moot.example"),
+    *("a.b.wild.example", "listed.example"),
+)
+OTHERS = (
+    *("", "evil.example", "localhost.evil.example", "wild.example", "notwild.example", "10.0.0.6"),
+    *("moot.example.evil", "0.0.0.0", "127.0.0.1.evil.example", "2130706433"),
+)
+
+
+def test_our_own_names_are_allowed_and_no_others() -> None:
     hosts = Hosts("10.0.0.5", "https://moot.example:8443/x", ["listed.example", "*.wild.example"])
-    assert hosts.allows(host)
-
-
-@pytest.mark.parametrize(
-    "host",
-    ["", "evil.example", "localhost.evil.example", "wild.example", "notwild.example", "10.0.0.6",
-     "moot.example.evil", "0.0.0.0", "127.0.0.1.evil.example", "2130706433"],
-)  # fmt: skip
-def test_other_names_are_not(host: str) -> None:
-    hosts = Hosts("10.0.0.5", "https://moot.example:8443/x", ["listed.example", "*.wild.example"])
-    assert not hosts.allows(host)
-
-
-def test_the_address_a_connection_reached_is_ours() -> None:
+    assert [host for host in OURS if not hosts.allows(host)] == []
+    assert [host for host in OTHERS if hosts.allows(host)] == []
+    # The address that a connection reached is ours.
     assert Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.5")
     assert not Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.6")
 
@@ -122,12 +85,11 @@ def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them()
 
 
 @pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])
-async def test_a_request_for_another_host_is_refused_on_every_path(path: str) -> None:
-    async with serving(ROUTES) as hub:
-        answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
-        assert answer.status == 421
-        assert answer.json()["error"]["code"] == "host_not_allowed"
-        assert "evil" not in answer.text
+async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving, path: str) -> None:
+    answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
+    assert answer.status == 421
+    assert answer.json()["error"]["code"] == "host_not_allowed"
+    assert "evil" not in answer.text
 
 
 @pytest.mark.parametrize(
@@ -141,12 +103,9 @@ async def test_a_request_for_another_host_is_refused_on_every_path(path: str) ->
         b"host: [::1]evil.example\r\n",
     ],
 )
-async def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
-        assert (await read_answer(reader)).status == 421
-        writer.close()
+async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: bytes) -> None:
+    reader, _ = await dial(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
+    assert (await read_answer(reader)).status == 421
 
 
 @pytest.mark.parametrize(
@@ -166,47 +125,15 @@ async def test_a_request_without_one_clear_host_is_refused(head: bytes) -> None:
 )
 async def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:
     hosts = Hosts("127.0.0.1", "https://moot.example")
-    async with serving(ROUTES, hosts=hosts) as hub:
+    async with serving(hosts=hosts, **SERVED) as hub:
         headers = {"origin": origin}
         assert (await ask(hub.port, "/count", method="POST", headers=headers)).status == status
         assert (await ask(hub.port, "/", headers=headers)).status == 200
 
 
 @pytest.mark.parametrize("path", ["/count", "/deaf", "/", "/nowhere"])
-async def test_an_announced_body_over_the_limit_is_refused_unread(path: str) -> None:
-    async with serving(ROUTES, max_body_bytes=1024) as hub:
-        answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
-        assert answer.status == 413
-        assert answer.json()["error"]["limit"] == 1024
-
-
-async def test_a_body_of_just_the_limit_is_read() -> None:
-    async with serving(ROUTES, max_body_bytes=1024) as hub:
-        answer = await ask(hub.port, "/count", method="POST", body=b"x" * 1024)
-        assert answer.text == "1024"
-
-
-async def test_a_body_without_a_length_is_refused_when_it_passes_the_limit() -> None:
-    async with serving(ROUTES, max_body_bytes=1024) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(
-            b"POST /count HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
-        )
-        writer.write((b"%x\r\n" % 400 + b"x" * 400 + b"\r\n") * 3)
-        answer = await read_answer(reader)
-        assert answer.status == 413
-        assert answer.json()["error"]["code"] == "body_too_large"
-        writer.close()
-
-
-async def test_a_body_that_stops_arriving_does_not_hold_its_request(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
-    async with serving(ROUTES) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"POST /count HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf")
-        answer = await read_answer(reader)
-        assert answer.status == 408
-        assert answer.json()["error"]["code"] == "body_timeout"
-        writer.close()
+@pytest.mark.settings(max_body_bytes=1024)
+async def test_an_announced_body_over_the_limit_is_refused_unread(hub: Serving, path: str) -> None:
+    answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
+    assert answer.status == 413
+    assert answer.json()["error"]["limit"] == 1024

@@ -13,64 +13,55 @@ from folkmoot.transports import protocol
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.protocol import HubProtocol, HubProtocols
-from tests.harness import ask, read_answer, serving
+from tests.harness import Serving, ask, read_answer, serving
+from tests.transports.conftest import Dial
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])
 async def test_a_head_that_never_ends_loses_its_connection(
-    monkeypatch: pytest.MonkeyPatch, sent: bytes
+    dial: Dial, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(sent)
-        assert await reader.read() == b""
-        writer.close()
+    reader, _ = await dial(sent)
+    assert await reader.read() == b""
 
 
-async def test_a_second_request_has_the_same_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert (await read_answer(reader)).status == 200
-        monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
-        writer.write(b"GET /again")
-        assert await reader.read() == b""
-        writer.close()
+async def test_a_second_request_has_the_same_patience(
+    dial: Dial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert (await read_answer(reader)).status == 200
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
+    writer.write(b"GET /again")
+    assert await reader.read() == b""
 
 
 async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
-    monkeypatch: pytest.MonkeyPatch,
+    dial: Dial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert (await read_answer(reader)).status == 200
-        monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
-        writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
-        assert (await read_answer(reader)).status == 405
-        writer.write(b"more")
-        assert await reader.read() == b""
-        writer.close()
+    reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert (await read_answer(reader)).status == 200
+    monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
+    writer.write(b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nx")
+    assert (await read_answer(reader)).status == 405
+    writer.write(b"more")
+    assert await reader.read() == b""
 
 
-async def test_a_head_without_end_is_refused() -> None:
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
-        answer = asyncio.create_task(read_answer(reader))
-        while not answer.done():
-            writer.write(b"x-filler: " + b"x" * 8_000 + b"\r\n")
-            await asyncio.sleep(0)
-        assert (await answer).status == 431
-        writer.close()
-        assert (await ask(hub.port)).status == 200
+async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving) -> None:
+    reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
+    answer = asyncio.create_task(read_answer(reader))
+    while not answer.done():
+        writer.write(b"x-filler: " + b"x" * 8_000 + b"\r\n")
+        await asyncio.sleep(0)
+    assert (await answer).status == 431
+    assert (await ask(hub.port)).status == 200
 
 
-async def test_a_large_body_is_not_mistaken_for_a_large_head() -> None:
-    async with serving(max_body_bytes=1_000_000) as hub:
-        answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
-        assert answer.status == 405
+@pytest.mark.settings(max_body_bytes=1000000)
+async def test_a_large_body_is_not_mistaken_for_a_large_head(hub: Serving) -> None:
+    answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
+    assert answer.status == 405
 
 
 async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> None:

@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from folkmoot.transports import protocol
-from tests.harness import ask, serving
+from tests.harness import Serving, ask
 
 PART = b"x" * 65_536
 PARTS = 200
@@ -32,7 +32,7 @@ async def whole(_: Request) -> Response:
     return PlainTextResponse(PART * PARTS)
 
 
-ROUTES = [Route("/large", large), Route("/whole", whole)]
+SERVED = {"routes": [Route("/large", large), Route("/whole", whole)]}
 
 
 def deaf(port: int, path: str, times: int = 1) -> socket.socket:
@@ -59,39 +59,41 @@ async def gone(client: socket.socket) -> None:
 
 @pytest.mark.parametrize(("path", "times"), [("/large", 1), ("/whole", 1), ("/large", 20)])
 async def test_a_client_that_does_not_read_loses_its_connection(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str, times: int
+    hub: Serving,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+    times: int,
 ) -> None:
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
-    async with serving(ROUTES) as hub:
-        with deaf(hub.port, path, times) as client:
-            await gone(client)
-        assert (await ask(hub.port)).status == 200
+    with deaf(hub.port, path, times) as client:
+        await gone(client)
+    assert (await ask(hub.port)).status == 200
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_a_client_that_reads_slowly_but_steadily_gets_everything(
-    monkeypatch: pytest.MonkeyPatch,
+    hub: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 2)
-    async with serving(ROUTES) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port, limit=65_536)
-        writer.write(b"GET /whole HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        read = 0
-        while data := await reader.read(262_144):
-            read += len(data)
-            await asyncio.sleep(0.06)
-        writer.close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", hub.port, limit=65_536)
+    writer.write(b"GET /whole HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    read = 0
+    while data := await reader.read(262_144):
+        read += len(data)
+        await asyncio.sleep(0.06)
+    writer.close()
     assert read > len(PART) * PARTS
 
 
+@pytest.mark.settings(shutdown_seconds=30)
 async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
-    monkeypatch: pytest.MonkeyPatch,
+    hub: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "STOP_WRITE_SECONDS", 0.1)
-    async with serving(ROUTES, shutdown_seconds=30) as hub:
-        client = deaf(hub.port, "/large")
-        while "in_flight 1.0" not in hub.metrics.exposition("")[0].decode():
-            assert (await ask(hub.port)).status == 200
-        started = time.monotonic()
+    client = deaf(hub.port, "/large")
+    while "in_flight 1.0" not in hub.metrics.exposition("")[0].decode():
+        assert (await ask(hub.port)).status == 200
+    started = time.monotonic()
     client.close()
     assert time.monotonic() - started < 20

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.harness import ask, serving
+from tests.harness import Serving, ask, serving
+from tests.transports.conftest import Dial
 
 
 class Slow:
@@ -67,23 +68,17 @@ async def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
                 assert (await ask(hub.port)).status == 200
 
 
-async def test_stopping_ends_what_does_not_finish_in_time() -> None:
+@pytest.mark.parametrize("force", [False, True])
+async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not_wait(
+    force: bool,
+) -> None:
     slow = Slow()
-    async with serving([slow.route], shutdown_seconds=0) as hub:
+    seconds = 60 if force else 0
+    async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=seconds) as hub:
         request = asyncio.create_task(ask(hub.port, "/slow"))
         await slow.began.wait()
-    assert slow.cancelled
-    answer = await request
-    assert answer.status == 503
-    assert answer.json()["error"]["code"] == "hub_stopping"
-
-
-async def test_a_forced_stop_does_not_wait() -> None:
-    slow = Slow()
-    async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=60) as hub:
-        request = asyncio.create_task(ask(hub.port, "/slow"))
-        await slow.began.wait()
-        hub.server.stop(force=True)
+        if force:
+            hub.server.stop(force=True)
     assert slow.cancelled
     answer = await request
     assert answer.status == 503
@@ -99,19 +94,17 @@ async def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
 
 
 @pytest.mark.long
-async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again() -> None:
+async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(dial: Dial) -> None:
     expiry = httpx2.Limits().keepalive_expiry
     assert expiry is not None
-    async with serving() as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        for pause in (0.0, expiry + 1.0):
-            await asyncio.sleep(pause)
-            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert b" 200 OK" in head
-            (length,) = re.findall(rb"content-length: (\d+)", head)
-            await reader.readexactly(int(length))
-        writer.close()
+    reader, writer = await dial()
+    for pause in (0.0, expiry + 1.0):
+        await asyncio.sleep(pause)
+        writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b" 200 OK" in head
+        (length,) = re.findall(rb"content-length: (\d+)", head)
+        await reader.readexactly(int(length))
 
 
 async def test_connections_over_the_limit_are_told_to_come_back() -> None:
@@ -139,7 +132,7 @@ async def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
         assert (await ask(hub.port)).status == 200
 
 
-async def test_ipv6_is_served() -> None:
-    async with serving(address="::1") as hub:
-        headers = {"host": f"[::1]:{hub.port}"}
-        assert (await ask(hub.port, address="::1", headers=headers)).status == 200
+@pytest.mark.settings(address="::1")
+async def test_ipv6_is_served(hub: Serving) -> None:
+    headers = {"host": f"[::1]:{hub.port}"}
+    assert (await ask(hub.port, address="::1", headers=headers)).status == 200

@@ -9,7 +9,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from folkmoot.transports.limits import MAX_HEAD_BYTES
-from tests.harness import ask, read_answer, serving
+from tests.harness import Serving, ask, read_answer
+from tests.transports.conftest import Dial
 
 CHUNKED = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -19,7 +20,7 @@ async def names(request: Request) -> Response:
     return PlainTextResponse(f"{len(body)} {' '.join(request.headers)}")
 
 
-ROUTES = [Route("/names", names, methods=["POST"])]
+SERVED = {"routes": [Route("/names", names, methods=["POST"])]}
 
 
 @pytest.mark.parametrize("path", [b"/names", b"/nowhere"])
@@ -34,44 +35,36 @@ ROUTES = [Route("/names", names, methods=["POST"])]
     ids=["trailers", "value", "name", "extension"],
 )
 async def test_trailers_without_end_lose_their_connection(
-    path: bytes, start: bytes, more: bytes
+    dial: Dial, hub: Serving, path: bytes, start: bytes, more: bytes
 ) -> None:
-    async with serving(ROUTES) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(CHUNKED % path + start)
-        ended = asyncio.create_task(reader.read())
-        sent = 0
-        with suppress(OSError):
-            while not ended.done():
-                writer.write(more)
-                await writer.drain()
-                sent += len(more)
-                assert sent < 400 * MAX_HEAD_BYTES
-                await asyncio.sleep(0)
-        with suppress(OSError):
-            await ended
-        writer.close()
-        assert (await ask(hub.port)).status == 200
-
-
-async def test_trailers_are_no_headers() -> None:
-    async with serving(ROUTES) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(CHUNKED % b"/names" + b"3\r\nabc\r\n0\r\nx-forged: y\r\n\r\n")
-        answer = await read_answer(reader)
-        assert answer.text == "3 host transfer-encoding"
-        writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert (await read_answer(reader)).status == 200
-        writer.close()
-
-
-async def test_many_small_chunks_are_not_mistaken_for_trailers() -> None:
-    async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
-        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-        writer.write(CHUNKED % b"/names")
-        for _ in range(8):
-            writer.write(b"1\r\nx\r\n" * 2000)
+    reader, writer = await dial(CHUNKED % path + start)
+    ended = asyncio.create_task(reader.read())
+    sent = 0
+    with suppress(OSError):
+        while not ended.done():
+            writer.write(more)
             await writer.drain()
-        writer.write(b"0\r\n\r\n")
-        assert (await read_answer(reader)).text.startswith("16000 ")
-        writer.close()
+            sent += len(more)
+            assert sent < 400 * MAX_HEAD_BYTES
+            await asyncio.sleep(0)
+    with suppress(OSError):
+        await ended
+    assert (await ask(hub.port)).status == 200
+
+
+async def test_trailers_are_no_headers(dial: Dial) -> None:
+    reader, writer = await dial(CHUNKED % b"/names" + b"3\r\nabc\r\n0\r\nx-forged: y\r\n\r\n")
+    answer = await read_answer(reader)
+    assert answer.text == "3 host transfer-encoding"
+    writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert (await read_answer(reader)).status == 200
+
+
+@pytest.mark.settings(max_body_bytes=1000000)
+async def test_many_small_chunks_are_not_mistaken_for_trailers(dial: Dial) -> None:
+    reader, writer = await dial(CHUNKED % b"/names")
+    for _ in range(8):
+        writer.write(b"1\r\nx\r\n" * 2000)
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
+    assert (await read_answer(reader)).text.startswith("16000 ")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -151,6 +153,23 @@ async def test_a_request_can_be_cancelled_while_it_is_metered() -> None:
     assert ended.is_set()
 
 
+@asynccontextmanager
+async def serving(app: Any, **options: Any) -> AsyncIterator[tuple[HttpServer, int]]:
+    """A server of an application, and its port."""
+    sockets = listen("127.0.0.1", 0)
+    server = HttpServer(app, sockets, max_connections=100, shutdown_seconds=1, **options)
+    task = asyncio.create_task(server.serve())
+    await server.listening()
+    yield server, sockets[0].getsockname()[1]
+    server.stop()
+    await task
+
+
+async def answer(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
 async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
     served: list[str] = []
 
@@ -161,68 +180,48 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
             while asyncio.get_running_loop().time() < busy_until:
                 pass
         served.append(host)
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+        await answer(send)
 
-    sockets = listen("127.0.0.1", 0)
-    port = sockets[0].getsockname()[1]
-    server = HttpServer(app, sockets, max_connections=100, shutdown_seconds=1)
-    serving = asyncio.create_task(server.serve())
-    await server.listening()
+    async with serving(app) as (_, port):
 
-    async def connected(host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+        async def connected(host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+            return await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
 
-    flood = [await connected("127.0.0.2") for _ in range(MANY)]
-    guest = await connected("127.0.0.3")
-    for asking in (flood, [*flood, guest]):
-        for _, writer in asking:
-            writer.write(REQUEST)
-        for reader, _ in asking:
-            await reader.readuntil(b"\r\n\r\n")
-    assert len(served) == 2 * MANY + 1
-    assert served.index("127.0.0.3") < MANY + MANY // 2
-    for _, writer in [*flood, guest]:
-        writer.close()
-    server.stop()
-    await serving
+        flood = [await connected("127.0.0.2") for _ in range(MANY)]
+        guest = await connected("127.0.0.3")
+        for asking in (flood, [*flood, guest]):
+            for _, writer in asking:
+                writer.write(REQUEST)
+            for reader, _ in asking:
+                await reader.readuntil(b"\r\n\r\n")
+        assert len(served) == 2 * MANY + 1
+        assert served.index("127.0.0.3") < MANY + MANY // 2
+        for _, writer in [*flood, guest]:
+            writer.close()
 
 
 async def test_clients_behind_one_proxy_have_turns_of_their_own() -> None:
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         if scope["path"] == "/ann":
             sign_in(scope, "ann")
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+        await answer(send)
 
-    sockets = listen("127.0.0.1", 0)
-    port = sockets[0].getsockname()[1]
     addresses = Addresses(["127.0.0.1"])
-    server = HttpServer(
-        app,
-        sockets,
-        max_connections=100,
-        address_of=addresses.of_peer,
-        locate=addresses.of,
-        shutdown_seconds=1,
-    )
-    turns = server._protocols.house.turns
-    begin, who = turns.begin, []
+    behind = {"address_of": addresses.of_peer, "locate": addresses.of}
+    async with serving(app, **behind) as (server, port):
+        turns = server._protocols.house.turns
+        begin, who = turns.begin, []
 
-    def note(whose: str, start: Callable[[], object]) -> None:
-        who.append(whose)
-        begin(whose, start)
+        def note(whose: str, start: Callable[[], object]) -> None:
+            who.append(whose)
+            begin(whose, start)
 
-    turns.begin = note
-    serving = asyncio.create_task(server.serve())
-    await server.listening()
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    # The proxy has one connection for all.
-    for path, client in (("/ann", "192.0.2.1"), ("/", "192.0.2.2"), ("/", "192.0.2.1")):
-        head = f"GET {path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n\r\n"
-        writer.write(head.encode())
-        await reader.readuntil(b"\r\n\r\n")
-    writer.close()
-    server.stop()
-    await serving
+        turns.begin = note
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        # The proxy has one connection for all.
+        for path, client in (("/ann", "192.0.2.1"), ("/", "192.0.2.2"), ("/", "192.0.2.1")):
+            head = f"GET {path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n\r\n"
+            writer.write(head.encode())
+            await reader.readuntil(b"\r\n\r\n")
+        writer.close()
     assert who == ["192.0.2.1", "192.0.2.2", "192.0.2.1"]

@@ -84,22 +84,25 @@ async def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_co
         }
 
 
-def test_the_page_says_what_it_is_that_it_runs_and_in_which_version() -> None:
+def test_the_page_says_what_it_is_its_version_and_what_one_can_say() -> None:
     page = landing()
     assert "Folkmoot is one self-hosted place where people" in page
     assert "This hub is running, version 1.2.3" in page
+    for words in ("Register me as @ada", "Write to @bob", "Any mail?"):
+        assert words in Page(page).texts["q"]
 
 
-def test_the_snippet_has_the_url_the_reader_came_by() -> None:
-    assert snippet(landing(host="moot.local:9000")) == {
-        "mcpServers": {"folkmoot": {"url": "http://moot.local:9000/mcp"}}
-    }
-
-
-def test_the_snippet_has_the_public_url_where_there_is_one() -> None:
-    assert snippet(landing("https://moot.example/hub/")) == {
-        "mcpServers": {"folkmoot": {"url": "https://moot.example/hub/mcp"}}
-    }
+@pytest.mark.parametrize(
+    ("public_url", "host", "url"),
+    [
+        ("", "moot.local:9000", "http://moot.local:9000/mcp"),
+        ("https://moot.example/hub/", "localhost", "https://moot.example/hub/mcp"),
+    ],
+)
+def test_the_snippet_has_the_url_the_reader_came_by_or_the_public_one(
+    public_url: str, host: str, url: str
+) -> None:
+    assert snippet(landing(public_url, host)) == {"mcpServers": {"folkmoot": {"url": url}}}
 
 
 @pytest.mark.parametrize(
@@ -258,12 +261,6 @@ def test_the_page_is_whole_without_scripts() -> None:
     assert "hidden" not in text.replace("aria-hidden", "").split("</style>")[1]
     style = page.texts["style"]
     assert "input:checked + label + .panel" in style
-
-
-def test_the_page_says_what_one_can_say() -> None:
-    said = Page(landing()).texts["q"]
-    for words in ("Register me as @ada", "Write to @bob", "Any mail?"):
-        assert words in said
 
 
 async def test_the_console_is_one_small_page_at_all_its_addresses() -> None:

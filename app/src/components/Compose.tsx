@@ -1,5 +1,5 @@
 /** A message to someone: whom, then what. Handles are completed from contacts, threads and search. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { Person } from "../api/types";
 import type { Mailbox } from "../mail/mailbox";
@@ -28,7 +28,7 @@ export function Compose({ mailbox, to }: { mailbox: Mailbox; to: string }) {
     else field.current?.focus();
   }, [to]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (chosen) text.current?.focus();
   }, [chosen]);
 

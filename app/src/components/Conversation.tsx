@@ -1,5 +1,5 @@
 /** One conversation: both sides, by day, with what to do about it. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import type { Message } from "../api/types";
 import type { Conversation as Shown, Mailbox, Shown as ShownMessage } from "../mail/mailbox";
@@ -54,7 +54,7 @@ function Open({ mailbox, shown }: { mailbox: Mailbox; shown: Shown }) {
   // What the reader looks at, before anything above it changes.
   const anchor = firstVisible(scroll.current);
 
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
 
   useLayoutEffect(() => {
     const box = scroll.current;

@@ -1,6 +1,6 @@
 /** A view beside the mail: a title, and what belongs to it. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Mailbox } from "../mail/mailbox";
 import { Button } from "./parts";
@@ -13,7 +13,7 @@ interface Props {
 
 export function Page({ mailbox, title, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   return (
     <div class="page">
       <header class="conversation-head">

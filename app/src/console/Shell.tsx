@@ -1,5 +1,5 @@
 /** What surrounds every page: the navigation, the line that says what happened, the connection. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 
 import type { Digest } from "../api/schema";
 import { Button } from "../components/parts";
@@ -137,7 +137,7 @@ function useTitle(title: string | null): void {
 /** Whoever goes to another page is at its heading, also without seeing it. */
 function useArrival(): void {
   const count = arrivals.value;
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (count) document.getElementById("page-title")?.focus({ preventScroll: true });
   }, [count]);
 }

@@ -1,5 +1,5 @@
 /** For someone who is not signed in in this browser: a token, a recovery code, or a new account. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../api/call";
 import type { SignedUp } from "../api/types";
@@ -32,7 +32,7 @@ export function SignIn({ mailbox, registration, reason }: Props) {
   const [way, setWay] = useState<Way>("token");
   const [done, setDone] = useState<SignedUp | null>(null);
   const page = useRef<HTMLElement>(null);
-  useEffect(() => page.current?.querySelector("input")?.focus(), [way]);
+  useLayoutEffect(() => page.current?.querySelector("input")?.focus(), [way]);
   if (done) {
     return (
       <div class="app">

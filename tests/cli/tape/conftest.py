@@ -1,19 +1,14 @@
-"""Tapes in the folder that the command runs in, and the command in this process: it is quicker."""
+"""Tapes in the folder that the command runs in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from folkmoot.cli import program
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Run
 from tests.proxy.tape.studio import conversation
-
-BUILT = cache(program.get_command)
-"""The commands, built once for all tests."""
 
 
 @pytest.fixture
@@ -23,16 +18,6 @@ def tape(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
-    """Run `folkmoot tape` in this process, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(program, "get_command", BUILT)
-
-    def run(*arguments: str) -> Ran:
-        code = program.run(["tape", *arguments])
-        return Ran(code, *capsys.readouterr())
-
-    return run
+def here(here: Run) -> Run:
+    """Run `folkmoot tape` in this process."""
+    return partial(here, "tape")

@@ -12,7 +12,7 @@ import pytest
 from folkmoot.cli.tape.timeline import followed
 from folkmoot.core import errors as e
 from folkmoot.proxy.tape import EndLine, Header, MessageLine
-from tests.forge.forked import Forked
+from tests.cli.conftest import Cli
 from tests.proxy.tape.studio import Studio, recording
 
 
@@ -65,12 +65,11 @@ def test_what_is_no_tape_is_not_followed(tmp_path: Path, content: bytes) -> None
 
 
 def line_of(stream: IO[str] | None) -> str:
-    assert stream is not None
     return stream.readline()
 
 
 def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
-    tmp_path: Path, environment: dict[str, str]
+    tmp_path: Path, cli: Cli
 ) -> None:
     def said(studio: Studio, number: int) -> None:
         studio.tool(number, "echo", f"answer {number}")
@@ -78,11 +77,7 @@ def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
 
     with recording(tmp_path / "t.jsonl") as studio:
         said(studio, 1)
-        shown = Forked(
-            ["tape", "show", "--follow", "t.jsonl"],
-            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
+        shown = cli.begin("tape", "show", "--follow", "t.jsonl", stdin=subprocess.DEVNULL)
         with shown:
             assert [line_of(shown.stdout) for _ in range(2)][1].endswith("answer 1\n")
             said(studio, 2)
@@ -92,9 +87,7 @@ def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(
             assert shown.wait(60) == 0
 
 
-def test_the_last_messages_are_shown_before_what_comes(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_the_last_messages_are_shown_before_what_comes(tmp_path: Path, cli: Cli) -> None:
     def said(studio: Studio, number: int) -> None:
         studio.tool(number, "echo", f"answer {number}")
         studio.recorder.commit()
@@ -102,11 +95,17 @@ def test_the_last_messages_are_shown_before_what_comes(
     with recording(tmp_path / "t.jsonl") as studio:
         for number in range(1, 6):
             said(studio, number)
-        shown = Forked(
-            ["tape", "show", "-f", "--last", "2", "--direction", "server", "t.jsonl"],
-            cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )  # fmt: skip
+        shown = cli.begin(
+            "tape",
+            "show",
+            "-f",
+            "--last",
+            "2",
+            "--direction",
+            "server",
+            "t.jsonl",
+            stdin=subprocess.DEVNULL,
+        )
         with shown:
             for number in (4, 5):
                 assert line_of(shown.stdout).endswith(f"answer {number}\n")

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from tests.cli.conftest import Run
 from tests.proxy.tape.studio import handshake, recording
-
-Run = Callable[..., Any]
 
 
 def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:

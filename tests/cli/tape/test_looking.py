@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
 from folkmoot.proxy.tape import TapeSide
+from tests.cli.conftest import Cli, Run
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, conversation, recording
-
-Run = Callable[..., Any]
 
 EVIL = "\x1b[2J\x1b]0;owned\x07 \u202eabc \r\n\x9b31m"
 
@@ -92,11 +89,11 @@ def test_messages_are_shown_as_json_for_programs(here: Run, tape: Path) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_a_timeline_fits_the_terminal(on_terminal: Run, tmp_path: Path, columns: int) -> None:
+def test_a_timeline_fits_the_terminal(cli: Cli, tmp_path: Path, columns: int) -> None:
     with recording(tmp_path / "w.jsonl") as studio:
         studio.tool(1, "name" * 30, "日本語" * 60, wide="日本語" * 60)
         studio.tool(2, "echo", "word " * 60, took=0.5)
-    shown = on_terminal("tape", "show", "w.jsonl", COLUMNS=str(columns), NO_COLOR="1")
+    shown = cli.shown("tape", "show", "w.jsonl", columns=columns, NO_COLOR="1")
     lines = shown.splitlines()
     assert "10.0 ms" in lines[2] + lines[3]
     assert len(lines) == (6 if columns == 80 else 9)
@@ -105,11 +102,11 @@ def test_a_timeline_fits_the_terminal(on_terminal: Run, tmp_path: Path, columns:
 
 
 def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(
-    on_terminal: Run, tape: Path
+    cli: Cli, tape: Path
 ) -> None:
-    shown = on_terminal("tape", "show", "a.jsonl", "--from", "16", "--to", "16")
+    shown = cli.shown("tape", "show", "a.jsonl", "--from", "16", "--to", "16")
     assert "\x1b[31merror -32602: Unknown tool: boom\x1b[0m" in shown
-    plain = on_terminal("tape", "show", "a.jsonl", "--from", "16", NO_COLOR="1")
+    plain = cli.shown("tape", "show", "a.jsonl", "--from", "16", NO_COLOR="1")
     assert "\x1b" not in plain
 
 
@@ -145,8 +142,8 @@ def test_numbers_of_a_tape_are_told_with_a_chart(here: Run, tape: Path) -> None:
 
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", ["stats", "list"])
-def test_numbers_fit_the_terminal(on_terminal: Run, tape: Path, command: str, columns: int) -> None:
-    shown = on_terminal("tape", command, "a.jsonl", COLUMNS=str(columns), NO_COLOR="1")
+def test_numbers_fit_the_terminal(cli: Cli, tape: Path, command: str, columns: int) -> None:
+    shown = cli.shown("tape", command, "a.jsonl", columns=columns, NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= columns, shown
     assert "20" in shown
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ran
+from tests.cli.conftest import Cli, Ran
 from tests.proxy.replay.tapes import HANDSHAKE, HELLO, answers, asks, calls, record, tells, text
 from tests.testing import small_server
 
@@ -38,16 +37,14 @@ def tape(tmp_path: Path) -> Path:
     )
 
 
-def test_a_server_that_is_the_same_is_found_to_be(folkmoot: Callable[..., Ran], tape: Path) -> None:
+def test_a_server_that_is_the_same_is_found_to_be(cli: Cli, tape: Path) -> None:
     secret = f"{SECRET}=THE_TOKEN"
-    ran = folkmoot(
-        "tape", "play", str(tape), "--secret", secret, "--", *SERVER, THE_TOKEN="hunter2"
-    )
+    ran = cli("tape", "play", str(tape), "--secret", secret, "--", *SERVER, THE_TOKEN="hunter2")
     assert ran == Ran(0, "4 calls, 4 the same\n", "")
 
 
-def test_of_a_changed_server_the_change_is_told(folkmoot: Callable[..., Ran], tape: Path) -> None:
-    ran = folkmoot("tape", "play", str(tape), "--", *SERVER, "2")
+def test_of_a_changed_server_the_change_is_told(cli: Cli, tape: Path) -> None:
+    ran = cli("tape", "play", str(tape), "--", *SERVER, "2")
     assert ran.code == 1
     assert ran.out == (
         "1  initialize  differs\n"
@@ -57,24 +54,18 @@ def test_of_a_changed_server_the_change_is_told(folkmoot: Callable[..., Ran], ta
         f"11  tools/call echo  not played: the tape does not hold {SECRET}\n"
         "4 calls, 2 the same, 1 differs, 1 not played\n"
     )
-    told = folkmoot(
-        "tape", "play", str(tape), "--json", "--ignore", "$..version", "--", *SERVER, "2"
-    )
+    told = cli("tape", "play", str(tape), "--json", "--ignore", "$..version", "--", *SERVER, "2")
     assert told.code == 0
     report = json.loads(told.out)
     assert report["summary"] == "4 calls, 3 the same, 1 not played"
     assert [call["outcome"] for call in report["calls"]] == ["same", "same", "same", "not_played"]
 
 
-def test_what_makes_no_sense_is_refused(folkmoot: Callable[..., Ran], tape: Path) -> None:
+def test_what_makes_no_sense_is_refused(cli: Cli, tape: Path) -> None:
     for arguments, words in (
         ([], "give either --upstream URL or a command"),
         (["--secret", "x=y", "--", "x"], "--secret must be"),
         (["--secret", f"{SECRET}=NOT_THERE", "--", "x"], "variable NOT_THERE is not set"),
     ):
-        ran = folkmoot("tape", "play", str(tape), *arguments)
-        assert ran.code == 2
-        assert words in ran.err
-    ran = folkmoot("tape", "play", str(tape), "--", "no-such-program-here")
-    assert ran.code == 1
-    assert "no-such-program-here" in ran.err
+        cli.fails("tape", "play", str(tape), *arguments, told=words, code=2)
+    cli.fails("tape", "play", str(tape), "--", "no-such-program-here", told="no-such-program-here")

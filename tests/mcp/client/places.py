@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import mcp_types as types
@@ -22,23 +23,16 @@ EVENTS = {"content-type": "text/event-stream"}
 JSON = {"content-type": "application/json"}
 
 
+@dataclass
 class Asked:
     """One request, and the way to answer it in any manner."""
 
-    def __init__(
-        self,
-        method: str,
-        path: str,
-        headers: dict[str, str],
-        body: bytes,
-        out: asyncio.StreamWriter,
-    ) -> None:
-        self.method = method
-        self.path = path
-        self.headers = headers
-        self.body = body
-        self._out = out
-        self._chunked = False
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    _out: asyncio.StreamWriter
+    _chunked: bool = False
 
     @property
     def message(self) -> Any:
@@ -63,6 +57,14 @@ class Asked:
     def hang_up(self) -> None:
         self._out.transport.abort()
 
+    async def events(self, *parts: bytes, end: bool = True) -> None:
+        """Answer with a stream of events, which ends or goes on."""
+        await self.head(200, EVENTS)
+        for each in parts:
+            await self.part(each)
+        if end:
+            await self.end()
+
     async def say(self, status: int, body: bytes = b"", **headers: str) -> None:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         await self.head(status, {**named, "content-length": str(len(body))})
@@ -74,9 +76,40 @@ class Asked:
         )
 
     async def result(self, value: Any, **headers: str) -> None:
+        await self.say_json(result(self.message["id"], value), **headers)
+
+    async def error(self, code: int, message: str, status: int = 200, **more: Any) -> None:
+        error = {"code": code, "message": message, **more}
         await self.say_json(
-            {"jsonrpc": "2.0", "id": self.message["id"], "result": value}, **headers
+            {"jsonrpc": "2.0", "id": self.message.get("id"), "error": error}, status
         )
+
+
+async def agree(asked: Asked) -> None:
+    """A server that answers every request, and says nothing."""
+    await asked.result({})
+
+
+async def never(asked: Asked) -> None:
+    """A server that answers no request."""
+    await asyncio.Event().wait()
+
+
+def speaking(
+    answer: Callable[[Asked], Awaitable[None]], capabilities: dict[str, Any] | None = None
+) -> Callable[[Asked], Awaitable[None]]:
+    """A server of the stateless era that leaves all but its discovery to a function."""
+
+    async def do(asked: Asked) -> None:
+        if asked.method != "POST":
+            await asked.say(405)
+        elif asked.message["method"] == "server/discover":
+            found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities or {}}
+            await asked.result({"resultType": "complete", **found})
+        else:
+            await answer(asked)
+
+    return do
 
 
 class Place:

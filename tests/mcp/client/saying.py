@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from folkmoot.core import strict
@@ -16,7 +17,7 @@ from folkmoot.core.message import (
     Response,
     decode_message,
 )
-from folkmoot.mcp.carrier import PROXY_LIMITS
+from folkmoot.mcp.carrier import PROXY_LIMITS, Carrier
 
 
 def request(method: str, id_: int | str = 1, **params: Any) -> Request:
@@ -55,3 +56,34 @@ async def at_rest(count: Callable[[], int]) -> int:
         await asyncio.sleep(0.1)
         before, now = now, count()
     return now
+
+
+async def ask(link: Carrier, message: ProtocolMessage) -> Response:
+    """Send a request; the answer, which is what comes next."""
+    await link.send(message)
+    return await answer(link)
+
+
+async def answer(link: Carrier) -> Response:
+    """The answer that comes next."""
+    found = await link.receive()
+    assert isinstance(found, Response)
+    return found
+
+
+async def refusal(link: Carrier, message: ProtocolMessage) -> tuple[Any, str, dict[str, Any]]:
+    """Send a request that fails: the id, the sentence and the data of its error."""
+    return failure(await ask(link, message))
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def is_running(process: int | None) -> bool:
+    """Whether a process still does something; one that nobody has buried does not."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -15,14 +14,9 @@ from folkmoot.core.transport import Headers
 from folkmoot.mcp.client.http import HttpLink, HttpTarget
 from folkmoot.mcp.client.oldsse import OldSseLink
 from folkmoot.mcp.client.stdio import StdioLink
-from tests.mcp.client.places import EVENTS, Asked, Place, event, result
-from tests.mcp.client.saying import python, request
+from tests.mcp.client.places import Asked, Place, event, result
+from tests.mcp.client.saying import ask, open_descriptors, python, request
 from tests.mcp.server.played import until
-
-
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
 
 TALKER = """
 import fcntl, os
@@ -76,10 +70,8 @@ async def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> Non
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
-            return
-        if asked.message["id"] == 1:
-            await asked.head(200, EVENTS)
-            await asked.part(b"id: a\x01b\nretry: 1\ndata:\n\n")
+        elif asked.message["id"] == 1:
+            await asked.events(b"id: a\x01b\nretry: 1\ndata:\n\n", end=False)
             asked.hang_up()
         else:
             await asked.result({})
@@ -89,23 +81,17 @@ async def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> Non
         HttpTarget(place.url) as target,
         HttpLink(target, SystemClock()) as link,
     ):
-        await link.send(request("x", 1))
-        broken = await link.receive()
-        assert isinstance(broken, Response)
-        assert broken.error
-        await link.send(request("x", 2))
-        assert await link.receive() == Response(id=2, result={})
+        assert (await ask(link, request("x", 1))).error
+        assert await ask(link, request("x", 2)) == Response(id=2, result={})
 
 
 async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address() -> None:
     async def do(asked: Asked) -> None:
         if asked.path == "/mcp" and asked.method == "GET":
-            await asked.head(200, EVENTS)
-            where = f"http://eve:secret@{asked.headers['host']}/messages"
-            await asked.part(b"event: endpoint\ndata: %b\n\n" % where.encode())
-            await asked.part(event(result(1)))
-            return
-        await asked.say(202)
+            where = f"event: endpoint\ndata: http://eve:secret@{asked.headers['host']}/messages\n\n"
+            await asked.events(where.encode(), event(result(1)), end=False)
+        else:
+            await asked.say(202)
 
     async with Place(do).open() as place:
         headers = Headers((("authorization", "Bearer ours"),))
@@ -113,8 +99,7 @@ async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address()
             HttpTarget(place.url, headers=headers) as target,
             OldSseLink(target, SystemClock()) as link,
         ):
-            await link.send(request("x", 1))
-            assert isinstance(await link.receive(), Response)
+            await ask(link, request("x", 1))
             await until(lambda: bool(place.of("POST")))
             [posted] = place.of("POST")
             assert posted.headers["authorization"] == "Bearer ours"

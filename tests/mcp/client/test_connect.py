@@ -2,71 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
-from folkmoot.core.message import ProtocolMessage, Response
+from folkmoot.core.message import ProtocolMessage
 from folkmoot.core.transport import HttpMetadata
-from folkmoot.mcp.carrier import Connect
 from folkmoot.mcp.client.connect import (
     detect,
 )
-from folkmoot.mcp.client.http import HttpLink, HttpTarget
-from folkmoot.mcp.client.oldsse import OldSseLink
-from folkmoot.mcp.client.stdio import StdioLink
-from tests.mcp.client.places import Asked, Place, sdk_http, sdk_sse
-from tests.mcp.client.saying import python, request
-from tests.mcp_harness import meeting
-
-CLOCK = SystemClock()
-ANSWERING = """
-import json, sys
-for line in sys.stdin:
-    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": {}}), flush=True)
-"""
-HELLO = request(
-    "initialize",
-    protocolVersion="2024-11-05",
-    capabilities={},
-    clientInfo={"name": "test", "version": "1"},
-)
+from folkmoot.mcp.client.http import HttpTarget
+from tests.mcp.client.places import Asked, Place, sdk_sse
+from tests.mcp_harness import Meeting
 
 
-async def greeted(connect: Connect) -> bool:
-    async with connect() as server:
-        await server.send(HELLO)
-        answer = await server.receive()
-        return isinstance(answer, Response) and answer.result is not None
+async def test_a_server_tells_by_its_answers_what_it_speaks(hub: Meeting) -> None:
+    async def opens_its_stream_whatever_it_is_asked(asked: Asked) -> None:
+        await asked.events(b"event: endpoint\ndata: /messages\n\n")
 
-
-@pytest.mark.requirement("proxy.stdio")
-async def test_every_way_leads_to_its_server() -> None:
-    assert await greeted(partial(StdioLink, python(ANSWERING), CLOCK, grace=1))
-    async with sdk_http() as url, HttpTarget(url) as target:
-        assert await greeted(partial(HttpLink, target, CLOCK, listen=False))
-    async with sdk_sse() as url, HttpTarget(url) as target:
-        assert await greeted(partial(OldSseLink, target, CLOCK))
-
-
-async def test_a_server_tells_by_its_answers_what_it_speaks(tmp_path: Path) -> None:
-    async with meeting(tmp_path) as there, HttpTarget(there.url) as target:
-        assert await detect(target) == "http"
-    async with sdk_sse() as url, HttpTarget(url) as target:
-        assert await detect(target) == "sse"
-
-
-async def test_a_server_that_opens_its_stream_whatever_it_is_asked_is_an_old_one() -> None:
-    async def do(asked: Asked) -> None:
-        await asked.head(200, {"content-type": "text/event-stream"})
-        await asked.part(b"event: endpoint\ndata: /messages\n\n")
-        await asked.end()
-
-    async with Place(do).open() as place, HttpTarget(place.url) as target:
-        assert await detect(target) == "sse"
+    async with sdk_sse() as old, Place(opens_its_stream_whatever_it_is_asked).open() as eager:
+        for url, spoken in ((hub.url, "http"), (old, "sse"), (eager.url, "sse")):
+            async with HttpTarget(url) as target:
+                assert await detect(target) == spoken
 
 
 async def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know() -> None:

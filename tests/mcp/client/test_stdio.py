@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -22,8 +21,20 @@ from folkmoot.core.strict import Limits
 from folkmoot.core.transport import StdioMetadata
 from folkmoot.mcp.client import stdio
 from folkmoot.mcp.client.stdio import Starting, StdioLink
-from tests.harness import MAX_STRETCH, longest_stretch, run
-from tests.mcp.client.saying import at_rest, failure, notice, python, request
+from tests.harness import MAX_STRETCH, longest_stretch
+from tests.mcp.client.saying import (
+    answer,
+    ask,
+    at_rest,
+    failure,
+    is_running,
+    notice,
+    open_descriptors,
+    python,
+    refusal,
+    request,
+)
+from tests.mcp.server.played import until
 
 CLOCK = SystemClock()
 
@@ -78,8 +89,8 @@ async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
 async def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() -> None:
     starting = Starting(3600, lambda: None, lambda _: None)
     async with StdioLink(python("input()"), CLOCK, starting=starting) as link:
-        await link.send(request("tools/call", 1))
-        assert failure(await link.receive())[2] == {"code": "server_unreachable"}
+        told = await refusal(link, request("tools/call", 1))
+        assert told[2] == {"code": "server_unreachable"}
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.connection-info")
@@ -92,25 +103,20 @@ async def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_
         assert first.message.raw == raw
         assert isinstance(first.message, Notification)
         assert second.message == request("tools/call", "seven")
+        ours = link.current_context()
         for envelope in (first, second):
-            context = envelope.context
-            assert context.direction is MessageDirection.SERVER_TO_CLIENT
-            assert context.transport is link.current_context()
+            assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
+            assert envelope.context.transport is ours
         assert link.process_id is not None
-        assert link.current_context().metadata == StdioMetadata(link.process_id)
-        assert link.current_context().connection is not None
+        assert ours.metadata == StdioMetadata(link.process_id)
+        assert ours.connection is not None
         with pytest.raises(e.Misrouted):
             await link.send_envelope(first)
+        await link.send(decode_message(b'{"jsonrpc":"2.0",\r\n "method":"a\\nb"}'))
+        assert (await link.receive()).raw == b'{"jsonrpc":"2.0",   "method":"a\\nb"}'
     assert link.returncode == 0
     with pytest.raises(e.TransportClosed):
         await link.send(notice("late"))
-
-
-async def test_a_message_of_several_lines_is_written_as_one() -> None:
-    async with StdioLink(python(ECHO), CLOCK) as link:
-        await link.send(decode_message(b'{"jsonrpc":"2.0",\r\n "method":"a\\nb"}'))
-        message = await link.receive()
-        assert message.raw == b'{"jsonrpc":"2.0",   "method":"a\\nb"}'
 
 
 async def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
@@ -121,9 +127,7 @@ async def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
         await link.send(notice("notifications/cancelled", requestId=2))
         await link.send(request("say", 4, lines=[]))
         await link.send(request("die", 3))
-        answer = await link.receive()
-        assert isinstance(answer, Response)
-        assert answer.id == 4
+        assert (await answer(link)).id == 4
         lost = [failure(await link.receive()) for _ in range(3)]
         assert [each[0] for each in lost] == [1, "1", 3]
         assert {each[1] for each in lost} == {"The server ended before it answered."}
@@ -140,10 +144,8 @@ async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     lines = ["server started", "", "token=hunter2 loaded", "[]", '{"jsonrpc":"2.0"}', "\x7f" * 9]
     with caplog.at_level(logging.WARNING):
         async with StdioLink(python(SERVER), CLOCK) as link:
-            await link.send(request("say", 1, lines=lines))
-            assert isinstance(await link.receive(), Response)
-            found = link.strays.count
-        assert found == 5
+            await ask(link, request("say", 1, lines=lines))
+            assert link.strays.count == 5
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
@@ -151,47 +153,37 @@ async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
 async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
     async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
         stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
-        await link.send(request("say", 1, lines=["x\n" * 8_000]))
-        assert isinstance(await link.receive(), Response)
+        await ask(link, request("say", 1, lines=["x\n" * 8_000]))
         stop.set()
         assert link.strays.count == 8_000
     assert stretch.result() < MAX_STRETCH
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "said",
     [
         '{{"jsonrpc":"2.0","id":2,"result":{{"a":"{}"}}}}',
         '{{"result":{{"a":"{}"}},"jsonrpc":"2.0","id":2}}',
     ],
     ids=["id first", "id last"],
 )
-async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(
-    answer: str,
-) -> None:
+async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(said: str) -> None:
     async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
         await link.send(request("hang", 1, silent=True))
         await link.send(request("hang", 2, silent=True))
-        await link.send(request("say", 3, lines=[answer.format("x" * 6000)], silent=True))
-        about, words, _ = failure((await link.receive_envelope()).message)
+        too_long = request("say", 3, lines=[said.format("x" * 6000)], silent=True)
+        about, words, _ = await refusal(link, too_long)
         assert about == 2
         assert "more than the 4,000 bytes" in words
 
 
 async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
     twice = '{"jsonrpc":"2.0","id":7,"result":1,"result":2}'
-    large = json.dumps({"result": "x" * 2000, "jsonrpc": "2.0", "id": 8})
-    async with StdioLink(python(SERVER), CLOCK, limits=Limits(1000)) as link:
-        await link.send(request("say", 7, lines=[twice], silent=True))
-        message_id, sentence, data = failure(await link.receive())
-        assert message_id == 7
+    async with StdioLink(python(SERVER), CLOCK) as link:
+        silent = request("say", 7, lines=[twice], silent=True)
+        message_id, sentence, data = await refusal(link, silent)
+        assert (message_id, data) == (7, {"code": "server_answer_invalid"})
         assert sentence.startswith("The server's answer cannot be read: ")
-        assert data == {"code": "server_answer_invalid"}
-        # The line that is too long is made by the server: ours are under the same limit.
-        code = f"print({large!r}, flush=True)\nimport sys\nsys.stdin.read()"
-    async with StdioLink(python(code), CLOCK, limits=Limits(1000)) as link:
-        await link.send(request("any", 8))
-        assert failure(await link.receive())[0] == 8
 
 
 @pytest.mark.parametrize(
@@ -202,6 +194,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None
         (["FILE"], "cannot be started: it may not be executed"),
         ([], "The server's command is empty"),
         (["nul\0byte"], "null character"),
+        (["true", "in a folder"], "there is no folder"),
     ],
 )
 async def test_a_command_that_cannot_be_started_says_why(
@@ -211,22 +204,14 @@ async def test_a_command_that_cannot_be_started_says_why(
     plain.write_text("hello")
     plain.chmod(stat.S_IRUSR)
     descriptors = open_descriptors()
-    link = StdioLink([str(plain) if part == "FILE" else part for part in command], CLOCK)
+    folder = tmp_path / "gone" if "in a folder" in command else None
+    parts = [str(plain) if part == "FILE" else part for part in command]
+    link = StdioLink(parts, CLOCK, cwd=folder)
     with pytest.raises(e.ServerUnreachable, match=reason) as raised:
         await link.open()
     assert "hunter2" not in raised.value.message
     await link.close()
     assert open_descriptors() == descriptors
-
-
-def open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    link = StdioLink(["true"], CLOCK, cwd=tmp_path / "gone")
-    with pytest.raises(e.ServerUnreachable, match="there is no folder"):
-        run(link.open())
 
 
 STUBBORN = """
@@ -245,55 +230,40 @@ while True:
 async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) -> None:
     link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
     await link.open()
-    message = await link.receive()
-    assert isinstance(message, Notification)
-    assert isinstance(message.params, dict)
-    child = message.params["child"]
+    child = (await link.receive()).params["child"]  # type: ignore[union-attr, index, call-overload]
     closing = asyncio.ensure_future(link.close())
     if how == "cancelled":
         await asyncio.sleep(0)
         closing.cancel()
     await asyncio.wait([closing])
     assert link.process_id is not None
-    while running(child) or running(link.process_id):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-
-
-def running(pid: int) -> bool:
-    """Whether a process still does something; one that nobody has buried does not."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return status.rpartition(")")[2].split()[0] not in "ZX"
+    await until(lambda: not (is_running(child) or is_running(link.process_id)))
 
 
 @pytest.mark.parametrize("end", ["in time", "later", "with us"])
-def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
-    async def test() -> None:
-        async with StdioLink(python(ECHO), CLOCK, until=boot_time() + 600) as link:
-            await link.send(request("ping", 1))
-            assert (await link.receive_envelope()).message == request("ping", 1)
+async def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
+    async with StdioLink(python(ECHO), CLOCK, until=boot_time() + 600) as link:
+        for number in (1, 2):
+            await link.send(request("ping", number))
+            assert (await link.receive_envelope()).message == request("ping", number)
             link.extend(boot_time() + 1200)
-            await link.send(request("ping", 2))
-            assert (await link.receive_envelope()).message == request("ping", 2)
-            if end == "in time":
-                await link.close()
-                assert link.returncode == 0
-                return
-            if end == "later":
-                link.extend(boot_time() + 0.1)
-            else:
-                # So it is when this process is killed.
-                link._close_guard()
-            while isinstance((await link.receive_envelope()).message, Response):
-                pass
-
-    if end == "in time":
-        run(test())
-    else:
+        if end == "in time":
+            await link.close()
+            assert link.returncode == 0
+            return
+        if end == "later":
+            link.extend(boot_time() + 0.1)
+        else:
+            # So it is when this process is killed.
+            link._close_guard()
+        # What was asked meanwhile is answered before that.
         with pytest.raises(e.TransportClosed, match="SIGKILL"):
-            run(test())
+            await read_on(link)
+
+
+async def read_on(link: StdioLink) -> None:
+    while isinstance(await link.receive(), Response):
+        pass
 
 
 async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
@@ -327,13 +297,10 @@ async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
         body = "x" * (megabytes * 1024 * 1024)
         began = time.process_time()
         message = request("large", 1, body=body)
-        await asyncio.gather(link.send(message), _same(link, message.raw))
+        _, back = await asyncio.gather(link.send(message), link.receive())
+        assert back.raw == message.raw
         # Searching or joining it anew for every piece would take minutes.
         assert time.process_time() - began < 20
-
-
-async def _same(link: StdioLink, raw: bytes | None) -> None:
-    assert (await link.receive()).raw == raw
 
 
 async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None:
@@ -352,9 +319,7 @@ async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None
         assert await at_rest(lambda: sent) < count * 0.8
         for number in range(count):
             message = await link.receive()
-            assert isinstance(message, Notification)
-            assert isinstance(message.params, dict)
-            assert message.params["number"] == number
+            assert message.params["number"] == number  # type: ignore[union-attr, index, call-overload]
         await sending
         assert not link.waiting
 

@@ -75,7 +75,6 @@ class Everything:
         return server
 
     async def _tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        del ctx, params
         names = ("echo", "steps", "fail", "stay", "log", "touch", *QUESTIONS)
         tools = [types.Tool(name=name, input_schema={"type": "object"}) for name in names]
         return types.ListToolsResult(tools=tools)
@@ -106,11 +105,9 @@ class Everything:
         return _text(given.model_dump_json(by_alias=True, exclude_none=True))
 
     async def _echo(self, ctx: Any, params: Any) -> types.CallToolResult:
-        del ctx
         return _text(str(params.arguments["text"]))
 
     async def _steps(self, ctx: Any, params: Any) -> types.CallToolResult:
-        del params
         await ctx.session.report_progress(1, 2, "half")
         return _text("done")
 
@@ -142,42 +139,34 @@ class Everything:
         return _text("touched")
 
     async def _resources(self, ctx: Any, params: Any) -> types.ListResourcesResult:
-        del ctx, params
         return types.ListResourcesResult(resources=[types.Resource(name="today", uri=RESOURCE)])
 
     async def _read(self, ctx: Any, params: Any) -> types.ReadResourceResult:
-        del ctx
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=params.uri, text="sunny")]
         )
 
     async def _subscribe(self, ctx: Any, params: Any) -> types.EmptyResult:
-        del ctx
         self.subscribed.append(params.uri)
         return types.EmptyResult()
 
     async def _unsubscribe(self, ctx: Any, params: Any) -> types.EmptyResult:
-        del ctx
         self.subscribed.remove(params.uri)
         return types.EmptyResult()
 
     async def _prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
-        del ctx, params
         return types.ListPromptsResult(prompts=[types.Prompt(name="greet")])
 
     async def _prompt(self, ctx: Any, params: Any) -> types.GetPromptResult:
-        del ctx
         content = types.TextContent(type="text", text=f"Greet {params.arguments['who']}")
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
     async def _complete(self, ctx: Any, params: Any) -> types.CompleteResult:
-        del ctx
         return types.CompleteResult(
             completion=types.Completion(values=[params.argument.value + "da"])
         )
 
     async def _set_level(self, ctx: Any, params: Any) -> types.EmptyResult:
-        del ctx
         self.levels.append(params.level)
         return types.EmptyResult()
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
-from folkmoot.core.message import members, message_from
+from folkmoot.core.message import ProtocolMessage, members, message_from
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -30,14 +30,10 @@ TOLD: dict[str, Any] = {
 Line = tuple[str, dict[str, Any]]
 
 
-def bridge(*, one_client: bool = True, native_tasks: bool = False) -> EraBridge:
+def bridge(*, one_client: bool = True, **options: bool) -> EraBridge:
     """A bridge whose own ids are `folkmoot-t-1` and so on, and whose states are `s1` and so on."""
-    states = count()
-    return EraBridge(
-        one_client=one_client,
-        native_tasks=native_tasks,
-        token=lambda: f"s{n}" if (n := next(states)) else "t",
-    )
+    tokens = chain(("t",), (f"s{number}" for number in count(1)))
+    return EraBridge(one_client=one_client, token=lambda: next(tokens), **options)
 
 
 def ours(number: int) -> str:
@@ -85,6 +81,31 @@ def to_server(message: dict[str, Any]) -> Line:
     return "to server", message
 
 
+def passed(message: dict[str, Any]) -> tuple[Line, Line]:
+    """The client says something, and the server is sent just that."""
+    return client(message), to_server(message)
+
+
+def returned(message: dict[str, Any]) -> tuple[Line, Line]:
+    """The server says something, and the client is sent just that."""
+    return server(message), to_client(message)
+
+
+def message(value: dict[str, Any]) -> ProtocolMessage:
+    """What a script has, as a message."""
+    return message_from({"jsonrpc": "2.0", **value})
+
+
+def refused(message_id: int | str, sentence: str, **data: Any) -> Line:
+    """The client is told that this cannot be bridged."""
+    return to_client(error(message_id, -32000, sentence, data={"code": "era_not_bridged"} | data))
+
+
+def too_many(message_id: int | str, sentence: str = "Too many requests are open.") -> Line:
+    """The client is told that it has asked for too much."""
+    return to_client(error(message_id, -32000, sentence, data={"code": "too_many_in_flight"}))
+
+
 def play(machine: EraBridge, *lines: Line) -> None:
     """Have everything said in order, and nothing be sent but what the script says."""
     sent: list[Line] = []
@@ -100,9 +121,8 @@ def play(machine: EraBridge, *lines: Line) -> None:
 
 def said(machine: EraBridge, who: str, what: dict[str, Any]) -> list[Line]:
     """What the bridge sends because someone said something."""
-    message = message_from({"jsonrpc": "2.0", **what})
     hear = machine.from_client if who == "client says" else machine.from_server
-    return shown(hear(message))
+    return shown(hear(message(what)))
 
 
 def shown(steps: list[Step]) -> list[Line]:

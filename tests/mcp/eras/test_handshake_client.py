@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import pytest
 
-from folkmoot.core.message import message_from
 from folkmoot.mcp.eras import EraBridge, ToServer
 from folkmoot.mcp.eras.rounds import MOST_ROUNDS
 from folkmoot.mcp.eras.subscriptions import MOST_REOPENED
@@ -27,16 +25,21 @@ from tests.mcp.eras.script import (
     bridge,
     client,
     error,
+    message,
     notice,
     ours,
+    passed,
     play,
+    refused,
     request,
     result,
+    returned,
     said,
     server,
     shown,
     to_client,
     to_server,
+    too_many,
 )
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
@@ -50,30 +53,41 @@ META: dict[str, Any] = {
 CALL = request(1, "tools/call", name="a", _meta={"progressToken": 5})
 SENT = request(1, "tools/call", name="a", _meta={"progressToken": 5} | META)
 LISTS = {"toolsListChanged": True, "resourcesListChanged": True}
+UNANNOUNCED = "The server does not announce changes of this resource."
+CALLED = (client(CALL), to_server(SENT))
+REPEATED = {"name": "a", "_meta": {"progressToken": 5} | META}
+ROOTS = {"method": "roots/list", "params": {}}
 READY = notice("notifications/initialized")
+
+
+def cancelled(message_id: int | str, reason: str = "The call is over.") -> Line:
+    """A question of ours is taken back."""
+    return to_client(notice("notifications/cancelled", requestId=message_id, reason=reason))
+
+
+HELLO = request(0, "initialize", protocolVersion="2025-11-25", capabilities=OFFERED, clientInfo=ADA)
+FOUND = result(ours(1), supportedVersions=["2026-07-28"], capabilities=TOLD, _meta={SERVER: BOX})
 
 
 def met(
     capabilities: dict[str, Any] | None = None,
     *,
     offered: dict[str, Any] = OFFERED,
-    machine: EraBridge | None = None,
+    listening: bool = True,
 ) -> EraBridge:
     """A bridge over which hands were shaken; the next id it makes is the second."""
-    machine = machine or bridge()
-    hello = request(
-        0, "initialize", protocolVersion="2025-11-25", capabilities=offered, clientInfo=ADA
-    )
-    found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities or TOLD}
-    said(machine, "client says", hello)
-    said(machine, "server says", error(0, -32601))
-    said(machine, "server says", result(ours(1), **found, _meta={SERVER: BOX}))
+    machine = bridge(listening=listening)
+    found = FOUND["result"] | {"capabilities": capabilities or TOLD}
+    said(machine, *client(HELLO | {"params": HELLO["params"] | {"capabilities": offered}}))
+    said(machine, *server(error(0, -32601)))
+    said(machine, *server(result(ours(1), **found)))
     return machine
 
 
-def refused(message_id: int | str, sentence: str, **data: Any) -> Line:
-    """The client is told that this cannot be bridged."""
-    return to_client(error(message_id, -32000, sentence, data={"code": "era_not_bridged"} | data))
+def after_call(machine: EraBridge) -> EraBridge:
+    """The same bridge, with a call of the client's open."""
+    said(machine, *client(CALL))
+    return machine
 
 
 def wish(message_id: int | str, state: str | None = "st", **questions: Any) -> dict[str, Any]:
@@ -106,16 +120,13 @@ def over(number: int) -> Line:
 def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own() -> None:
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
+        *CALLED,
         client(request("1", "custom/thing")),
         to_server(request("1", "custom/thing", _meta=META)),
-        client({"id": 3, "method": "odd", "params": [1]}),
-        to_server({"id": 3, "method": "odd", "params": [1]}),
+        *passed({"id": 3, "method": "odd", "params": [1]}),
         server(result(1, resultType="complete", content=[], future=1)),
         to_client(result(1, content=[], future=1)),
-        server(error("1", -32601)),
-        to_client(error("1", -32601)),
+        *returned(error("1", -32601)),
     )
 
 
@@ -127,12 +138,13 @@ def test_answers_and_notices_that_nobody_changes_stay_the_same_objects() -> None
         notice("notifications/message", level="info", data="x"),
         result(1, content=[], _meta={"x": 1}),
     ):
-        message = message_from({"jsonrpc": "2.0", **value})
-        (step,) = machine.from_server(message)
-        assert step.message is message
+        told = message(value)
+        (step,) = machine.from_server(told)
+        assert step.message is told
 
 
 def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
+    levels = "debug, info, notice, warning, error, critical, alert, emergency"
     play(
         met(),
         client(request(1, "ping")),
@@ -144,14 +156,7 @@ def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
         client(request(3, "x")),
         to_server(request(3, "x", _meta=META | {LEVEL: "error"})),
         client(request(4, "logging/setLevel", level=["loud"])),
-        to_client(
-            error(
-                4,
-                -32602,
-                '"level" must be one of debug, info, notice, warning, error, critical, alert, '
-                "emergency.",
-            )
-        ),
+        to_client(error(4, -32602, f'"level" must be one of {levels}.')),
         client(request(5, "tasks/get", taskId="t")),
         refused(5, "Tasks cannot be carried from one era to the other."),
         client(request(6, "tools/call", name="t", task={})),
@@ -172,50 +177,33 @@ def test_a_server_without_logging_is_asked_for_no_log_messages() -> None:
 def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_one() -> None:
     form = {"message": "?", "requestedSchema": {}}
     page = {"mode": "url", "message": "?", "url": "https://x.test"}
+    questions: dict[str, Any] = {
+        "who": {"method": "elicitation/create", "params": form},
+        "go": {"method": "elicitation/create", "params": page},
+        "where": {"method": "roots/list"},
+    }
+    given: dict[str, Any] = {
+        "who": {"action": "decline"},
+        "go": {"action": "accept"},
+        "where": {"roots": []},
+    }
+    first = request(ours(5), "tools/call", **REPEATED, inputResponses=given, requestState="st")
+    again = {"again": {"roots": []}}
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
-        server(
-            wish(
-                1,
-                who={"method": "elicitation/create", "params": form},
-                go={"method": "elicitation/create", "params": page},
-                where={"method": "roots/list"},
-            )
-        ),
+        *CALLED,
+        server(wish(1, **questions)),
         to_client(request(ours(2), "elicitation/create", **form)),
         to_client(request(ours(3), "elicitation/create", elicitationId=ours(3), **page)),
-        to_client({"id": ours(4), "method": "roots/list", "params": {}}),
-        client(result(ours(3), action="accept")),
-        client(result(ours(2), action="decline")),
-        client(result(ours(4), roots=[])),
-        to_server(
-            request(
-                ours(5),
-                "tools/call",
-                name="a",
-                _meta={"progressToken": 5} | META,
-                inputResponses={
-                    "go": {"action": "accept"},
-                    "who": {"action": "decline"},
-                    "where": {"roots": []},
-                },
-                requestState="st",
-            )
-        ),
+        to_client({"id": ours(4), **ROOTS}),
+        client(result(ours(3), **given["go"])),
+        client(result(ours(2), **given["who"])),
+        client(result(ours(4), **given["where"])),
+        to_server(first),
         server(wish(ours(5), state=None, again={"method": "roots/list"})),
-        to_client({"id": ours(6), "method": "roots/list", "params": {}}),
+        to_client({"id": ours(6), **ROOTS}),
         client(result(ours(6), roots=[])),
-        to_server(
-            request(
-                ours(7),
-                "tools/call",
-                name="a",
-                _meta={"progressToken": 5} | META,
-                inputResponses={"again": {"roots": []}},
-            )
-        ),
+        to_server(request(ours(7), "tools/call", **REPEATED, inputResponses=again)),
         server(result(ours(7), resultType="complete", content=[])),
         to_client(result(1, content=[])),
     )
@@ -236,14 +224,13 @@ def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_on
 def test_a_client_is_not_asked_for_what_it_does_not_offer(
     offered: dict[str, Any], method: str, params: dict[str, Any]
 ) -> None:
-    machine = met(offered=offered)
-    said(machine, *client(CALL))
     asked = {"method": method, "params": params}
-    unable = "The server needs an input that this client does not offer."
+    fine = {"method": "roots/list"} if "roots" in offered else asked
+    unable = f"The server needs an input that this client does not offer: {method}."
     play(
-        machine,
-        server(wish(1, fine={"method": "roots/list"} if "roots" in offered else asked, a=asked)),
-        refused(1, f"{unable[:-1]}: {method}.", needs=method.partition("/")[0]),
+        after_call(met(offered=offered)),
+        server(wish(1, fine=fine, a=asked)),
+        refused(1, unable, needs=method.partition("/")[0]),
     )
 
 
@@ -259,29 +246,25 @@ def test_a_client_is_not_asked_for_what_it_does_not_offer(
 def test_a_client_is_asked_for_what_it_offers(
     offered: dict[str, Any], method: str, params: dict[str, Any]
 ) -> None:
-    machine = met(offered=offered)
-    said(machine, *client(CALL))
     asked = {"method": method, "params": params}
+    machine = after_call(met(offered=offered))
     play(machine, server(wish(1, a=asked)), to_client({"id": ours(2), **asked}))
 
 
 @pytest.mark.requirement("mcp.eras-questions")
 def test_a_client_that_takes_too_long_to_answer_fails_its_call() -> None:
     machine = met()
-    asked = {"method": "roots/list", "params": {}}
     play(
         machine,
-        client(CALL),
-        to_server(SENT),
-        server(wish(1, a=asked, b=asked)),
-        to_client({"id": ours(2), **asked}),
-        to_client({"id": ours(3), **asked}),
+        *CALLED,
+        server(wish(1, a=ROOTS, b=ROOTS)),
+        to_client({"id": ours(2), **ROOTS}),
+        to_client({"id": ours(3), **ROOTS}),
         client(result(ours(2), roots=[])),
     )
-    assert machine.expire(1000.0) == []
-    assert machine.expire(1299.9) == []
+    assert machine.expire(1000.0) == machine.expire(1299.9) == []
     assert shown(machine.expire(1300.0)) == [
-        to_client(notice("notifications/cancelled", requestId=ours(3), reason="It took too long.")),
+        cancelled(ours(3), "It took too long."),
         refused(1, "The client did not answer what it was asked."),
     ]
     play(machine, client(result(ours(3), roots=[])))
@@ -289,48 +272,37 @@ def test_a_client_that_takes_too_long_to_answer_fails_its_call() -> None:
 
 
 def test_each_round_of_questions_has_its_own_time() -> None:
-    machine = met()
-    asked = {"method": "roots/list", "params": {}}
-    said(machine, *client(CALL))
-    said(machine, *server(wish(1, a=asked)))
+    machine = after_call(met())
+    said(machine, *server(wish(1, a=ROOTS)))
     assert machine.expire(0.0) == []
     said(machine, *client(result(ours(2), roots=[])))
-    said(machine, *server(wish(ours(3), a=asked)))
-    assert machine.expire(299.0) == []
-    assert machine.expire(598.0) == []
+    said(machine, *server(wish(ours(3), a=ROOTS)))
+    assert machine.expire(299.0) == machine.expire(598.0) == []
     assert machine.expire(599.0)
 
 
 def test_what_is_said_during_a_call_names_the_call_of_the_client() -> None:
-    machine = met()
-    for value in (CALL, CALL):
-        said(machine, *client(value))
+    machine = after_call(after_call(met()))
 
     def about(value: dict[str, Any], during: Any = None) -> list[Any]:
-        message = message_from({"jsonrpc": "2.0", **value})
-        return [
-            getattr(step, "about", "to server") for step in machine.from_server(message, during)
-        ]
+        steps = machine.from_server(message(value), during)
+        return [getattr(step, "about", "to server") for step in steps]
 
     log = notice("notifications/message", level="info", data="x")
     assert about(log, ours(2)) == [1]
-    assert about(log, "over") == [None]
-    assert about(log) == [None]
-    questions = wish(ours(2), a={"method": "roots/list"}, b={"method": "roots/list"})
-    assert about(questions) == [1, 1]
+    assert about(log, "over") == about(log) == [None]
+    assert about(wish(ours(2), a={"method": "roots/list"}, b={"method": "roots/list"})) == [1, 1]
 
 
 def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
-    asked = {"method": "roots/list", "params": {}}
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
-        server(wish(1, a=asked, b=asked)),
-        to_client({"id": ours(2), **asked}),
-        to_client({"id": ours(3), **asked}),
+        *CALLED,
+        server(wish(1, a=ROOTS, b=ROOTS)),
+        to_client({"id": ours(2), **ROOTS}),
+        to_client({"id": ours(3), **ROOTS}),
         client(error(ours(2), -32601, "no roots")),
-        to_client(notice("notifications/cancelled", requestId=ours(3), reason="The call is over.")),
+        cancelled(ours(3)),
         refused(
             1,
             "The client answered the server with an error, which cannot be passed on.",
@@ -341,57 +313,40 @@ def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
 
 
 def test_a_cancelled_call_takes_its_questions_back() -> None:
-    asked = {"method": "roots/list", "params": {}}
-    cancelled = notice("notifications/cancelled", requestId=1, reason="enough")
+    enough = notice("notifications/cancelled", requestId=1, reason="enough")
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
-        server(wish(1, a=asked)),
-        to_client({"id": ours(2), **asked}),
-        client(cancelled),
-        to_client(notice("notifications/cancelled", requestId=ours(2), reason="The call is over.")),
+        *CALLED,
+        server(wish(1, a=ROOTS)),
+        to_client({"id": ours(2), **ROOTS}),
+        client(enough),
+        cancelled(ours(2)),
         client(result(ours(2), roots=[])),
-        client(CALL),
-        to_server(SENT),
-        client(cancelled),
-        to_server(cancelled),
-        client(notice("notifications/cancelled", requestId="1")),
-        to_server(notice("notifications/cancelled", requestId="1")),
+        *CALLED,
+        *passed(enough),
+        *passed(notice("notifications/cancelled", requestId="1")),
     )
 
 
 def test_a_repeated_call_is_cancelled_under_the_id_that_the_server_knows() -> None:
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
+        *CALLED,
         server(wish(1)),
-        to_server(
-            request(
-                ours(2),
-                "tools/call",
-                name="a",
-                _meta={"progressToken": 5} | META,
-                requestState="st",
-            )
-        ),
+        to_server(request(ours(2), "tools/call", **REPEATED, requestState="st")),
         client(notice("notifications/cancelled", requestId=1, reason="enough")),
         to_server(notice("notifications/cancelled", requestId=ours(2), reason="enough")),
     )
 
 
+UNKNOWN_INPUT = "The server wants an input that the client's era does not know."
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (
-            wish(1, a={"method": "thoughts/read"}),
-            "The server wants an input that the client's era does not know.",
-        ),
-        (
-            wish(1, a="?"),
-            "The server wants an input that the client's era does not know.",
-        ),
+        (wish(1, a={"method": "thoughts/read"}), UNKNOWN_INPUT),
+        (wish(1, a="?"), UNKNOWN_INPUT),
         (
             result(1, resultType="task", task={}),
             "The server answered with a type of result that the client's era does not know.",
@@ -402,24 +357,21 @@ def test_a_repeated_call_is_cancelled_under_the_id_that_the_server_knows() -> No
 def test_what_a_handshake_client_cannot_understand_is_refused_in_a_sentence(
     answer: dict[str, Any], sentence: str
 ) -> None:
-    play(met(), client(CALL), to_server(SENT), server(answer), refused(1, sentence))
+    play(met(), *CALLED, server(answer), refused(1, sentence))
 
 
 def test_a_server_that_only_wants_more_time_gets_it_but_not_for_ever() -> None:
     machine = met()
+    (step,) = machine.from_client(message(CALL))
     pauses = []
-    (first,) = machine.from_client(message_from({"jsonrpc": "2.0", **CALL}))
-    message: Any = first.message
     for _ in range(MOST_ROUNDS):
-        answer = message_from({"jsonrpc": "2.0", **wish(message.id)})
-        (step,) = machine.from_server(answer)
+        (step,) = machine.from_server(message(wish(step.message.id)))  # type: ignore[union-attr, arg-type]
         assert isinstance(step, ToServer)
         pauses.append(step.after)
-        message = step.message
     assert pauses[:4] == [0.05, 0.1, 0.2, 0.25]
     play(
         machine,
-        server(wish(message.id)),
+        server(wish(step.message.id)),  # type: ignore[union-attr, arg-type]
         refused(1, "The server wanted input too often for one request.", rounds=MOST_ROUNDS),
     )
 
@@ -429,8 +381,7 @@ def test_structured_content_that_is_no_object_is_left_out_with_its_schema() -> N
     fine = plain | {"outputSchema": {"type": "object"}}
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
+        *CALLED,
         server(result(1, content=[], structuredContent=[1])),
         to_client(result(1, content=[])),
         client(request(2, "tools/list")),
@@ -455,8 +406,7 @@ def test_what_only_the_stateless_era_says_of_a_result_is_left_out() -> None:
         to_client(result(2, ttlMs=9, cacheScope="public", _meta={"x": 1})),
         client(request(3, "x/own")),
         to_server(request(3, "x/own", _meta=META)),
-        server({"id": 3, "result": "plain"}),
-        to_client({"id": 3, "result": "plain"}),
+        *returned({"id": 3, "result": "plain"}),
     )
 
 
@@ -479,7 +429,7 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
         to_client(notice("notifications/resources/updated", uri=first)),
         server(agreed(4, **LISTS, resourceSubscriptions=[first])),
         over(3),
-        refused(2, "The server does not announce changes of this resource."),
+        refused(2, UNANNOUNCED),
         server(updated),
         client(request(3, "resources/unsubscribe", uri=first)),
         to_client(result(3)),
@@ -494,6 +444,7 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
 
 @pytest.mark.requirement("mcp.eras-listening")
 def test_a_refused_subscription_has_the_reason_that_the_server_gave() -> None:
+    uris = [f"note://{name}" for name in "abcd"]
     reasons = {
         "note://a": {"code": -32001, "message": "Not yours.", "data": {"code": "denied"}},
         "note://b": {"code": "?", "message": "No number."},
@@ -503,35 +454,23 @@ def test_a_refused_subscription_has_the_reason_that_the_server_gave() -> None:
     acknowledged["params"]["_meta"]["folkmoot/refused"] = reasons
     machine = met()
     said(machine, *client(READY))
-    for number, uri in enumerate(("a", "b", "c", "d"), 1):
-        said(machine, *client(request(number, "resources/subscribe", uri=f"note://{uri}")))
+    for number, uri in enumerate(uris, 1):
+        said(machine, *client(request(number, "resources/subscribe", uri=uri)))
     play(
         machine,
         server(agreed(2, **LISTS)),
-        to_server(
-            listen(
-                3, **LISTS, resourceSubscriptions=["note://a", "note://b", "note://c", "note://d"]
-            )
-        ),
+        to_server(listen(3, **LISTS, resourceSubscriptions=uris)),
         server(acknowledged),
         over(2),
         to_client(error(1, -32001, "Not yours.", data={"code": "denied"})),
-        refused(2, "The server does not announce changes of this resource."),
-        refused(3, "The server does not announce changes of this resource."),
+        refused(2, UNANNOUNCED),
+        refused(3, UNANNOUNCED),
         to_client(error(4, -32002, "Gone.")),
     )
 
 
-def late() -> EraBridge:
-    """A bridge whose client does not listen yet."""
-    states = count()
-    return EraBridge(
-        one_client=True, listening=False, token=lambda: f"s{n}" if (n := next(states)) else "t"
-    )
-
-
 def test_changes_are_listened_for_once_the_client_listens() -> None:
-    machine = met(machine=late())
+    machine = met(listening=False)
     play(machine, client(READY))
     assert shown(machine.listen()) == [to_server(listen(2, **LISTS))]
     assert machine.listen() == []
@@ -540,27 +479,20 @@ def test_changes_are_listened_for_once_the_client_listens() -> None:
 
 
 def test_a_client_that_listens_before_it_is_ready_is_heard_when_it_is() -> None:
-    early = late()
-    assert early.listen() == []
-    play(met(machine=early), client(READY), to_server(listen(2, **LISTS)))
-    early = met(machine=late())
-    assert early.listen() == []
-    play(early, client(READY), to_server(listen(2, **LISTS)))
-
-
-def test_a_client_that_listens_during_the_opening_is_heard_when_it_is_ready() -> None:
-    machine = late()
-    said(machine, *client(request(0, "initialize", protocolVersion="2025-11-25")))
-    assert machine.listen() == []
-    said(machine, *server(error(0, -32601)))
-    found = {"supportedVersions": ["2026-07-28"], "capabilities": TOLD}
-    said(machine, *server(result(ours(1), **found)))
-    assert said(machine, *client(READY))
+    for steps in range(4):
+        early = bridge(listening=False)
+        opening = (client(HELLO), server(error(0, -32601)), server(FOUND))
+        for line in opening[:steps]:
+            said(early, *line)
+        assert early.listen() == []
+        for line in opening[steps:]:
+            said(early, *line)
+        play(early, client(READY), to_server(listen(2, **LISTS)))
 
 
 def test_a_subscription_is_reason_enough_to_listen() -> None:
     uri = "note://a"
-    machine = met(machine=late())
+    machine = met(listening=False)
     play(
         machine,
         client(READY),
@@ -579,7 +511,7 @@ def test_a_client_that_listens_again_has_a_listen_that_was_given_up_opened_again
 
 
 def test_a_renewed_listen_takes_the_place_of_the_one_there_was() -> None:
-    machine = met(machine=late())
+    machine = met(listening=False)
     play(machine, client(READY))
     assert machine.renew() == []
     machine.listen()
@@ -620,7 +552,7 @@ def test_a_listen_that_ends_is_opened_again_but_not_for_ever() -> None:
     for number in range(2, 2 + MOST_REOPENED):
         said(machine, "server says", agreed(number, **LISTS))
         ended = notice("notifications/cancelled", requestId=ours(number))
-        (step,) = machine.from_server(message_from({"jsonrpc": "2.0", **ended}))
+        (step,) = machine.from_server(message(ended))
         assert isinstance(step, ToServer)
         pauses.append(step.after)
     assert pauses[:3] == [0.5, 1.0, 2.0]
@@ -644,29 +576,27 @@ def test_a_server_that_cannot_be_listened_to_refuses_subscriptions() -> None:
         client(request(1, "resources/subscribe", uri="note://a")),
         to_server(listen(3, **LISTS, resourceSubscriptions=["note://a"])),
         server(error(ours(3), -32601)),
-        refused(1, "The server does not announce changes of this resource."),
+        refused(1, UNANNOUNCED),
     )
 
 
 def test_an_id_that_is_still_in_use_gets_another_on_the_way_to_the_server() -> None:
-    again = request(ours(2), "tools/call", name="a", _meta={"progressToken": 5} | META)
+    again = request(ours(2), "tools/call", **REPEATED)
     play(
         met(),
-        client(CALL),
-        to_server(SENT),
+        *CALLED,
         client(CALL),
         to_server(again),
         server(result(ours(2), content=[2])),
         to_client(result(1, content=[2])),
-        server(result(1, content=[1])),
-        to_client(result(1, content=[1])),
+        *returned(result(1, content=[1])),
     )
 
 
 def test_a_client_that_speaks_the_stateless_era_in_between_is_passed_on() -> None:
     plain = request(1, "tools/list", _meta={VERSION: "2026-07-28", CAPABILITIES: {}})
     answer = result(1, resultType="complete", tools=[])
-    play(met(), client(plain), to_server(plain), server(answer), to_client(answer))
+    play(met(), *passed(plain), *returned(answer))
 
 
 def test_the_number_of_open_requests_is_bounded() -> None:
@@ -676,7 +606,5 @@ def test_the_number_of_open_requests_is_bounded() -> None:
     play(
         machine,
         client(request("n", "x")),
-        to_client(
-            error("n", -32000, "Too many requests are open.", data={"code": "too_many_in_flight"})
-        ),
+        too_many("n"),
     )

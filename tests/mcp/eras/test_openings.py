@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.message import message_from
 from folkmoot.core.session import ProtocolVersion
 from folkmoot.mcp.eras import EraBridge, ToClient, ToServer
 from folkmoot.mcp.wire import MOST_OPEN
@@ -20,18 +19,25 @@ from tests.mcp.eras.script import (
     SERVER,
     TOLD,
     VERSION,
+    Line,
     bridge,
     client,
     error,
+    message,
     notice,
     ours,
+    passed,
     play,
+    refused,
     request,
     result,
+    returned,
     said,
     server,
+    shown,
     to_client,
     to_server,
+    too_many,
 )
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
@@ -62,6 +68,9 @@ SHAKE = request(
     ours(1), "initialize", protocolVersion="2025-11-25", capabilities=OFFERED, clientInfo=ADA
 )
 SHAKEN: dict[str, Any] = WELCOME["result"]
+INITIALIZED = to_server(notice("notifications/initialized"))
+DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
+LISTED = DONE | {"ttlMs": 0, "cacheScope": "private"}
 
 
 def after(message: dict[str, Any], number: int) -> dict[str, Any]:
@@ -85,8 +94,7 @@ def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(
     machine = bridge()
     play(
         machine,
-        client(HELLO),
-        to_server(HELLO),
+        *passed(HELLO),
         server(refused),
         to_server(PROBE),
         server(result(ours(1), **FOUND)),
@@ -98,24 +106,15 @@ def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(
 
 def test_a_client_of_an_unknown_version_is_offered_the_newest_of_the_handshake_era() -> None:
     hello = request(0, "initialize", protocolVersion=["?"], capabilities={}, clientInfo=ADA)
-    probe = request(
-        ours(1), "server/discover", _meta={VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: {}}
-    )
+    meta = {VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: {}}
+    unknown = {"name": "unknown", "version": "unknown"}
     play(
         bridge(),
-        client(hello),
-        to_server(hello),
+        *passed(hello),
         server(error(0, -32601)),
-        to_server(probe),
+        to_server(request(ours(1), "server/discover", _meta=meta)),
         server(result(ours(1), supportedVersions=["2026-07-28"])),
-        to_client(
-            result(
-                0,
-                protocolVersion="2025-11-25",
-                capabilities={},
-                serverInfo={"name": "unknown", "version": "unknown"},
-            )
-        ),
+        to_client(result(0, protocolVersion="2025-11-25", capabilities={}, serverInfo=unknown)),
     )
 
 
@@ -131,7 +130,7 @@ def test_a_server_that_shakes_hands_needs_no_bridge(
     answer: dict[str, Any], version: ProtocolVersion | None
 ) -> None:
     machine = bridge()
-    play(machine, client(HELLO), to_server(HELLO), server(answer), to_client(answer))
+    play(machine, *passed(HELLO), *returned(answer))
     assert machine.transparent
     assert machine.server_version == version
 
@@ -141,16 +140,13 @@ def test_a_server_that_answers_neither_question_is_left_to_its_client() -> None:
     other = request(1, "tools/list")
     play(
         machine,
-        client(HELLO),
-        to_server(HELLO),
+        *passed(HELLO),
         server(error(0, -32603, "broken")),
         to_server(PROBE),
         server(error(ours(1), -32603, "broken")),
         to_client(error(0, -32603, "broken")),
-        client(other),
-        to_server(other),
-        server(error(1, -32601)),
-        to_client(error(1, -32601)),
+        *passed(other),
+        *returned(error(1, -32601)),
     )
     assert not machine.transparent
 
@@ -158,19 +154,11 @@ def test_a_server_that_answers_neither_question_is_left_to_its_client() -> None:
 def test_a_server_of_unknown_stateless_versions_is_refused_in_a_sentence() -> None:
     play(
         bridge(),
-        client(HELLO),
-        to_server(HELLO),
+        *passed(HELLO),
         server(error(0, -32601)),
         to_server(PROBE),
         server(error(ours(1), -32022, data={"supported": ["2031-01-01"]})),
-        to_client(
-            error(
-                0,
-                -32000,
-                "The server speaks no version of the stateless era that is known.",
-                data={"code": "era_not_bridged"},
-            )
-        ),
+        refused(0, "The server speaks no version of the stateless era that is known."),
     )
 
 
@@ -180,19 +168,16 @@ def test_what_a_client_says_before_the_hands_are_shaken_waits_and_is_not_lost() 
     same, other = bridge(), bridge()
     play(
         same,
-        client(HELLO),
-        to_server(HELLO),
+        *passed(HELLO),
         client(ping),
         client(ready),
-        server(WELCOME),
-        to_client(WELCOME),
+        *returned(WELCOME),
         to_server(ping),
         to_server(ready),
     )
     play(
         other,
-        client(HELLO),
-        to_server(HELLO),
+        *passed(HELLO),
         client(ping),
         server(error(0, -32601)),
         to_server(PROBE),
@@ -216,13 +201,12 @@ def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, An
     machine = bridge()
     play(
         machine,
-        client(DISCOVER),
-        to_server(DISCOVER),
+        *passed(DISCOVER),
         server(refused),
         to_server(SHAKE),
         client(request(2, "ping2", _meta=META)),
         server(result(ours(1), **SHAKEN)),
-        to_server(notice("notifications/initialized")),
+        INITIALIZED,
         to_client(result(1, **FOUND)),
         to_server(request(2, "ping2") | {"params": {}}),
     )
@@ -232,55 +216,88 @@ def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, An
 def test_a_request_refused_for_no_clear_reason_is_made_again_after_the_handshake() -> None:
     play(
         bridge(),
-        client(LIST),
-        to_server(LIST),
+        *passed(LIST),
         server(error(1, -32602, "Invalid request parameters", data="")),
         to_server(PROBE),
         server(error(ours(1), -32601)),
         to_server(after(SHAKE, 2)),
         server(result(ours(2), **SHAKEN)),
-        to_server(notice("notifications/initialized")),
+        INITIALIZED,
         to_server(request(1, "tools/list") | {"params": {}}),
         server(result(1, tools=[])),
-        to_client(
-            result(
-                1,
-                resultType="complete",
-                tools=[],
-                ttlMs=0,
-                cacheScope="private",
-                _meta={SERVER: BOX},
-            )
-        ),
+        to_client(result(1, tools=[], **LISTED)),
     )
 
 
-def test_an_error_of_a_stateless_server_stays_an_error() -> None:
-    machine = bridge()
-    play(
-        machine,
-        client(LIST),
-        to_server(LIST),
+OTHER = request(2, "tools/list", _meta=META)
+AGAIN = request(2, "server/discover", _meta=META)
+SAME_ERA: dict[str, tuple[Line, ...]] = {
+    "a typed result shows the stateless era": (
+        *passed(LIST),
+        *returned(result(1, resultType="complete", tools=[])),
+    ),
+    "so does a capability that is missing": (
+        *passed(LIST),
+        *returned(error(1, -32021, data={"requiredCapabilities": {}})),
+    ),
+    "and a stateless version": (
+        *passed(LIST),
+        *returned(error(1, -32022, data={"supported": ["2031-01-01"]})),
+    ),
+    "an error of a stateless server stays an error": (
+        *passed(LIST),
         server(error(1, -32602, "bad cursor")),
         to_server(PROBE),
         server(result(ours(1), **FOUND)),
         to_client(error(1, -32602, "bad cursor")),
-    )
-    assert machine.transparent
+    ),
+    "a lenient server that wants no handshake is let be": (
+        *passed(LIST),
+        server(result(1, tools=[])),
+        to_server(SHAKE),
+        server(error(ours(1), -32601)),
+        to_client(result(1, tools=[])),
+    ),
+    "nobody gets the answer to a question of ours": (
+        *passed(LIST),
+        *passed(OTHER),
+        server(error(1, -32602)),
+        to_server(PROBE),
+        server(result(2, resultType="complete", tools=[])),
+        server(result(ours(1), **FOUND)),
+        to_client(error(1, -32602)),
+        to_client(result(2, resultType="complete", tools=[])),
+    ),
+    "the first answer counts of a server that takes no opening": (
+        *passed(DISCOVER),
+        server(error(1, -32603, "broken")),
+        to_server(SHAKE),
+        client(AGAIN),
+        server(error(ours(1), -32603, "broken")),
+        to_client(error(1, -32603, "broken")),
+        to_server(AGAIN),
+        *returned(result(2, **FOUND)),
+    ),
+    "a slow server names its stateless version after all": (
+        *passed(DISCOVER),
+        server(error(1, -32001, "timed out")),
+        to_server(SHAKE),
+        server(error(ours(1), -32022, data={"supported": ["2026-07-28"]})),
+        to_client(error(1, -32001, "timed out")),
+    ),
+    "a client of both eras gives up on the newer": (
+        *passed(DISCOVER),
+        *passed(HELLO),
+        *returned(WELCOME),
+    ),
+}
+"""Openings after which both sides speak the same era."""
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        result(1, resultType="complete", tools=[]),
-        error(1, -32021, data={"requiredCapabilities": {}}),
-        error(1, -32022, data={"supported": ["2031-01-01"]}),
-    ],
-    ids=["typed result", "capability missing", "stateless version"],
-)
-def test_a_server_that_shows_the_stateless_era_needs_no_bridge(answer: dict[str, Any]) -> None:
+@pytest.mark.parametrize("how", SAME_ERA)
+def test_two_that_speak_the_same_era_need_no_bridge(how: str) -> None:
     machine = bridge()
-    play(machine, client(LIST), to_server(LIST), server(answer), to_client(answer))
+    play(machine, *SAME_ERA[how])
     assert machine.transparent
 
 
@@ -288,111 +305,32 @@ def test_a_lenient_server_is_initialised_and_asked_again_what_may_be_asked_twice
     call = request(2, "tools/call", name="a", _meta=META)
     play(
         bridge(),
-        client(LIST),
-        to_server(LIST),
-        client(call),
-        to_server(call),
+        *passed(LIST),
+        *passed(call),
         server(result(2, content=[])),
         to_server(SHAKE),
         server(result(1, tools=[])),
         server(result(ours(1), **SHAKEN)),
-        to_server(notice("notifications/initialized")),
-        to_client(result(2, resultType="complete", content=[], _meta={SERVER: BOX})),
+        INITIALIZED,
+        to_client(result(2, content=[], **DONE)),
         to_server(request(1, "tools/list") | {"params": {}}),
         server(result(1, tools=["t"])),
-        to_client(
-            result(
-                1,
-                resultType="complete",
-                tools=["t"],
-                ttlMs=0,
-                cacheScope="private",
-                _meta={SERVER: BOX},
-            )
-        ),
+        to_client(result(1, tools=["t"], **LISTED)),
     )
-
-
-def test_a_lenient_server_that_wants_no_handshake_is_let_be() -> None:
-    machine = bridge()
-    play(
-        machine,
-        client(LIST),
-        to_server(LIST),
-        server(result(1, tools=[])),
-        to_server(SHAKE),
-        server(error(ours(1), -32601)),
-        to_client(result(1, tools=[])),
-    )
-    assert machine.transparent
-
-
-def test_nobody_gets_the_answer_to_a_question_of_ours() -> None:
-    machine = bridge()
-    other = request(2, "tools/list", _meta=META)
-    answer = result(2, resultType="complete", tools=[])
-    play(
-        machine,
-        client(LIST),
-        to_server(LIST),
-        client(other),
-        to_server(other),
-        server(error(1, -32602)),
-        to_server(PROBE),
-        server(answer),
-        server(result(ours(1), **FOUND)),
-        to_client(error(1, -32602)),
-        to_client(answer),
-    )
-    assert machine.transparent
-
-
-def test_a_stateless_client_gets_the_first_answer_of_a_server_that_takes_no_opening() -> None:
-    machine = bridge()
-    again = request(2, "server/discover", _meta=META)
-    play(
-        machine,
-        client(DISCOVER),
-        to_server(DISCOVER),
-        server(error(1, -32603, "broken")),
-        to_server(SHAKE),
-        client(again),
-        server(error(ours(1), -32603, "broken")),
-        to_client(error(1, -32603, "broken")),
-        to_server(again),
-        server(result(2, **FOUND)),
-        to_client(result(2, **FOUND)),
-    )
-    assert machine.transparent
-
-
-def test_a_slow_server_that_names_its_stateless_version_after_all_needs_no_bridge() -> None:
-    machine = bridge()
-    play(
-        machine,
-        client(DISCOVER),
-        to_server(DISCOVER),
-        server(error(1, -32001, "timed out")),
-        to_server(SHAKE),
-        server(error(ours(1), -32022, data={"supported": ["2026-07-28"]})),
-        to_client(error(1, -32001, "timed out")),
-    )
-    assert machine.transparent
 
 
 def test_a_request_that_is_cancelled_during_the_opening_gets_no_answer() -> None:
     gone = notice("notifications/cancelled", requestId=1)
     play(
         bridge(),
-        client(LIST),
-        to_server(LIST),
+        *passed(LIST),
         server(error(1, -32602)),
         to_server(PROBE),
         server(error(ours(1), -32601)),
         to_server(after(SHAKE, 2)),
         client(gone),
         server(result(ours(2), **SHAKEN)),
-        to_server(notice("notifications/initialized")),
+        INITIALIZED,
     )
 
 
@@ -404,9 +342,7 @@ def test_too_much_before_the_hands_are_shaken_is_refused() -> None:
     play(
         machine,
         client(request("n", "ping")),
-        to_client(
-            error("n", -32000, "Too many requests are open.", data={"code": "too_many_in_flight"})
-        ),
+        too_many("n"),
         client(notice("notifications/initialized")),
     )
 
@@ -420,8 +356,7 @@ def test_tasks_are_offered_to_neither_side() -> None:
     found = {name: value for name, value in FOUND.items() if name != "instructions"}
     play(
         bridge(),
-        client(first),
-        to_server(first),
+        *passed(first),
         server(error(1, -32601)),
         to_server(
             request(
@@ -433,7 +368,7 @@ def test_tasks_are_offered_to_neither_side() -> None:
             )
         ),
         server(result(ours(1), **told)),
-        to_server(notice("notifications/initialized")),
+        INITIALIZED,
         to_client(result(1, **found | {"capabilities": kept})),
     )
 
@@ -441,107 +376,74 @@ def test_tasks_are_offered_to_neither_side() -> None:
 def test_requests_that_follow_the_first_at_once_are_all_answered() -> None:
     call = request(2, "tools/call", name="a", _meta=META)
     early = request("3", "tools/list", _meta=META)
-    done = {"resultType": "complete", "_meta": {SERVER: BOX}}
+
     play(
         bridge(),
-        client(DISCOVER),
-        to_server(DISCOVER),
-        client(call),
-        to_server(call),
-        client(early),
-        to_server(early),
+        *passed(DISCOVER),
+        *passed(call),
+        *passed(early),
         server(error(1, -32601)),
         to_server(SHAKE),
         server(error(2, -32600, "not initialised")),
         server(result(ours(1), **SHAKEN)),
-        to_server(notice("notifications/initialized")),
+        INITIALIZED,
         to_client(result(1, **FOUND)),
         to_server(request(2, "tools/call", name="a")),
         server(error("3", -32600, "not initialised")),
         to_server(request("3", "tools/list") | {"params": {}}),
         server(result(2, content=[])),
-        to_client(result(2, content=[], **done)),
-        server(error("3", -32050)),
-        to_client(error("3", -32050)),
+        to_client(result(2, content=[], **DONE)),
+        *returned(error("3", -32050)),
     )
-
-
-def test_a_client_of_both_eras_may_give_up_on_the_newer() -> None:
-    machine = bridge()
-    play(
-        machine,
-        client(DISCOVER),
-        to_server(DISCOVER),
-        client(HELLO),
-        to_server(HELLO),
-        server(WELCOME),
-        to_client(WELCOME),
-    )
-    assert machine.transparent
 
 
 def test_a_client_that_shows_no_era_is_passed_on() -> None:
     machine = bridge()
     play(
         machine,
-        client(request(1, "ping")),
-        to_server(request(1, "ping")),
-        server(result(1)),
-        to_client(result(1)),
-        client(notice("notifications/initialized")),
-        to_server(notice("notifications/initialized")),
+        *passed(request(1, "ping")),
+        *returned(result(1)),
+        *passed(notice("notifications/initialized")),
     )
     assert not machine.transparent
 
 
 def test_messages_that_nobody_changes_stay_the_same_objects() -> None:
     machine = EraBridge()
-    hello = message_from({"jsonrpc": "2.0", **HELLO})
-    welcome = message_from({"jsonrpc": "2.0", **WELCOME})
-    (step,) = machine.from_client(hello)
-    assert isinstance(step, ToServer)
-    assert step.message is hello
-    (back,) = machine.from_server(welcome)
-    assert isinstance(back, ToClient)
-    assert back.message is welcome
-    (later,) = machine.from_client(hello)
-    assert later.message is hello
-
-
-def steps_of(steps: list[Any]) -> list[tuple[str, Any]]:
-    """Who is sent which method, or an answer to which id."""
-    return [
-        ("server" if isinstance(step, ToServer) else "client", _what(step.message))
-        for step in steps
-    ]
-
-
-def _what(message: Any) -> Any:
-    return getattr(message, "method", None) or message.id
+    hello, welcome = message(HELLO), message(WELCOME)
+    for hear, said_, where in (
+        (machine.from_client, hello, ToServer),
+        (machine.from_server, welcome, ToClient),
+        (machine.from_client, hello, ToServer),
+    ):
+        (step,) = hear(said_)
+        assert isinstance(step, where)
+        assert step.message is said_
 
 
 def test_a_server_that_says_nothing_to_a_stateless_client_may_be_offered_a_handshake() -> None:
     machine = bridge()
-    play(machine, client(DISCOVER), to_server(DISCOVER))
-    assert steps_of(machine.presume_handshake()) == [("server", "initialize")]
     assert machine.presume_handshake() == []
-    answered = machine.from_server(message_from({"jsonrpc": "2.0", **result(ours(1), **SHAKEN)}))
-    assert steps_of(answered) == [("server", "notifications/initialized"), ("client", 1)]
-    assert machine.from_server(message_from({"jsonrpc": "2.0", **error(1, -32601)})) == []
+    play(machine, *passed(DISCOVER))
+    assert shown(machine.presume_handshake()) == [to_server(SHAKE)]
+    assert machine.presume_handshake() == []
+    play(
+        machine,
+        server(result(ours(1), **SHAKEN)),
+        INITIALIZED,
+        to_client(result(1, **FOUND)),
+        server(error(1, -32601)),
+    )
 
 
 def test_a_stateless_server_that_was_only_slow_is_known_by_its_late_answer() -> None:
     machine = bridge()
-    play(machine, client(DISCOVER), to_server(DISCOVER))
+    play(machine, *passed(DISCOVER))
     machine.presume_handshake()
-    late = message_from({"jsonrpc": "2.0", **result(1, **FOUND)})
-    assert machine.from_server(late) == []
-    refused = error(ours(1), -32022, data={"supported": ["2026-07-28"]})
-    told = machine.from_server(message_from({"jsonrpc": "2.0", **refused}))
-    assert [step.message for step in told] == [late]
+    play(
+        machine,
+        server(result(1, **FOUND)),
+        server(error(ours(1), -32022, data={"supported": ["2026-07-28"]})),
+        to_client(result(1, **FOUND)),
+    )
     assert machine.transparent
-
-
-def test_nothing_is_presumed_of_a_server_that_is_known() -> None:
-    machine = bridge()
-    assert machine.presume_handshake() == []

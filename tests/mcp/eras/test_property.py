@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from folkmoot.core.message import (
     ProtocolMessage,
     Request,
     Response,
-    message_from,
 )
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from tests.mcp.eras.script import (
@@ -30,6 +28,11 @@ from tests.mcp.eras.script import (
     SUBSCRIPTION,
     TOLD,
     VERSION,
+    bridge,
+    error,
+    message,
+    request,
+    result,
 )
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
@@ -241,12 +244,11 @@ class World:
         self.expire(300)
 
 
-def _reply(request: Request, result: dict[str, Any] | None) -> Response:
-    value: dict[str, Any] = {"jsonrpc": "2.0", "id": request.id}
-    told = {"error": {"code": -32601, "message": "no"}} if result is None else {"result": result}
-    message = message_from(value | told)
-    assert isinstance(message, Response)
-    return message
+def _reply(request: Request, value: dict[str, Any] | None) -> Response:
+    told = error(request.id, -32601) if value is None else result(request.id, **value)
+    answer = message(told)
+    assert isinstance(answer, Response)
+    return answer
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -345,9 +347,7 @@ MESSAGES = st.one_of(
     st.builds(lambda m, p: Notification(method=m, params=p), WORDS, OBJECTS),
     st.builds(lambda i, r: Response(id=i, result=r), IDS, VALUES),
     st.builds(
-        lambda i, c, d: message_from(
-            {"jsonrpc": "2.0", "id": i, "error": {"code": c, "message": "", "data": d}}
-        ),
+        lambda i, c, d: message(error(i, c, data=d)),
         IDS,
         st.sampled_from([-32601, -32022, -32602, 0]),
         VALUES,
@@ -356,21 +356,14 @@ MESSAGES = st.one_of(
 STARTS: tuple[tuple[dict[str, Any], ...], ...] = (
     (),
     (
-        {"id": 0, "method": "initialize", "params": {"capabilities": OFFERED}},
-        {"id": 0, "error": {"code": -32601, "message": ""}},
-        {
-            "id": "folkmoot-t-1",
-            "result": {"supportedVersions": ["2026-07-28"], "capabilities": TOLD},
-        },
+        request(0, "initialize", capabilities=OFFERED),
+        error(0, -32601),
+        result("folkmoot-t-1", supportedVersions=["2026-07-28"], capabilities=TOLD),
     ),
     (
-        {
-            "id": 0,
-            "method": "server/discover",
-            "params": {"_meta": {VERSION: "2026-07-28", CAPABILITIES: OFFERED}},
-        },
-        {"id": 0, "error": {"code": -32601, "message": ""}},
-        {"id": "folkmoot-t-1", "result": {"capabilities": TOLD}},
+        request(0, "server/discover", _meta={VERSION: "2026-07-28", CAPABILITIES: OFFERED}),
+        error(0, -32601),
+        result("folkmoot-t-1", capabilities=TOLD),
     ),
 )
 
@@ -383,14 +376,11 @@ STARTS: tuple[tuple[dict[str, Any], ...], ...] = (
 def test_no_message_from_either_side_makes_the_bridge_raise(
     start: tuple[dict[str, Any], ...], messages: list[tuple[bool, ProtocolMessage]], one: bool
 ) -> None:
-    tokens = iter(("t", *(f"s{n}" for n in range(1, 99))))
-    bridge = EraBridge(one_client=one, token=lambda: next(tokens))
+    machine = bridge(one_client=one)
     for place, value in enumerate(start):
-        message = message_from({"jsonrpc": "2.0", **value})
-        (bridge.from_server if place else bridge.from_client)(message)
-    times = count(0.0, 100.0)
-    for from_client, message in messages:
-        (bridge.from_client if from_client else bridge.from_server)(message)
-        bridge.listen()
-        bridge.renew()
-        bridge.expire(next(times))
+        (machine.from_server if place else machine.from_client)(message(value))
+    for now, (from_client, each) in enumerate(messages):
+        (machine.from_client if from_client else machine.from_server)(each)
+        machine.listen()
+        machine.renew()
+        machine.expire(now * 100.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from collections.abc import AsyncIterator
@@ -40,18 +41,15 @@ class Person:
         self.told = anyio.Event()
 
     async def elicit(self, context: Any, params: Any) -> types.ElicitResult:
-        del context
         content: Any = {"name": "Ada"} if params.mode == "form" else None
         return types.ElicitResult(action="accept", content=content)
 
     async def sample(self, context: Any, params: Any) -> types.CreateMessageResult:
-        del context
         said = params.messages[0].content.text
         content = types.TextContent(type="text", text=said.upper())
         return types.CreateMessageResult(role="assistant", content=content, model="m")
 
     async def roots(self, context: Any) -> types.ListRootsResult:
-        del context
         return types.ListRootsResult(roots=[types.Root(uri="file:///home/ada")])  # type: ignore[arg-type]
 
     async def log(self, params: Any) -> None:
@@ -136,30 +134,24 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 @one_of_each
 @pytest.mark.parametrize("one_client", [True, False])
-async def test_what_a_server_asks_during_a_call_is_answered_by_the_client(
+async def test_what_a_server_asks_during_calls_is_answered_by_the_client(
     pair: str, one_client: bool
 ) -> None:
     async with meeting(pair, one_client=one_client) as (client, _):
-        for tool, wanted in ANSWERS.items():
+
+        async def answered(tool: str) -> None:
             given = json.loads(text(await client.call_tool(tool)))
-            assert {name: given[name] for name in wanted} == wanted
-
-
-@one_of_each
-async def test_calls_that_ask_at_the_same_time_each_get_their_answer(pair: str) -> None:
-    async with meeting(pair) as (client, _), anyio.create_task_group() as tasks:
-        given: dict[str, str] = {}
-
-        async def call(tool: str) -> None:
-            given[tool] = text(await client.call_tool(tool))
+            assert given.items() >= ANSWERS[tool].items()
 
         for tool in ANSWERS:
-            tasks.start_soon(call, tool)
-    assert {tool: json.loads(said) for tool, said in given.items()}.keys() == ANSWERS.keys()
+            await answered(tool)
+        if one_client:
+            # At the same time each still gets its own answer.
+            await asyncio.gather(*map(answered, ANSWERS))
 
 
 @one_of_each
-async def test_progress_is_told_while_a_call_runs(pair: str) -> None:
+async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(pair: str) -> None:
     told: list[tuple[float, float | None, str | None]] = []
     seen = anyio.Event()
 
@@ -170,12 +162,7 @@ async def test_progress_is_told_while_a_call_runs(pair: str) -> None:
     async with meeting(pair) as (client, _):
         assert text(await client.call_tool("steps", progress_callback=tell)) == "done"
         await seen.wait()
-    assert told == [(1, 2, "half")]
-
-
-@one_of_each
-async def test_an_error_of_the_server_arrives_as_it_is(pair: str) -> None:
-    async with meeting(pair) as (client, _):
+        assert told == [(1, 2, "half")]
         with pytest.raises(MCPError) as failed:
             await client.call_tool("fail")
         error = failed.value.error

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from folkmoot.core.message import ProtocolMessage, message_from
 from folkmoot.mcp.eras import EraBridge, ToClient
 from folkmoot.mcp.eras.calls import MOST_ASKED, MOST_PARKED
 from folkmoot.mcp.eras.subscriptions import MOST_LISTENS
@@ -24,33 +23,36 @@ from tests.mcp.eras.script import (
     bridge,
     client,
     error,
+    message,
     notice,
     ours,
+    passed,
     play,
+    refused,
     request,
     result,
+    returned,
     said,
     server,
     shown,
     to_client,
     to_server,
+    too_many,
 )
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
 
 DONE: dict[str, Any] = {"resultType": "complete", "_meta": {SERVER: BOX}}
+LATE = "The client did not come back with an answer."
+UNABLE = "The client does not offer what the server asks for."
+UNTIED = "The question cannot be tied to one call or one person, so nobody is asked."
 ASKED = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {}}}
 GIVEN = {"action": "accept", "content": {}}
 
 
-def met(
-    *,
-    one_client: bool = True,
-    capabilities: dict[str, Any] | None = None,
-    native_tasks: bool = False,
-) -> EraBridge:
+def met(*, capabilities: dict[str, Any] | None = None, **options: bool) -> EraBridge:
     """A bridge whose server was initialised; the next id it makes is the second."""
-    machine = bridge(one_client=one_client, native_tasks=native_tasks)
+    machine = bridge(**options)
     told = {
         "protocolVersion": "2025-11-25",
         "capabilities": TOLD if capabilities is None else capabilities,
@@ -60,11 +62,6 @@ def met(
     said(machine, "server says", error(0, -32601))
     said(machine, "server says", result(ours(1), **told))
     return machine
-
-
-def message(value: dict[str, Any]) -> ProtocolMessage:
-    """A message of the server's."""
-    return message_from({"jsonrpc": "2.0", **value})
 
 
 def call(message_id: int | str, meta: dict[str, Any] | None = None, **params: Any) -> Line:
@@ -100,19 +97,27 @@ def done(message_id: int | str) -> tuple[Line, Line]:
     return server(result(message_id, content=[])), to_client(result(message_id, content=[], **DONE))
 
 
+def unknown_state(message_id: int | str) -> Line:
+    """A client is told that its state is none."""
+    sentence = "This requestState names no call that waits for input."
+    return to_client(error(message_id, -32602, sentence))
+
+
+PARKED = (call(1), called(1), asks("q"), wanted(1, "s1"))
+"""A call that waits for the answer to a question."""
+
+
 def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own() -> None:
     play(
         met(),
         call(1, {"progressToken": "p", "traceparent": "00-1"}),
         called(1, _meta={"progressToken": "p", "traceparent": "00-1"}),
-        client({"id": 2, "method": "odd", "params": [1]}),
-        to_server({"id": 2, "method": "odd", "params": [1]}),
+        *passed({"id": 2, "method": "odd", "params": [1]}),
         server(result(1, content=[], _meta={"x": 1}, future=2)),
         to_client(
             result(1, resultType="complete", content=[], _meta={SERVER: BOX, "x": 1}, future=2)
         ),
-        server({"id": 2, "result": 7}),
-        to_client({"id": 2, "result": 7}),
+        *returned({"id": 2, "result": 7}),
         server(result(2)),
     )
 
@@ -122,16 +127,20 @@ def test_errors_and_notices_that_nobody_changes_stay_the_same_objects() -> None:
     said(machine, *call(1, {"progressToken": 5}))
     for value in (
         notice("notifications/progress", progressToken=5, progress=1),
+        notice("notifications/progress", progress=1),
         notice("notifications/x/custom", a=1),
         error(1, -32050),
     ):
-        message = message_from({"jsonrpc": "2.0", **value})
-        (step,) = machine.from_server(message)
-        assert step.message is message
+        told = message(value)
+        (step,) = machine.from_server(told)
+        assert step.message is told
 
 
 def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_here() -> None:
-    unsupported = {"supported": ["2026-07-28"], "requested": "2025-11-25"}
+    def unsupported(message_id: int, version: str) -> Line:
+        data = {"supported": ["2026-07-28"], "requested": version}
+        return to_client(error(message_id, -32022, "Unsupported protocol version", data=data))
+
     play(
         met(),
         server(request(1, "ping")),
@@ -144,25 +153,11 @@ def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_
         server(notice("notifications/message", level="error", data="x")),
         client(result(9, x=1)),
         client(request(3, "initialize", protocolVersion="2025-11-25")),
-        to_client(error(3, -32022, "Unsupported protocol version", data=unsupported)),
+        unsupported(3, "2025-11-25"),
         client(request(4, "tasks/get", taskId="t", _meta=META)),
-        to_client(
-            error(
-                4,
-                -32000,
-                "Tasks cannot be carried from one era to the other.",
-                data={"code": "era_not_bridged"},
-            )
-        ),
+        refused(4, "Tasks cannot be carried from one era to the other."),
         client(request(5, "tools/list", _meta=META | {VERSION: "2031-01-01"})),
-        to_client(
-            error(
-                5,
-                -32022,
-                "Unsupported protocol version",
-                data={"supported": ["2026-07-28"], "requested": "2031-01-01"},
-            )
-        ),
+        unsupported(5, "2031-01-01"),
     )
 
 
@@ -181,7 +176,7 @@ def test_a_question_answers_the_call_and_the_repeated_call_answers_the_question(
         server(result(1, content=[])),
         to_client(result(2, content=[], **DONE)),
         call(3, requestState="s1", inputResponses={"1": GIVEN}),
-        to_client(error(3, -32602, "This requestState names no call that waits for input.")),
+        unknown_state(3),
     )
 
 
@@ -189,10 +184,7 @@ def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round(
     roots = {"method": "roots/list"}
     play(
         met(),
-        call(1),
-        called(1),
-        asks("q"),
-        wanted(1, "s1"),
+        *PARKED,
         asks("r", roots),
         call(2, requestState="s1"),
         wanted(2, "s2", ASKED, roots),
@@ -209,15 +201,12 @@ def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round(
 def test_a_server_that_did_not_wait_for_the_answer_is_heard_when_the_client_comes_back() -> None:
     play(
         met(),
-        call(1),
-        called(1),
-        asks("q"),
-        wanted(1, "s1"),
+        *PARKED,
         asks("r"),
         server(error(1, -32050)),
         call(2, requestState="s1", inputResponses={"1": GIVEN}),
         to_server(result("q", **GIVEN)),
-        untold("r", "The client did not come back with an answer."),
+        untold("r", LATE),
         to_client(error(2, -32050)),
     )
 
@@ -226,14 +215,11 @@ def test_a_state_is_no_use_for_another_method() -> None:
     prompt = request(2, "prompts/get", name="a", requestState="s1", _meta=META)
     play(
         met(),
-        call(1),
-        called(1),
-        asks("q"),
-        wanted(1, "s1"),
+        *PARKED,
         client(prompt),
-        to_client(error(2, -32602, "This requestState names no call that waits for input.")),
+        unknown_state(2),
         call(3, requestState=["s1"]),
-        to_client(error(3, -32602, "This requestState names no call that waits for input.")),
+        unknown_state(3),
     )
 
 
@@ -241,13 +227,13 @@ def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> N
     play(
         met(one_client=False),
         asks("p"),
-        untold("p", "The question cannot be tied to one call or one person, so nobody is asked."),
+        untold("p", UNTIED),
         call(1),
         called(1),
         call(2),
         called(2),
         asks("q"),
-        untold("q", "The question cannot be tied to one call or one person, so nobody is asked."),
+        untold("q", UNTIED),
         server(notice("notifications/message", level="error", data="x")),
         *done(1),
         asks("r"),
@@ -257,14 +243,14 @@ def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> N
 
 def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call() -> None:
     machine = met(one_client=False)
+
+    def during(about: int | str, question: str) -> list[Line]:
+        return shown(machine.from_server(message({"id": question, **ASKED}), about))
+
     play(machine, call(1), called(1), call(2), called(2), call(3, {CAPABILITIES: {}}), called(3))
-    assert shown(machine.from_server(message({"id": "q", **ASKED}), 1)) == [wanted(1, "s1")]
-    untied = "The question cannot be tied to one call or one person, so nobody is asked."
-    assert shown(machine.from_server(message({"id": "r", **ASKED}), "over")) == [
-        untold("r", untied)
-    ]
-    unable = "The client does not offer what the server asks for."
-    assert shown(machine.from_server(message({"id": "s", **ASKED}), 3)) == [untold("s", unable)]
+    assert during(1, "q") == [wanted(1, "s1")]
+    assert during("over", "r") == [untold("r", UNTIED)]
+    assert during(3, "s") == [untold("s", UNABLE)]
     play(
         machine,
         call(4, requestState="s1", inputResponses={"1": GIVEN}),
@@ -296,9 +282,8 @@ def test_progress_names_the_call_that_its_client_waits_for() -> None:
     machine = met(one_client=False)
     said(machine, *call(1, {"progressToken": "p"}))
     said(machine, *call(2, {"progressToken": "r"}))
-    (step,) = machine.from_server(
-        message(notice("notifications/progress", progressToken="r", progress=1))
-    )
+    told = notice("notifications/progress", progressToken="r", progress=1)
+    (step,) = machine.from_server(message(told))
     assert isinstance(step, ToClient)
     assert step.about == 2
 
@@ -323,9 +308,9 @@ def test_a_client_is_not_asked_what_it_does_not_offer() -> None:
         call(1, {CAPABILITIES: {"elicitation": {}}}),
         called(1),
         asks("q", page),
-        untold("q", "The client does not offer what the server asks for."),
+        untold("q", UNABLE),
         asks("r", {"method": "roots/list"}),
-        untold("r", "The client does not offer what the server asks for."),
+        untold("r", UNABLE),
         asks("s"),
         wanted(1, "s1"),
     )
@@ -349,60 +334,54 @@ def test_a_question_outside_of_any_call_is_answered_by_the_next_one() -> None:
     )
 
 
+def given_up(message_id: int) -> Line:
+    """The server is told that nobody waits for its answer."""
+    reason = "The client did not come back."
+    return to_server(notice("notifications/cancelled", requestId=message_id, reason=reason))
+
+
 def test_a_client_that_does_not_come_back_is_given_up() -> None:
     machine = met()
-    play(machine, call(1), called(1), asks("q"), wanted(1, "s1"), asks("r"))
+    play(machine, *PARKED, asks("r"))
     assert shown(machine.expire(0.0)) == []
     assert shown(machine.expire(299.9)) == []
-    late = "The client did not come back with an answer."
     assert shown(machine.expire(300.0)) == [
-        untold("q", late),
-        untold("r", late),
-        to_server(
-            notice("notifications/cancelled", requestId=1, reason="The client did not come back.")
-        ),
+        untold("q", LATE),
+        untold("r", LATE),
+        given_up(1),
     ]
     play(
         machine,
         server(result(1, content=[])),
         call(2, requestState="s1", inputResponses={"1": GIVEN}),
-        to_client(error(2, -32602, "This requestState names no call that waits for input.")),
+        unknown_state(2),
         asks("x", {"method": "roots/list"}),
     )
     assert shown(machine.expire(400.0)) == []
     assert shown(machine.expire(699.9)) == []
-    assert shown(machine.expire(700.0)) == [untold("x", late)]
+    assert shown(machine.expire(700.0)) == [untold("x", LATE)]
 
 
 def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
     machine = met()
     for number in range(MOST_PARKED):
-        play(
-            machine,
-            call(number),
-            called(number),
-            asks(f"q{number}"),
-            wanted(number, f"s{number + 1}"),
-        )
-    reason = "The client did not come back."
+        said(machine, *call(number))
+        play(machine, asks(f"q{number}"), wanted(number, f"s{number + 1}"))
     play(
         machine,
         call("n"),
         called("n"),
         asks("q"),
         wanted("n", f"s{MOST_PARKED + 1}"),
-        untold("q0", "The client did not come back with an answer."),
-        to_server(notice("notifications/cancelled", requestId=0, reason=reason)),
+        untold("q0", LATE),
+        given_up(0),
     )
 
 
 def test_an_id_that_the_server_still_knows_gets_another_on_the_way_to_it() -> None:
     play(
         met(),
-        call(1),
-        called(1),
-        asks("q"),
-        wanted(1, "s1"),
+        *PARKED,
         call(1, {"progressToken": 7}),
         called(ours(2), _meta={"progressToken": 7}),
         client(notice("notifications/cancelled", requestId=1)),
@@ -486,17 +465,10 @@ def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to() -> None:
 
 
 def test_a_server_that_tells_nothing_is_not_subscribed_to() -> None:
-    filters = {"toolsListChanged": True, "resourceSubscriptions": ["note://a"]}
     play(
         met(capabilities={"tools": {}}),
-        client(request(1, "subscriptions/listen", notifications=filters, _meta=META)),
-        to_client(
-            notice(
-                "notifications/subscriptions/acknowledged",
-                notifications={},
-                _meta={SUBSCRIPTION: 1},
-            )
-        ),
+        listen(1, "note://a", toolsListChanged=True),
+        agreed(1),
         client(request(2, "subscriptions/listen", _meta=META)),
         to_client(error(2, -32602, '"notifications" must be an object.')),
     )
@@ -505,17 +477,8 @@ def test_a_server_that_tells_nothing_is_not_subscribed_to() -> None:
 def test_the_number_of_listens_is_bounded() -> None:
     machine = met()
     for number in range(MOST_LISTENS):
-        said(
-            machine,
-            *client(request(number, "subscriptions/listen", notifications={}, _meta=META)),
-        )
-    play(
-        machine,
-        client(request("n", "subscriptions/listen", notifications={}, _meta=META)),
-        to_client(
-            error("n", -32000, "Too many subscriptions.", data={"code": "too_many_in_flight"})
-        ),
-    )
+        said(machine, *listen(number))
+    play(machine, listen(MOST_LISTENS), too_many(MOST_LISTENS, "Too many subscriptions."))
 
 
 def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
@@ -529,13 +492,11 @@ def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
         called(1),
         server(result(ours(2))),
         server(logged("info")),
-        server(logged("alert")),
-        to_client(logged("alert")),
+        *returned(logged("alert")),
         call(2, {LEVEL: "info"}),
         to_server(request(ours(3), "logging/setLevel", level="info")),
         called(2),
-        server(logged("info")),
-        to_client(logged("info")),
+        *returned(logged("info")),
         call(3, {LEVEL: "warning"}),
         called(3),
         *done(2),
@@ -547,38 +508,16 @@ def test_the_number_of_open_requests_is_bounded() -> None:
     machine = met()
     for number in range(MOST_OPEN):
         assert said(machine, *client(request(number, "x", _meta=META)))
-    play(
-        machine,
-        client(request("n", "x", _meta=META)),
-        to_client(
-            error("n", -32000, "Too many requests are open.", data={"code": "too_many_in_flight"})
-        ),
-    )
+    play(machine, client(request("n", "x", _meta=META)), too_many("n"))
 
 
 def test_the_number_of_questions_that_wait_is_bounded() -> None:
-    late = "The client did not come back with an answer."
     early, during = met(), met()
-    play(during, call(1), called(1), asks("q"), wanted(1, "s1"))
-    for number in range(MOST_ASKED):
-        play(early, asks(number))
-        play(during, asks(number))
-    play(early, asks("n"), untold("n", late))
-    play(during, asks("n"), untold("n", late))
-
-
-def test_progress_that_belongs_to_no_call_is_passed_on() -> None:
-    told = notice("notifications/progress", progress=1)
-    play(met(), call(1), called(1), server(told), to_client(told))
-
-
-def test_a_question_is_put_to_the_call_that_the_server_asked_it_during_if_that_is_known() -> None:
-    for during in (1, 2):
-        machine = met()
-        play(machine, call(1), called(1), call(2), called(2))
-        question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {}}
-        (step,) = machine.from_server(message_from(question), about=during)
-        assert step.message.id == during
+    play(during, *PARKED)
+    for machine in (early, during):
+        for number in range(MOST_ASKED):
+            play(machine, asks(number))
+        play(machine, asks("n"), untold("n", LATE))
 
 
 @pytest.mark.requirement("gateway.tasks")
@@ -597,8 +536,7 @@ def test_whoever_speaks_of_tasks_as_the_server_does_is_understood() -> None:
         to_server(request(2, "tasks/get", taskId="t")),
         server(result(2, **task)),
         to_client(result(2, **task, **DONE)),
-        server(notice("notifications/tasks/status", **task)),
-        to_client(notice("notifications/tasks/status", **task)),
+        *returned(notice("notifications/tasks/status", **task)),
         client(request(3, "tasks/result", taskId="t", _meta=able)),
         to_server(request(3, "tasks/result", taskId="t")),
     )
@@ -608,18 +546,10 @@ def test_whoever_speaks_of_tasks_as_the_server_does_is_understood() -> None:
     assert told["resultType"] == "input_required"
     assert list(told["inputRequests"].values()) == list(asked.values())
     given = dict.fromkeys(told["inputRequests"], GIVEN)
+    resumed = {"requestState": told["requestState"], "inputResponses": given}
     play(
         machine,
-        client(
-            request(
-                4,
-                "tasks/result",
-                taskId="t",
-                requestState=told["requestState"],
-                inputResponses=given,
-                _meta=able,
-            )
-        ),
+        client(request(4, "tasks/result", taskId="t", **resumed, _meta=able)),
         to_server(result("q", **GIVEN)),
         server(result(3, content=[])),
         to_client(result(4, content=[], **DONE)),

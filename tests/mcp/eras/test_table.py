@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -10,15 +9,11 @@ import pytest
 from mcp.shared.subscriptions import LISTEN_STREAM_METHODS, SUBSCRIPTION_ID_META_KEY
 from mcp_types import methods, version
 
-from docs.pages.eras import BLOCKS
 from folkmoot.mcp import wire
 from folkmoot.mcp.eras.table import UNBRIDGED, EraRefusal
 from tests.mcp.eras import test_handshake_client as handshake
 from tests.mcp.eras import test_stateless_client as stateless
-from tests.mcp.eras.script import META, client, play, request
-
-PAGE = Path(__file__).parents[3] / "docs" / "eras.md"
-SCRIPTS = sorted(Path(__file__).parent.glob("test_*.py"))
+from tests.mcp.eras.script import META, client, play, refused, request
 
 
 @pytest.mark.parametrize(
@@ -53,17 +48,6 @@ def test_every_request_of_a_handshake_server_is_known() -> None:
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("method", sorted(UNBRIDGED))
 def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method: str) -> None:
-    told = handshake.refused(1, EraRefusal.TASKS.sentence)
+    told = refused(1, EraRefusal.TASKS.sentence)
     play(handshake.met(), client(request(1, method)), told)
     play(stateless.met(), client(request(1, method, _meta=META)), told)
-
-
-@pytest.mark.parametrize("block", BLOCKS)
-def test_the_page_shows_the_table(block: str) -> None:
-    assert BLOCKS[block]() in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("refusal", EraRefusal)
-def test_every_refusal_is_told_in_some_script(refusal: EraRefusal) -> None:
-    scripts = "".join(path.read_text(encoding="utf-8") for path in SCRIPTS)
-    assert f'"{refusal.sentence}"' in scripts

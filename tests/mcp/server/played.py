@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,8 @@ from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server.http import HttpFront
 from tests.harness import serving
+from tests.mcp.client.saying import at_rest
+from tests.mcp_harness import META, MODERN
 
 BOTH = "application/json, text/event-stream"
 TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
@@ -35,6 +37,10 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     }
 }
 """Of tools that want some arguments repeated in headers."""
+
+
+NAMED = {"serverInfo": {"name": "played", "version": "1"}}
+FRESH = {"ttlMs": 0, "cacheScope": "private"}
 
 
 class Played:
@@ -81,22 +87,14 @@ class Played:
         params: dict[str, Any] = request.params if isinstance(request.params, dict) else {}
         result: dict[str, Any] = {}
         if request.method == "initialize":
-            result = {
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}, "logging": {}},
-                "serverInfo": {"name": "played", "version": "1"},
-            }
+            offers = {"tools": {}, "logging": {}}
+            result = {"protocolVersion": params["protocolVersion"], "capabilities": offers, **NAMED}
         elif request.method == "server/discover":
-            result = {
-                "supportedVersions": ["2026-07-28"],
-                "capabilities": {"tools": {"listChanged": True}},
-                "serverInfo": {"name": "played", "version": "1"},
-                "ttlMs": 0,
-                "cacheScope": "private",
-            }
+            offers = {"tools": {"listChanged": True}}
+            result = {"supportedVersions": [MODERN], "capabilities": offers, **NAMED, **FRESH}
         elif request.method == "tools/list":
             tools = [{"name": name, "inputSchema": SCHEMAS.get(name, ANY)} for name in TOOLS]
-            result = {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
+            result = {"tools": tools, **FRESH}
         elif request.method == "tools/call":
             text = await self._call(carrier, request, params)
             result = {"content": [{"type": "text", "text": text}]}
@@ -199,7 +197,7 @@ class Events:
 
     def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
-        self._reader = EventReader(2**24)
+        self._reader = EventReader(2**27)
         self._chunks = answer.aiter_raw()
         self._ready: list[SseEvent] = []
 
@@ -216,6 +214,12 @@ class Events:
             if event.data:
                 return event.event_id or "", json.loads(event.data)
 
+    async def all(self) -> list[SseEvent]:
+        """Every event until the end."""
+        async for chunk in self._chunks:
+            self._ready += self._reader.feed(chunk)
+        return self._ready
+
     async def rest(self) -> list[tuple[str, Any]]:
         """Every message until the end."""
         found = []
@@ -227,13 +231,9 @@ class Events:
 
 
 def initialize(version: str = "2025-11-25") -> dict[str, Any]:
-    return call_of(
-        "initialize",
-        0,
-        protocolVersion=version,
-        capabilities={},
-        clientInfo={"name": "test", "version": "1"},
-    )
+    client = {"name": "test", "version": "1"}
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+    return call_of("initialize", 0, **hello)
 
 
 def call_of(method: str, id_: Any, **params: Any) -> dict[str, Any]:
@@ -246,26 +246,83 @@ def tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> dict[s
     return call_of("tools/call", id_, name=name, arguments=arguments, **meta)
 
 
+def modern(
+    method: str, id_: Any = 1, meta: dict[str, Any] | None = None, **params: Any
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A request of the stateless era, and the headers that repeat it."""
+    headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
+    if "name" in params:
+        headers["mcp-name"] = params["name"]
+    return call_of(method, id_, **params, _meta={**META, **(meta or {})}), headers
+
+
+def modern_tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> Any:
+    """A call of one of the server's tools in the stateless era."""
+    meta = {} if token is None else {"progressToken": token}
+    return modern("tools/call", id_, meta, name=name, arguments=arguments)
+
+
+def text_of(result: Any) -> str:
+    """What a tool answered to the official client, or to one without a library."""
+    if isinstance(result, httpx2.Response):
+        result = result.json()
+    if isinstance(result, dict):
+        return str(result["result"]["content"][0]["text"])
+    return str(result.content[0].text)
+
+
 async def until(reached: Callable[[], bool]) -> None:
     """Wait until something is so that nothing announces."""
     while not reached():  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 
+async def held_up(send: Callable[[], Awaitable[None]], events: Events) -> None:
+    """See that a server waits for a client that does not read, and that all of it arrives."""
+    count, sent = 150, 0
+
+    async def flood() -> None:
+        nonlocal sent
+        for _ in range(count):
+            await send()
+            sent += 1
+
+    flooding = asyncio.ensure_future(flood())
+    await until(lambda: sent > 0)
+    assert await at_rest(lambda: sent) < count
+    for _ in range(count):
+        await events.message()
+    await flooding
+
+
+class Fronted(Http):
+    """A client of a front, with the front and the server behind it at hand."""
+
+    def __init__(self, url: str, http: httpx2.AsyncClient, front: HttpFront, played: Played):
+        super().__init__(url, http)
+        self.front = front
+        self.played = played
+
+    @property
+    def server(self) -> Carrier:
+        """The end of the first conversation at which the server is."""
+        return self.played.carriers[0]
+
+
 @asynccontextmanager
 async def fronted(
-    make: Callable[..., HttpFront] = HttpFront, **options: Any
-) -> AsyncIterator[tuple[HttpFront, Played, Http]]:
-    """A front with a played server behind it, and a client in front of it."""
+    serve: Callable[[Carrier], Awaitable[None]] | None = None, **options: Any
+) -> AsyncIterator[Fronted]:
+    """A front before a played server, or before one that serves as a test wants."""
     played = Played()
-    front = make(played.serve, SystemClock(), **options)
+    front = HttpFront(serve or played.serve, SystemClock(), **options)
     async with (
         front.running(),
         served({"/mcp": front}) as url,
         httpx2.AsyncClient(verify=False, timeout=30) as http,
     ):
         try:
-            yield front, played, Http(f"{url}/mcp", http)
+            yield Fronted(f"{url}/mcp", http, front, played)
         finally:
             played.go_on.set()
             front.stop()

@@ -4,69 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
 from folkmoot.core.message import Notification, Response
-from folkmoot.mcp.server.http import HttpFront
 from tests.mcp.client.saying import at_rest
-from tests.mcp.server.played import BOTH, call_of, fronted, tool
-
-VERSION = "io.modelcontextprotocol/protocolVersion"
+from tests.mcp.server.played import BOTH, Fronted, fronted, modern_tool, text_of, tool
 
 
-def stateless(
-    name: str, token: Any = None, **arguments: Any
-) -> tuple[dict[str, Any], dict[str, str]]:
-    meta: dict[str, Any] = {VERSION: "2026-07-28"}
-    if token is not None:
-        meta["progressToken"] = token
-    headers = {
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": "tools/call",
-        "mcp-name": name,
-    }
-    return call_of("tools/call", 1, name=name, arguments=arguments, _meta=meta), headers
+async def test_what_is_said_late_about_one_clients_request_reaches_no_other(
+    client: Fronted,
+) -> None:
+    message, headers = modern_tool("echo", token="mine")
+    assert (await client.ask("POST", message, headers)).status_code == 200
+    first = client.played.got[0].message.params["_meta"]["progressToken"]
+    message, headers = modern_tool("wait", token="mine")
+    async with client.stream("POST", message, headers) as stream:
+        await stream.message()
+        late = {"progressToken": first, "progress": 9}
+        [carrier] = client.played.carriers
+        await carrier.send(Notification(method="notifications/progress", params=late))
+        client.played.go_on.set()
+        assert [told.get("id") for _, told in await stream.rest()] == [1]
 
 
-async def test_what_is_said_late_about_one_clients_request_reaches_no_other() -> None:
-    async with fronted() as (_, played, client):
-        message, headers = stateless("echo", token="mine")
-        assert (await client.ask("POST", message, headers)).status_code == 200
-        first = played.got[0].message.params["_meta"]["progressToken"]
-        message, headers = stateless("wait", token="mine")
-        async with client.stream("POST", message, headers) as stream:
-            await stream.message()
-            late = {"progressToken": first, "progress": 9}
-            [carrier] = played.carriers
-            await carrier.send(Notification(method="notifications/progress", params=late))
-            played.go_on.set()
-            assert [told.get("id") for _, told in await stream.rest()] == [1]
+async def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them(http: Fronted) -> None:
+    port = int(http.url.split(":")[2].partition("/")[0])
+    writers = [await unread(port, http.session, number) for number in range(1, 9)]
+    await http.played.until(lambda: len(http.played.got) == len(writers) + 2)
+    [carrier] = http.played.carriers
+    sent: list[int] = []
 
+    async def answer() -> None:
+        for number in range(1, 9):
+            large = {"text": "x" * 8 * 2**20}
+            await carrier.send(Response(id=number, result=large))
+            sent.append(number)
 
-async def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them() -> None:
-    async with fronted() as (_, played, client):
-        session = await client.open()
-        port = int(client.url.split(":")[2].partition("/")[0])
-        writers = [await unread(port, session, number) for number in range(1, 9)]
-        await played.until(lambda: len(played.got) == len(writers) + 2)
-        [carrier] = played.carriers
-        sent: list[int] = []
-
-        async def answer() -> None:
-            for number in range(1, 9):
-                large = {"text": "x" * 8 * 2**20}
-                await carrier.send(Response(id=number, result=large))
-                sent.append(number)
-
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(answer())
-            await at_rest(lambda: len(sent))
-            assert len(sent) < 2
-            for writer in writers:
-                writer.transport.abort()
-            await task
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(answer())
+        await at_rest(lambda: len(sent))
+        assert len(sent) < 2
+        for writer in writers:
+            writer.transport.abort()
+        await task
 
 
 async def unread(port: int, session: str, number: int) -> asyncio.StreamWriter:
@@ -89,26 +70,26 @@ async def unread(port: int, session: str, number: int) -> asyncio.StreamWriter:
 async def test_clients_share_a_conversation_only_if_they_are_the_same_to_the_server(
     apart: tuple[str, ...], conversations: int
 ) -> None:
-    async with fronted(HttpFront, apart=apart) as (_, played, client):
+    async with fronted(apart=apart) as client:
         for who in ("ann", "bob", "ann"):
-            message, headers = stateless("echo", text=who)
+            message, headers = modern_tool("echo", text=who)
             told = await client.ask("POST", message, headers | {"authorization": who})
-            assert told.json()["result"]["content"][0]["text"] == who
-        assert len(played.carriers) == conversations
+            assert text_of(told) == who
+        assert len(client.played.carriers) == conversations
 
 
+@pytest.mark.settings(apart=("authorization",))
 async def test_conversations_are_bounded_and_the_longest_unused_goes(
-    monkeypatch: pytest.MonkeyPatch,
+    client: Fronted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folkmoot.mcp.server.stateless.MOST_CARRIERS", 2)
-    async with fronted(HttpFront, apart=("authorization",)) as (_, played, client):
-        message, headers = stateless("wait", token=1)
-        async with client.stream("POST", message, headers | {"authorization": "ann"}) as waits:
-            await waits.message()
-            for who in ("bob", "cid"):
-                message, headers = stateless("echo")
-                told = await client.ask("POST", message, headers | {"authorization": who})
-                assert told.status_code == 200
-            assert [carrier.over for carrier in played.carriers] == [False, True, False]  # type: ignore[attr-defined]
-            played.go_on.set()
-            assert len(await waits.rest()) == 1
+    message, headers = modern_tool("wait", token=1)
+    async with client.stream("POST", message, headers | {"authorization": "ann"}) as waits:
+        await waits.message()
+        for who in ("bob", "cid"):
+            message, headers = modern_tool("echo")
+            told = await client.ask("POST", message, headers | {"authorization": who})
+            assert told.status_code == 200
+        assert [each.over for each in client.played.carriers] == [False, True, False]  # type: ignore[attr-defined]
+        client.played.go_on.set()
+        assert len(await waits.rest()) == 1

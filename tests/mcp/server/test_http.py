@@ -25,83 +25,74 @@ from folkmoot.mcp.carrier import Carrier
 from folkmoot.mcp.server.http import HttpFront
 from folkmoot.mcp.server.session import SessionCarrier
 from folkmoot.mcp.server.streams import MOST_EVENTS
-from tests.mcp.server.played import Played, fronted, initialize, tool, until
+from tests.mcp.server.played import (
+    Events,
+    Fronted,
+    Played,
+    fronted,
+    held_up,
+    initialize,
+    text_of,
+    tool,
+    until,
+)
 
 VERSION = {"mcp-protocol-version": "2025-11-25"}
-SSE_ONLY = {"accept": "text/event-stream"}
 
 
-async def test_the_official_client_calls_gets_progress_is_asked_and_hears_notifications() -> None:
-    async with fronted() as (front, _, http):
-        heard: list[Any] = []
-        steps: list[float] = []
+async def test_the_official_client_calls_is_asked_and_hears_notifications(http: Fronted) -> None:
+    heard: list[Any] = []
+    steps: list[float] = []
 
-        async def sampled(context: Any, params: Any) -> CreateMessageResult:
-            content = TextContent(type="text", text="forty-two")
-            return CreateMessageResult(role="assistant", content=content, model="m")
+    async def sampled(context: Any, params: Any) -> CreateMessageResult:
+        content = TextContent(type="text", text="forty-two")
+        return CreateMessageResult(role="assistant", content=content, model="m")
 
-        async def hear(message: Any) -> None:
-            heard.append(message)
+    async def hear(message: Any) -> None:
+        heard.append(message)
 
-        async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            steps.append(progress)
+    async def progressed(progress: float, *_: Any) -> None:
+        steps.append(progress)
 
-        client = Client(
-            streamable_http_client(http.url),
-            mode="legacy",
-            sampling_callback=sampled,
-            message_handler=hear,
-        )
-        async with client:
-            assert client.protocol_version == "2025-11-25"
-            listed = await client.list_tools()
-            assert "echo" in [each.name for each in listed.tools]
-            said = await client.call_tool("echo", {"text": "hello"})
-            assert text_of(said) == "hello"
-            said = await client.call_tool(
-                "progress", {"steps": 5, "text": "done"}, progress_callback=progressed
-            )
-            assert text_of(said) == "done"
-            assert steps == [0, 1, 2, 3, 4]
-            assert text_of(await client.call_tool("ask", {})) == "forty-two"
-            await client.call_tool("log", {"text": "noted"})
-            await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(20)))
-        assert any("noted" in repr(each) for each in heard)
-        # The client ends its session when it leaves.
-        await until(lambda: front.sessions == 0)
-
-
-def text_of(result: Any) -> str:
-    return str(result.content[0].text)
+    answers: Any = {"sampling_callback": sampled, "message_handler": hear}
+    async with Client(streamable_http_client(http.url), mode="legacy", **answers) as client:
+        assert client.protocol_version == "2025-11-25"
+        assert "echo" in [each.name for each in (await client.list_tools()).tools]
+        asked = {"steps": 5, "text": "done"}
+        said = await client.call_tool("progress", asked, progress_callback=progressed)
+        assert (text_of(said), steps) == ("done", [0, 1, 2, 3, 4])
+        assert text_of(await client.call_tool("ask", {})) == "forty-two"
+        await client.call_tool("log", {"text": "noted"})
+        await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(20)))
+    assert any("noted" in repr(each) for each in heard)
+    # The client ends its session when it leaves.
+    await until(lambda: http.front.sessions == 1)
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.context-end-to-end", "proxy.http-headers")
-async def test_a_message_carries_its_session_and_what_http_says_of_it() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        await http.ask(
-            "POST",
-            tool("echo"),
-            {**VERSION, "authorization": "Bearer x", "cookie": "no=1", "x-odd": "1"},
-        )
-        opening, _, called = played.got
-        assert opening.context.session is ANONYMOUS
-        assert called.context.direction is MessageDirection.CLIENT_TO_SERVER
-        assert called.context.session.session_id is not None
-        assert called.context.session.session_id.value == http.session
-        assert called.context.session.state is SessionState.UNINITIALIZED
-        said = called.context.transport.metadata
-        assert isinstance(said, HttpMetadata)
-        assert (said.method, said.uri) == ("POST", "/mcp")
-        assert said.headers.get("mcp-session-id") == http.session
-        assert said.headers.get("mcp-protocol-version") == "2025-11-25"
-        assert said.headers.get("authorization") == "Bearer x"
-        assert "cookie" not in said.headers
-        assert "x-odd" not in said.headers
-        connection = called.context.transport.connection
-        assert connection is not None
-        assert connection.remote_addr is not None
-        assert connection.remote_addr.host == "127.0.0.1"
+async def test_a_message_carries_its_session_and_what_http_says_of_it(http: Fronted) -> None:
+    sent = {**VERSION, "authorization": "Bearer x", "cookie": "no=1", "x-odd": "1"}
+    await http.ask("POST", tool("echo"), sent)
+    opening, _, called = http.played.got
+    assert opening.context.session is ANONYMOUS
+    context = called.context
+    assert context.direction is MessageDirection.CLIENT_TO_SERVER
+    assert context.session.session_id is not None
+    assert context.session.session_id.value == http.session
+    assert context.session.state is SessionState.UNINITIALIZED
+    said = context.transport.metadata
+    assert isinstance(said, HttpMetadata)
+    assert (said.method, said.uri) == ("POST", "/mcp")
+    passed = {name: said.headers.get(name) for name in (*sent, "mcp-session-id")}
+    ours = {**sent, "mcp-session-id": http.session}
+    assert passed == ours | {"cookie": None, "x-odd": None}
+    connection = context.transport.connection
+    assert connection is not None
+    assert connection.remote_addr is not None
+    assert connection.remote_addr.host == "127.0.0.1"
+    # It is on the way to the server, and cannot leave to the client.
+    with pytest.raises(e.Misrouted):
+        await http.server.send_envelope(called)
 
 
 async def test_an_answer_that_comes_first_is_json_and_its_bytes_are_the_servers() -> None:
@@ -117,11 +108,7 @@ async def test_an_answer_that_comes_first_is_json_and_its_bytes_are_the_servers(
         with pytest.raises(e.TransportClosed):
             await carrier.receive()
 
-    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-        _,
-        _,
-        http,
-    ):
+    async with fronted(serve) as http:
         await http.open()
         answer = await http.ask("POST", tool("echo"))
         assert answer.headers["content-type"] == "application/json"
@@ -129,18 +116,17 @@ async def test_an_answer_that_comes_first_is_json_and_its_bytes_are_the_servers(
         assert answer.content == raw
 
 
-async def test_a_client_that_takes_only_events_or_only_json_gets_that() -> None:
-    async with fronted() as (_, _, http):
-        await http.open()
-        async with http.stream("POST", tool("echo", text="a"), SSE_ONLY) as events:
-            assert events.answer.headers["content-type"] == "text/event-stream"
-            [(event_id, message)] = await events.rest()
-            assert message["result"]["content"][0]["text"] == "a"
-            assert event_id
-        call = tool("progress", 2, token="t", steps=3, text="b")
-        answer = await http.ask("POST", call, {"accept": "application/json"})
-        assert answer.headers["content-type"] == "application/json"
-        assert answer.json()["result"]["content"][0]["text"] == "b"
+async def test_a_client_that_takes_only_events_or_only_json_gets_that(http: Fronted) -> None:
+    events_only = {"accept": "text/event-stream"}
+    async with http.stream("POST", tool("echo", text="a"), events_only) as events:
+        assert events.answer.headers["content-type"] == "text/event-stream"
+        [(event_id, message)] = await events.rest()
+        assert text_of(message) == "a"
+        assert event_id
+    call = tool("progress", 2, token="t", steps=3, text="b")
+    answer = await http.ask("POST", call, {"accept": "application/json"})
+    assert answer.headers["content-type"] == "application/json"
+    assert text_of(answer) == "b"
 
 
 REFUSED: list[tuple[str, Any, dict[str, str], int, int]] = [
@@ -166,339 +152,283 @@ REFUSED: list[tuple[str, Any, dict[str, str], int, int]] = [
 ]
 
 
-async def test_what_cannot_be_served_is_refused_as_the_specification_says() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        before = len(played.got)
-        for case in REFUSED:
-            method, message, headers, status, code = case
-            answer = await http.ask(method, message, headers)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), case
-        assert len(played.got) == before
+async def test_what_cannot_be_served_is_refused_as_the_specification_says(http: Fronted) -> None:
+    before = len(http.played.got)
+    for case in REFUSED:
+        method, message, headers, status, code = case
+        answer = await http.ask(method, message, headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), case
+    assert len(http.played.got) == before
 
 
-async def test_without_a_session_only_initialize_is_served() -> None:
-    async with fronted() as (_, _, http):
-        for method, message in (("POST", tool("echo", 5)), ("GET", None), ("DELETE", None)):
-            answer = await http.ask(method, message)
-            assert answer.status_code == 400
-            assert answer.json()["error"]["data"]["code"] == "session_required"
-            assert answer.json()["id"] == (5 if message else None)
+async def test_without_a_session_only_initialize_is_served(client: Fronted) -> None:
+    for method, message in (("POST", tool("echo", 5)), ("GET", None), ("DELETE", None)):
+        answer = await client.ask(method, message)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["data"]["code"] == "session_required"
+        assert answer.json()["id"] == (5 if message else None)
 
 
-async def test_a_message_that_is_too_large_is_refused() -> None:
-    async with fronted(limits=Limits(message_bytes=2000)) as (_, _, http):
-        await http.open()
-        answer = await http.ask("POST", tool("echo", text="x" * 3000))
-        assert answer.status_code == 413
+@pytest.mark.settings(limits=Limits(message_bytes=2000))
+async def test_a_message_that_is_too_large_is_refused(http: Fronted) -> None:
+    answer = await http.ask("POST", tool("echo", text="x" * 3000))
+    assert answer.status_code == 413
 
 
 @pytest.mark.requirement("proxy.correlates-responses")
-async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_another() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        first = asyncio.ensure_future(http.ask("POST", tool("wait", 9, text="a")))
-        await played.until(lambda: len(played.got) == 3)
-        again = await http.ask("POST", tool("echo", 9))
-        assert again.status_code == 400
-        other = await http.ask("POST", tool("echo", "9", text="b"))
-        assert other.json()["id"] == "9"
-        played.go_on.set()
-        assert (await first).json()["result"]["content"][0]["text"] == "a"
+async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_another(
+    http: Fronted,
+) -> None:
+    first = asyncio.ensure_future(http.ask("POST", tool("wait", 9, text="a")))
+    await http.played.until(lambda: len(http.played.got) == 3)
+    again = await http.ask("POST", tool("echo", 9))
+    assert again.status_code == 400
+    other = await http.ask("POST", tool("echo", "9", text="b"))
+    assert other.json()["id"] == "9"
+    http.played.go_on.set()
+    assert (await first).json()["result"]["content"][0]["text"] == "a"
 
 
 @pytest.mark.requirement("mcp.delete-after-answers")
-async def test_what_is_open_ends_without_an_error_before_delete_ends_the_session() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        waiting = asyncio.ensure_future(http.ask("POST", tool("wait")))
-        await played.until(lambda: len(played.got) == 3)
-        async with http.stream("GET", headers=VERSION) as events:
-            assert (await events.next()).data == b""
-            assert (await http.ask("DELETE")).status_code == 204
-            assert await events.rest() == []
-        # A client that leaves has stopped listening: an error now would end it with one.
-        answer = await waiting
-        assert (answer.status_code, answer.content) == (200, b"")
-        assert answer.headers["content-type"] == "text/event-stream"
-        assert (await http.ask("POST", tool("echo"))).status_code == 404
-
-
-async def test_a_session_that_is_ended_from_inside_is_gone_for_its_client() -> None:
-    async with fronted() as (front, _, http):
-        session = await http.open()
-        assert front.sessions == 1
-        front.end(session)
-        front.end("00")
-        assert (await http.ask("POST", tool("echo"))).status_code == 404
+async def test_what_is_open_ends_without_an_error_before_delete_ends_the_session(
+    http: Fronted,
+) -> None:
+    waiting = asyncio.ensure_future(http.ask("POST", tool("wait")))
+    await http.played.until(lambda: len(http.played.got) == 3)
+    async with http.stream("GET", headers=VERSION) as events:
+        assert (await events.next()).data == b""
+        assert (await http.ask("DELETE")).status_code == 204
+        assert await events.rest() == []
+    # A client that leaves has stopped listening: an error now would end it with one.
+    answer = await waiting
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"] == "text/event-stream"
+    assert (await http.ask("POST", tool("echo"))).status_code == 404
 
 
 async def test_a_server_that_cannot_be_had_is_told_to_the_client() -> None:
     async def serve(carrier: Carrier) -> None:
         raise e.ServerUnreachable("There is no such program.")
 
-    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-        front,
-        _,
-        http,
-    ):
+    async with fronted(serve) as http:
         answer = await http.ask("POST", initialize())
         assert answer.status_code == 502
         assert answer.json()["error"]["message"] == "There is no such program."
         assert answer.json()["id"] == 0
-        assert front.sessions == 0
+        assert http.front.sessions == 0
 
 
-async def test_no_more_sessions_are_opened_than_there_may_be() -> None:
-    async with fronted(most=1) as (_, _, http):
-        await http.open()
-        http.session = ""
-        assert (await http.ask("POST", initialize())).status_code == 503
-
-
-@pytest.mark.requirement("proxy.direction-routes")
-async def test_a_message_on_the_way_to_the_server_cannot_leave_to_the_client() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        with pytest.raises(e.Misrouted):
-            await played.carriers[0].send_envelope(played.got[0])
+@pytest.mark.settings(most=1)
+async def test_no_more_sessions_are_opened_than_there_may_be(http: Fronted) -> None:
+    session, http.session = http.session, ""
+    assert (await http.ask("POST", initialize())).status_code == 503
+    # One that is ended from inside is gone for its client, and leaves its place.
+    for each in (session, "00"):
+        http.front.end(each)
+    assert (await http.ask("POST", tool("echo"), {"mcp-session-id": session})).status_code == 404
+    await http.open()
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
-async def test_each_stream_is_resumed_from_its_own_last_event_and_goes_on_live() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        # Two requests whose streams break after their first progress.
-        seen = {}
-        for name, token in ((1, "one"), (2, "two")):
-            async with http.stream("POST", tool("wait", name, token, text=token), VERSION) as s:
-                assert (await s.next()).data == b""
-                seen[token], message = await s.message()
-                assert message["params"]["progressToken"] == token
-        await settled(server)
+async def test_each_stream_is_resumed_from_its_own_last_event_and_goes_on_live(
+    http: Fronted,
+) -> None:
+    # Two requests whose streams break after their first progress.
+    seen = {}
+    for name, token in ((1, "one"), (2, "two")):
+        async with http.stream("POST", tool("wait", name, token, text=token), VERSION) as s:
+            assert (await s.next()).data == b""
+            seen[token], message = await s.message()
+            assert message["params"]["progressToken"] == token
+    await settled(http.server)
+    for number in (1, 2):
+        for token in ("one", "two"):
+            await http.server.send(progress(token, number))
+    async with http.stream("GET", headers={"last-event-id": seen["two"]}) as events:
         for number in (1, 2):
-            for token in ("one", "two"):
-                await server.send(progress(token, number))
-        async with http.stream("GET", headers={"last-event-id": seen["two"]}) as events:
-            for number in (1, 2):
-                _, message = await events.message()
-                assert message["params"] == {"progressToken": "two", "progress": number}
-            await server.send(progress("two", 3))
-            assert (await events.message())[1]["params"]["progress"] == 3
-            played.go_on.set()
-            [(_, message)] = await events.rest()
-            assert (message["id"], message["result"]["content"][0]["text"]) == (2, "two")
-        # The other one is done by now, and still to be had as a whole.
-        async with http.stream("GET", headers={"last-event-id": seen["one"]}) as events:
-            *told, (last, message) = await events.rest()
-            assert [each["params"]["progress"] for _, each in told] == [1, 2]
-            assert (message["id"], message["result"]["content"][0]["text"]) == (1, "one")
-        async with http.stream("GET", headers={"last-event-id": last}) as events:
-            assert await events.rest() == []
+            _, message = await events.message()
+            assert message["params"] == {"progressToken": "two", "progress": number}
+        await http.server.send(progress("two", 3))
+        assert (await events.message())[1]["params"]["progress"] == 3
+        http.played.go_on.set()
+        [(_, message)] = await events.rest()
+        assert (message["id"], message["result"]["content"][0]["text"]) == (2, "two")
+    # The other one is done by now, and still to be had as a whole.
+    async with http.stream("GET", headers={"last-event-id": seen["one"]}) as events:
+        *told, (last, message) = await events.rest()
+        assert [each["params"]["progress"] for _, each in told] == [1, 2]
+        assert (message["id"], message["result"]["content"][0]["text"]) == (1, "one")
+    async with http.stream("GET", headers={"last-event-id": last}) as events:
+        assert await events.rest() == []
 
 
 def progress(token: str, number: int) -> Notification:
-    return Notification(
-        method="notifications/progress", params={"progressToken": token, "progress": number}
-    )
+    params = {"progressToken": token, "progress": number}
+    return Notification(method="notifications/progress", params=params)
 
 
-async def settled(carrier: Carrier) -> None:
-    """Wait until the front knows that every client has left."""
+async def settled(carrier: Carrier, *, listening: bool = False) -> None:
+    """Wait until the front knows that every client has left, or that one listens."""
     assert isinstance(carrier, SessionCarrier)
-    await until(lambda: not carrier.listeners)
+    await until(lambda: bool(carrier.listeners) is listening)
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
-async def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        async with http.stream("GET", headers=VERSION) as events:
-            first = await events.next()
-            assert first.event_id
-            await server.send(note(0))
-            last, message = await events.message()
-            assert message["params"]["data"] == 0
-        await settled(server)
-        await server.send(note(1))
-        async with http.stream("GET", headers={"last-event-id": first.event_id}) as events:
-            assert [(await events.message())[1]["params"]["data"] for _ in "ab"] == [0, 1]
-        await settled(server)
-        async with http.stream("GET", headers={"last-event-id": last}) as events:
-            assert (await events.message())[1]["params"]["data"] == 1
-            # Another listener takes its place.
-            async with http.stream("GET") as other:
-                await server.send(note(2))
-                assert (await other.message())[1]["params"]["data"] == 2
-            assert await events.rest() == []
+async def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows(
+    http: Fronted,
+) -> None:
+    async with http.stream("GET", headers=VERSION) as events:
+        first = await events.next()
+        assert first.event_id
+        await http.server.send(note(0))
+        last, message = await events.message()
+        assert message["params"]["data"] == 0
+    await settled(http.server)
+    await http.server.send(note(1))
+    async with http.stream("GET", headers={"last-event-id": first.event_id}) as events:
+        assert [await heard(events) for _ in "ab"] == [0, 1]
+    await settled(http.server)
+    async with http.stream("GET", headers={"last-event-id": last}) as events:
+        assert await heard(events) == 1
+        # Another listener takes its place.
+        async with http.stream("GET") as other:
+            await http.server.send(note(2))
+            assert (await other.message())[1]["params"]["data"] == 2
+        assert await events.rest() == []
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
 async def test_no_stream_takes_the_event_id_of_another_session_or_process_for_its_own() -> None:
     ids = []
     for _ in range(2):
-        async with fronted() as (_, played, http):
+        async with fronted() as http:
             await http.open()
-            server = played.carriers[0]
             async with http.stream("GET", headers=VERSION) as events:
                 ids.append((await events.next()).event_id or "")
-                await server.send(note(0))
-                assert (await events.message())[1]["params"]["data"] == 0
-            await settled(server)
+                await http.server.send(note(0))
+                assert await heard(events) == 0
+            await settled(http.server)
             name, _, _ = ids[-1].rpartition("-")
             for unknown in (*ids[:-1], "0-1", "0-57", f"{name}-2", f"{name}-{'9' * 99}"):
                 refused = await http.ask("GET", None, {"last-event-id": unknown})
                 assert refused.status_code == 400, unknown
                 assert refused.json()["error"]["data"]["code"] == "event_unknown"
             async with http.stream("GET", headers={"last-event-id": ids[-1]}) as events:
-                assert (await events.message())[1]["params"]["data"] == 0
+                assert await heard(events) == 0
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
-async def test_what_is_not_kept_any_more_is_refused_and_not_skipped() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        changed = Notification(method="notifications/tools/list_changed")
-        async with http.stream("GET", headers=VERSION) as events:
-            first = (await events.next()).event_id or ""
-            for _ in range(MOST_EVENTS + 1):
-                await server.send(changed)
-                last, _ = await events.message()
-        await settled(server)
-        refused = await http.ask("GET", None, {"last-event-id": first})
-        assert refused.status_code == 400
-        assert "What was not received of it is lost" in refused.json()["error"]["message"]
-        await server.send(note(1))
-        async with http.stream("GET", headers={"last-event-id": last or ""}) as events:
-            assert (await events.message())[1]["params"]["data"] == 1
+async def test_what_is_not_kept_any_more_is_refused_and_not_skipped(http: Fronted) -> None:
+    changed = Notification(method="notifications/tools/list_changed")
+    async with http.stream("GET", headers=VERSION) as events:
+        first = (await events.next()).event_id or ""
+        for _ in range(MOST_EVENTS + 1):
+            await http.server.send(changed)
+            last, _ = await events.message()
+    await settled(http.server)
+    refused = await http.ask("GET", None, {"last-event-id": first})
+    assert refused.status_code == 400
+    assert "What was not received of it is lost" in refused.json()["error"]["message"]
+    await http.server.send(note(1))
+    async with http.stream("GET", headers={"last-event-id": last or ""}) as events:
+        assert await heard(events) == 1
 
 
 def note(number: int) -> Notification:
     return Notification(method="notifications/message", params={"level": "info", "data": number})
 
 
+async def heard(events: Events) -> Any:
+    """The data of the next notification."""
+    return (await events.message())[1]["params"]["data"]
+
+
 @pytest.mark.requirement("proxy.sse-fields")
-async def test_an_event_that_came_with_an_id_a_type_and_a_retry_leaves_with_them() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
+async def test_an_event_that_came_with_an_id_a_type_and_a_retry_leaves_with_them(
+    http: Fronted,
+) -> None:
+    async with http.stream("GET") as events:
+        await settled(http.server, listening=True)
+        context = http.server.context_of(MessageDirection.SERVER_TO_CLIENT)
+        for number in (1, 2):
+            said = SseMetadata("up", f"up:{number}", "message", 2.5)
+            envelope: MessageEnvelope[Any] = MessageEnvelope(note(number), context)
+            await http.server.send_envelope(envelope.with_transport(TransportContext(said)))
+        event = await events.next()
+        assert (event.event_id, event.event_type, event.retry) == ("up:1", "message", 2.5)
+    await settled(http.server)
+    async with http.stream("GET", headers={"last-event-id": "up:1"}) as events:
+        assert (await events.next()).event_id == "up:2"
+
+
+async def test_what_the_server_says_goes_to_the_listener_or_an_open_request_or_waits(
+    http: Fronted,
+) -> None:
+    await http.server.send(note(1))
+    async with http.stream("POST", tool("wait", text="end")) as asked:
+        assert (await asked.message())[1]["params"]["data"] == 1
+        await http.server.send(note(2))
+        assert (await asked.message())[1]["params"]["data"] == 2
         async with http.stream("GET") as events:
-            await until_listening(server)
-            context = server.context_of(MessageDirection.SERVER_TO_CLIENT)
-            for number in (1, 2):
-                said = SseMetadata("up", f"up:{number}", "message", 2.5)
-                envelope: MessageEnvelope[Any] = MessageEnvelope(note(number), context)
-                await server.send_envelope(envelope.with_transport(TransportContext(said)))
-            event = await events.next()
-            assert (event.event_id, event.event_type, event.retry) == ("up:1", "message", 2.5)
-        await settled(server)
-        async with http.stream("GET", headers={"last-event-id": "up:1"}) as events:
-            assert (await events.next()).event_id == "up:2"
+            await http.server.send(note(3))
+            assert await heard(events) == 3
+        http.played.go_on.set()
+        [(_, message)] = await asked.rest()
+        assert message["result"]["content"][0]["text"] == "end"
 
 
-async def until_listening(carrier: Carrier) -> None:
-    assert isinstance(carrier, SessionCarrier)
-    await until(lambda: carrier.listeners > 0)
+async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_answered(
+    http: Fronted,
+) -> None:
+    for number in range(1000):
+        await http.server.send(note(number))
+    async with http.stream("GET") as events:
+        assert [await heard(events) for _ in range(256)] == list(range(744, 1000))
+    await settled(http.server)
+    for number in range(1000):
+        await http.server.send(note(number))
+    # Each request takes the place of a notification; then there is room for none.
+    for number in range(256):
+        await http.server.send(Request(id=number, method="roots/list"))
+    answer = await http.played.ask(http.server, Request(id="late", method="roots/list"))
+    assert answer.error.code == -32000  # type: ignore[union-attr]
+    await http.server.send(note(1000))
+    async with http.stream("GET") as events:
+        got = [(await events.message())[1] for _ in range(256)]
+        assert [each["id"] for each in got] == list(range(256))
 
 
-async def test_what_the_server_says_goes_to_the_listener_or_an_open_request_or_waits() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        await server.send(note(1))
-        async with http.stream("POST", tool("wait", text="end")) as asked:
-            assert (await asked.message())[1]["params"]["data"] == 1
-            await server.send(note(2))
-            assert (await asked.message())[1]["params"]["data"] == 2
-            async with http.stream("GET") as events:
-                await server.send(note(3))
-                assert (await events.message())[1]["params"]["data"] == 3
-            played.go_on.set()
-            [(_, message)] = await asked.rest()
-            assert message["result"]["content"][0]["text"] == "end"
+async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(
+    http: Fronted,
+) -> None:
+    waiting = asyncio.ensure_future(http.ask("POST", tool("wait", 4)))
+    await http.played.until(lambda: len(http.played.got) == 3)
+    cancel = {"requestId": 4, "reason": "no more"}
+    gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}
+    assert (await http.ask("POST", gone)).status_code == 202
+    assert (await waiting).json()["error"]["data"]["code"] == "request_cancelled"
+    assert http.played.got[-1].message.method == "notifications/cancelled"
 
 
-async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_answered() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        for number in range(1000):
-            await server.send(note(number))
-        # Each request takes the place of a notification; then there is room for none.
-        for number in range(256):
-            await server.send(Request(id=number, method="roots/list"))
-        refused = asyncio.ensure_future(played.ask(server, Request(id="late", method="roots/list")))
-        answer = await refused
-        assert answer.error.code == -32000  # type: ignore[union-attr]
-        await server.send(note(1000))
-        async with http.stream("GET") as events:
-            got = [(await events.message())[1] for _ in range(256)]
-            assert [each["id"] for each in got] == list(range(256))
+async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on(
+    http: Fronted,
+) -> None:
+    asked = asyncio.ensure_future(http.ask("POST", tool("wait", 5)))
+    await http.played.until(lambda: len(http.played.got) == 3)
+    asked.cancel()
+    await settled(http.played.carriers[0])
+    http.played.go_on.set()
+    answer = await http.ask("POST", tool("echo", 6, text="still here"))
+    assert answer.json()["result"]["content"][0]["text"] == "still here"
+    methods = [getattr(each.message, "method", "") for each in http.played.got]
+    assert "notifications/cancelled" not in methods
 
 
-async def test_of_too_many_notifications_the_newest_are_kept() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        for number in range(1000):
-            await played.carriers[0].send(note(number))
-        async with http.stream("GET") as events:
-            got = [(await events.message())[1]["params"]["data"] for _ in range(256)]
-            assert got == list(range(744, 1000))
-
-
-async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        waiting = asyncio.ensure_future(http.ask("POST", tool("wait", 4)))
-        await played.until(lambda: len(played.got) == 3)
-        cancel = {"requestId": 4, "reason": "no more"}
-        gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}
-        assert (await http.ask("POST", gone)).status_code == 202
-        assert (await waiting).json()["error"]["data"]["code"] == "request_cancelled"
-        assert played.got[-1].message.method == "notifications/cancelled"
-
-
-async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        asked = asyncio.ensure_future(http.ask("POST", tool("wait", 5)))
-        await played.until(lambda: len(played.got) == 3)
-        asked.cancel()
-        await settled(played.carriers[0])
-        played.go_on.set()
-        answer = await http.ask("POST", tool("echo", 6, text="still here"))
-        assert answer.json()["result"]["content"][0]["text"] == "still here"
-        methods = [getattr(each.message, "method", "") for each in played.got]
-        assert "notifications/cancelled" not in methods
-
-
-async def test_a_listener_that_does_not_read_has_the_server_wait() -> None:
-    async with fronted() as (_, played, http):
-        await http.open()
-        server = played.carriers[0]
-        big = Notification(method="notifications/message", params={"data": "x" * 100_000})
-        sent = 0
-
-        async def flood() -> None:
-            nonlocal sent
-            for _ in range(150):
-                await server.send(big)
-                sent += 1
-
-        async with http.stream("GET") as events:
-            await until_listening(server)
-            flooding = asyncio.ensure_future(flood())
-            before = -1
-            while before != sent or not sent:
-                before = sent
-                await asyncio.sleep(0.05)
-            assert sent < 150
-            for _ in range(150):
-                await events.message()
-            await flooding
+async def test_a_listener_that_does_not_read_has_the_server_wait(http: Fronted) -> None:
+    big = Notification(method="notifications/message", params={"data": "x" * 100_000})
+    async with http.stream("GET") as events:
+        await settled(http.server, listening=True)
+        await held_up(lambda: http.server.send(big), events)
 
 
 async def test_a_session_costs_less_than_a_hundred_kilobytes() -> None:
@@ -544,13 +474,11 @@ async def open_at(front: HttpFront) -> None:
     assert said[0]["status"] == 200
 
 
-async def test_stopping_ends_streams_and_sessions_at_once() -> None:
-    async with fronted() as (front, played, http):
-        await http.open()
-        async with http.stream("GET") as events:
-            await until_listening(played.carriers[0])
-            front.stop()
-            assert await events.rest() == []
-        assert (await http.ask("POST", tool("echo"))).status_code == 404
-        http.session = ""
-        assert (await http.ask("POST", initialize())).status_code == 503
+async def test_stopping_ends_streams_and_sessions_at_once(http: Fronted) -> None:
+    async with http.stream("GET") as events:
+        await settled(http.server, listening=True)
+        http.front.stop()
+        assert await events.rest() == []
+    assert (await http.ask("POST", tool("echo"))).status_code == 404
+    http.session = ""
+    assert (await http.ask("POST", initialize())).status_code == 503

@@ -21,68 +21,41 @@ from folkmoot.core.message import (
 from folkmoot.core.session import Era
 from folkmoot.core.transport import HttpMetadata
 from folkmoot.mcp.carrier import Carrier
-from folkmoot.mcp.server.http import HttpFront
-from tests.mcp.server.played import Http, fronted
-from tests.mcp_harness import META, MODERN
+from tests.mcp.server.played import Fronted, Http, fronted, modern, text_of
+from tests.mcp.server.played import modern_tool as tool
+from tests.mcp_harness import MODERN
 
 
-def modern(
-    method: str, id_: Any = 1, meta: dict[str, Any] | None = None, **params: Any
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """A request and the headers that repeat it."""
-    message = {
-        "jsonrpc": "2.0",
-        "id": id_,
-        "method": method,
-        "params": {**params, "_meta": {**META, **(meta or {})}},
-    }
-    headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
-    if "name" in params:
-        headers["mcp-name"] = params["name"]
-    return message, headers
+async def test_the_official_client_gets_progress_without_a_session(client: Fronted) -> None:
+    steps: list[float] = []
+
+    async def progressed(progress: float, *_: Any) -> None:
+        steps.append(progress)
+
+    async with Client(streamable_http_client(client.url), mode="auto") as sdk:
+        assert sdk.protocol_version == MODERN
+        assert len((await sdk.list_tools()).tools) > 1
+        asked = {"steps": 3, "text": "done"}
+        said = await sdk.call_tool("progress", asked, progress_callback=progressed)
+        assert (text_of(said), steps) == ("done", [0, 1, 2])
+    assert client.front.sessions == 0
+    context = client.played.got[-1].context
+    assert context.session.era is Era.STATELESS
+    assert isinstance(context.transport.metadata, HttpMetadata)
+    assert context.transport.metadata.headers.get("mcp-method") == "tools/call"
 
 
-def tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) -> Any:
-    meta = {} if token is None else {"progressToken": token}
-    return modern("tools/call", id_, meta, name=name, arguments=arguments)
-
-
-async def test_the_official_client_calls_and_gets_progress_without_a_session() -> None:
-    async with fronted() as (front, played, http):
-        steps: list[float] = []
-
-        async def progressed(progress: float, total: float | None, message: str | None) -> None:
-            steps.append(progress)
-
-        async with Client(streamable_http_client(http.url), mode="auto") as client:
-            assert client.protocol_version == MODERN
-            assert len((await client.list_tools()).tools) > 1
-            said = await client.call_tool(
-                "progress", {"steps": 3, "text": "done"}, progress_callback=progressed
-            )
-            assert said.content[0].text == "done"  # type: ignore[union-attr]
-            assert steps == [0, 1, 2]
-        assert front.sessions == 0
-        called = played.got[-1]
-        assert called.context.session.era is Era.STATELESS
-        assert isinstance(called.context.transport.metadata, HttpMetadata)
-        assert called.context.transport.metadata.headers.get("mcp-method") == "tools/call"
-
-
-async def test_the_official_client_listens_to_what_changes() -> None:
+async def test_the_official_client_listens_to_what_changes(client: Fronted) -> None:
     async with (
-        fronted() as (_, _, http),
-        Client(streamable_http_client(http.url), mode=MODERN) as client,
-        client.listen(tools_list_changed=True) as listening,
+        Client(streamable_http_client(client.url), mode=MODERN) as sdk,
+        sdk.listen(tools_list_changed=True) as listening,
     ):
-        async for event in listening:
-            assert type(event).__name__ == "ToolsListChanged"
-            break
+        assert type(await anext(listening)).__name__ == "ToolsListChanged"
 
 
 @pytest.mark.requirement("proxy.correlates-responses")
 async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_others() -> None:
-    async with fronted() as (_, played, http), httpx2.AsyncClient(timeout=30) as another:
+    async with fronted() as http, httpx2.AsyncClient(timeout=30) as another:
         clients = [http, Http(http.url, another)]
         for round_ in range(10):
 
@@ -97,8 +70,8 @@ async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_ot
             await asyncio.gather(
                 *(ask(client, f"{round_} {place}") for place, client in enumerate(clients))
             )
-        assert len(played.carriers) == 1
-        assert len({each.message.id for each in played.got}) == 20
+        assert len(http.played.carriers) == 1
+        assert len({each.message.id for each in http.played.got}) == 20
 
 
 @pytest.mark.requirement("proxy.unknown-members")
@@ -123,28 +96,25 @@ async def test_only_the_id_and_the_token_change_and_every_other_byte_stays() -> 
         with pytest.raises(e.TransportClosed):
             await carrier.receive()
 
-    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-        _,
-        _,
-        http,
-    ):
+    async with fronted(serve) as http:
         _, headers = tool("echo")
         got = await http.ask("POST", raw, headers)
         assert got.content == (b'{"more":1.0,"result":{"a" :"\\u00e4"},"id":"one","jsonrpc":"2.0"}')
 
 
-def wrapped(text: str) -> str:
+def encoded(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
 async def test_headers_that_do_not_say_what_the_request_says_are_refused() -> None:
     message, headers = tool("echo", 7)
+    listen, listening = modern("subscriptions/listen", 7)
     without_meta = {**message, "params": {"name": "echo"}}
     cases: list[tuple[Any, dict[str, str], int, int]] = [
         (message, {**headers, "mcp-method": "tools/list"}, 400, -32020),
         (message, {**headers, "mcp-method": ""}, 400, -32020),
         (message, {**headers, "mcp-name": "other"}, 400, -32020),
-        (message, {**headers, "mcp-name": wrapped("other")}, 400, -32020),
+        (message, {**headers, "mcp-name": encoded("other")}, 400, -32020),
         (message, {**headers, "mcp-name": "=?base64?!?="}, 400, -32020),
         (message, {**headers, "mcp-protocol-version": "2027-01-01"}, 400, -32020),
         (without_meta, headers, 400, -32602),
@@ -152,16 +122,15 @@ async def test_headers_that_do_not_say_what_the_request_says_are_refused() -> No
         (message, {**headers, "content-type": "text/plain"}, 415, -32600),
         ({"jsonrpc": "2.0", "id": 7, "result": {}}, headers, 400, -32600),
         (b"nonsense", headers, 400, -32700),
+        (listen, {**listening, "accept": "application/json"}, 406, -32600),
     ]
-    listen, listening = modern("subscriptions/listen", 7)
-    cases.append((listen, {**listening, "accept": "application/json"}, 406, -32600))
-    async with fronted() as (_, played, http):
+    async with fronted() as http:
         for case in cases:
             said, named, status, code = case
             answer = await http.ask("POST", said, named)
             assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), case
-        assert played.got == []
-        right = await http.ask("POST", message, {**headers, "mcp-name": wrapped("echo")})
+        assert http.played.got == []
+        right = await http.ask("POST", message, {**headers, "mcp-name": encoded("echo")})
         assert right.json()["id"] == 7
 
 
@@ -178,63 +147,59 @@ async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(
         with pytest.raises(e.TransportClosed):
             await carrier.receive()
 
-    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-        _,
-        _,
-        http,
-    ):
+    async with fronted(serve) as http:
         answer = await http.ask("POST", *modern("no/such", "x"))
         assert (answer.status_code, answer.json()["id"]) == (status, "x")
         assert "mcp-session-id" not in answer.headers
 
 
-async def test_a_client_that_goes_away_cancels_its_request_and_no_other() -> None:
-    async with fronted() as (_, played, http):
-        staying = asyncio.ensure_future(http.ask("POST", *tool("wait", 1, text="stayed")))
-        await played.until(lambda: len(played.got) == 1)
-        leaving = asyncio.ensure_future(http.ask("POST", *tool("wait", 1)))
-        await played.until(lambda: len(played.got) == 2)
-        leaving.cancel()
-        await played.until(lambda: len(played.got) == 3)
-        cancelled = played.got[2].message
-        assert cancelled.method == "notifications/cancelled"
-        assert cancelled.params == {"requestId": played.got[1].message.id}
-        played.go_on.set()
-        answer = await staying
-        assert answer.json()["result"]["content"][0]["text"] == "stayed"
-        assert len(played.got) == 3
+async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: Fronted) -> None:
+    staying = asyncio.ensure_future(client.ask("POST", *tool("wait", 1, text="stayed")))
+    await client.played.until(lambda: len(client.played.got) == 1)
+    leaving = asyncio.ensure_future(client.ask("POST", *tool("wait", 1)))
+    await client.played.until(lambda: len(client.played.got) == 2)
+    leaving.cancel()
+    await client.played.until(lambda: len(client.played.got) == 3)
+    cancelled = client.played.got[2].message
+    assert cancelled.method == "notifications/cancelled"
+    assert cancelled.params == {"requestId": client.played.got[1].message.id}
+    client.played.go_on.set()
+    answer = await staying
+    assert answer.json()["result"]["content"][0]["text"] == "stayed"
+    assert len(client.played.got) == 3
 
 
-async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed() -> None:
-    async with fronted() as (_, played, http):
-        named = {"mcp-protocol-version": MODERN}
-        for method in ("notifications/cancelled", "notifications/x"):
-            said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
-            assert (await http.ask("POST", said, named)).status_code == 202
-        await played.until(lambda: len(played.got) == 1)
-        assert played.got[0].message.method == "notifications/x"
+async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed(
+    client: Fronted,
+) -> None:
+    named = {"mcp-protocol-version": MODERN}
+    for method in ("notifications/cancelled", "notifications/x"):
+        said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
+        assert (await client.ask("POST", said, named)).status_code == 202
+    await client.played.until(lambda: len(client.played.got) == 1)
+    assert client.played.got[0].message.method == "notifications/x"
 
 
-async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so() -> None:
-    async with fronted() as (_, played, http):
-        await http.ask("POST", *tool("echo"))
-        server = played.carriers[0]
-        answer = await played.ask(server, Request(id="q", method="roots/list"))
-        assert isinstance(answer.error, ErrorObject)
+async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so(client: Fronted) -> None:
+    await client.ask("POST", *tool("echo"))
+    server = client.played.carriers[0]
+    answer = await client.played.ask(server, Request(id="q", method="roots/list"))
+    assert isinstance(answer.error, ErrorObject)
 
 
-async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several() -> None:
-    async with fronted() as (_, played, http):
-        waiting = [
-            asyncio.ensure_future(http.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
-        ]
-        await played.until(lambda: len(played.got) == 2)
-        said = Notification(method="notifications/message", params={"data": "whose?"})
-        await played.carriers[0].send(said)
-        played.go_on.set()
-        for name, answer in zip("ab", await asyncio.gather(*waiting), strict=True):
-            assert "whose?" not in answer.text
-            assert answer.json()["id"] == name
+async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(
+    client: Fronted,
+) -> None:
+    waiting = [
+        asyncio.ensure_future(client.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
+    ]
+    await client.played.until(lambda: len(client.played.got) == 2)
+    said = Notification(method="notifications/message", params={"data": "whose?"})
+    await client.played.carriers[0].send(said)
+    client.played.go_on.set()
+    for name, answer in zip("ab", await asyncio.gather(*waiting), strict=True):
+        assert "whose?" not in answer.text
+        assert answer.json()["id"] == name
 
 
 async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answered() -> None:
@@ -249,11 +214,7 @@ async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is
             with pytest.raises(e.TransportClosed):
                 await carrier.receive()
 
-    async with fronted(lambda _, *args, **more: HttpFront(serve, *args, **more)) as (
-        _,
-        _,
-        http,
-    ):
+    async with fronted(serve) as http:
         first = await http.ask("POST", *tool("echo", "a"))
         assert (first.status_code, first.json()["id"]) == (502, "a")
         second = await http.ask("POST", *tool("echo", "b"))
@@ -261,29 +222,26 @@ async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is
         assert served == 2
 
 
-async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served() -> None:
-    async with fronted() as (_, played, http):
-        message, headers = modern("subscriptions/listen", 1)
-        async with http.stream("POST", message, headers) as slow:
-            await slow.message()
-            server, asked = played.carriers[0], played.got[0].message
-            meta = {"io.modelcontextprotocol/subscriptionId": asked.id}
-            big = {"_meta": meta, "x": "x" * 1_000_000}
-            said = Notification(method="notifications/resources/updated", params=big)
+async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(
+    client: Fronted,
+) -> None:
+    message, headers = modern("subscriptions/listen", 1)
+    async with client.stream("POST", message, headers) as slow:
+        await slow.message()
+        server, asked = client.played.carriers[0], client.played.got[0].message
+        meta = {"io.modelcontextprotocol/subscriptionId": asked.id}
+        big = {"_meta": meta, "x": "x" * 1_000_000}
+        said = Notification(method="notifications/resources/updated", params=big)
 
-            def cut() -> bool:
-                last = played.got[-1].message
-                return isinstance(last, Notification) and last.params == {"requestId": asked.id}
+        def cut() -> bool:
+            last = client.played.got[-1].message
+            return isinstance(last, Notification) and last.params == {"requestId": asked.id}
 
-            while not cut():
-                await server.send(said)
-                await asyncio.sleep(0)
-            answer = await http.ask("POST", *tool("echo", text="quick"))
-            assert answer.json()["result"]["content"][0]["text"] == "quick"
-
-
-def encoded(text: str) -> str:
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+        while not cut():
+            await server.send(said)
+            await asyncio.sleep(0)
+        answer = await client.ask("POST", *tool("echo", text="quick"))
+        assert answer.json()["result"]["content"][0]["text"] == "quick"
 
 
 WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
@@ -307,28 +265,24 @@ WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_headers_that_repeat_arguments_are_held_against_them() -> None:
-    async with fronted() as (_, played, http):
-        unlisted, headers = tool("ship", region="eu")
-        assert (await http.ask("POST", unlisted, headers)).status_code == 200
-        await http.ask("POST", *modern("tools/list"))
-        for arguments, repeated, wrong in WITH_PARAMS:
-            message, headers = tool("ship", **arguments)
-            before = len(played.got)
-            answer = await http.ask("POST", message, headers | repeated)
-            told = answer.json().get("error", {})
-            assert answer.status_code == (400 if wrong else 200), (arguments, repeated)
-            assert told.get("code") == (-32020 if wrong else None)
-            assert wrong in told.get("message", "")
-            assert (len(played.got) == before) is bool(wrong)
+async def test_headers_that_repeat_arguments_are_held_against_them(client: Fronted) -> None:
+    unlisted, headers = tool("ship", region="eu")
+    assert (await client.ask("POST", unlisted, headers)).status_code == 200
+    await client.ask("POST", *modern("tools/list"))
+    for arguments, repeated, wrong in WITH_PARAMS:
+        message, headers = tool("ship", **arguments)
+        before = len(client.played.got)
+        answer = await client.ask("POST", message, headers | repeated)
+        told = answer.json().get("error", {})
+        assert answer.status_code == (400 if wrong else 200), (arguments, repeated)
+        assert told.get("code") == (-32020 if wrong else None)
+        assert wrong in told.get("message", "")
+        assert (len(client.played.got) == before) is bool(wrong)
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_the_official_client_repeats_arguments_in_headers() -> None:
-    async with (
-        fronted() as (_, _, http),
-        Client(streamable_http_client(http.url), mode=MODERN) as client,
-    ):
-        await client.list_tools()
-        said = await client.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})
+async def test_the_official_client_repeats_arguments_in_headers(client: Fronted) -> None:
+    async with Client(streamable_http_client(client.url), mode=MODERN) as sdk:
+        await sdk.list_tools()
+        said = await sdk.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})
         assert not said.is_error

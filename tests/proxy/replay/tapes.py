@@ -12,7 +12,8 @@ from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionContext, SessionId
 from folkmoot.core.timing import TimingContext
 from folkmoot.core.transport import UNKNOWN, TransportContext
-from folkmoot.proxy.tape import Header, Tape, TapeEntry, TapeRecorder, TapeSide
+from folkmoot.proxy.tape import Header, Tape, TapeEntry, TapeSide
+from tests.proxy.tape.strategies import opened
 
 SIDES = {
     "client": MessageDirection.CLIENT_TO_SERVER,
@@ -122,14 +123,7 @@ class Ticking(SystemClock):
 
 def record(path: Path, *script: Said) -> Path:
     """The same in a file, as a recorder writes it."""
-    recorder = TapeRecorder.open(
-        path,
-        clock=Ticking(),
-        client=TapeSide("stdio"),
-        server=TapeSide("stdio"),
-        program="test",
-        redactor=None,
-    )
+    recorder = opened(path, clock=Ticking())
     for entry in tape(*script).entries:
         recorder.note(Carried(entry.envelope))
     recorder.commit()

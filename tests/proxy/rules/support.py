@@ -135,3 +135,8 @@ def used(name: str, options: str = "", when: str = "") -> str:
 def blocked(when: str) -> str:
     """A rule that blocks what a condition says."""
     return f'[[rule]]\nname = "it"\nwhen = {{ {when} }}\naction = "block"\n'
+
+
+def stopped_by(ruling: Ruling) -> str:
+    """Who stopped a message, if it was stopped."""
+    return ruling.by if isinstance(ruling.verdict, Block) else ""

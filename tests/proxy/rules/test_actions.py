@@ -5,7 +5,7 @@ from __future__ import annotations
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, encode_message
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock
-from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, request
+from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, request, stopped_by
 
 
 def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
@@ -107,6 +107,4 @@ def test_a_rewrite_is_held_against_the_rules_before_it() -> None:
     text = rule("block", when='tool = "delete"', name="no deletes") + rule(
         "modify", 'set = { "$.params.name" = "delete" }', name="careless"
     )
-    ruling = Way(text).judge(call("read"))
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.by == "no deletes"
+    assert stopped_by(Way(text).judge(call("read"))) == "no deletes"

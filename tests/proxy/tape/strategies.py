@@ -139,6 +139,13 @@ plain = st.lists(
 """Messages of which nothing is known but what they say."""
 
 
+def opened(path: Path, **more: Any) -> TapeRecorder:
+    """A tape that is written without being redacted, unless told otherwise."""
+    side = TapeSide("stdio")
+    made = {"clock": Watch(), "client": side, "server": side, "program": "p", "redactor": None}
+    return TapeRecorder.open(path, **{**made, **more})
+
+
 def record(
     path: Path,
     said: Sequence[Carried],
@@ -150,14 +157,9 @@ def record(
 ) -> Path:
     """Record a conversation in a new file; `sizes` are those of the file after each message."""
     path.unlink(missing_ok=True)
-    recorder = TapeRecorder.open(
-        path,
-        clock=Watch(),
-        client=TapeSide("stdio"),
-        server=TapeSide("http", "https://mcp.example/mcp"),
-        program="folkmoot 0",
-        redactor=redactor,
-        compress=compress,
+    server = TapeSide("http", "https://mcp.example/mcp")
+    recorder = opened(
+        path, server=server, program="folkmoot 0", redactor=redactor, compress=compress
     )
     for one in said:
         recorder.note(one)

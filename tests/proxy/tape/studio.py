@@ -18,6 +18,7 @@ from folkmoot.core.transport import TransportContext
 from folkmoot.core.verdict import Block, Modify
 from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
+from tests.proxy.tape.strategies import opened
 
 START = 1_795_000_000.0
 SERVER = TapeSide("stdio", "npx -y server-everything")
@@ -96,14 +97,8 @@ def recording(
 ) -> Iterator[Studio]:
     """A tape that is recorded in the block, and then ended unless it is not to be."""
     clock = StudioClock()
-    recorder = TapeRecorder.open(
-        path,
-        clock=clock,
-        client=TapeSide("stdio"),
-        server=server,
-        program="folkmoot 0.1.0",
-        redactor=redactor,
-    )
+    program = "folkmoot 0.1.0"
+    recorder = opened(path, clock=clock, server=server, program=program, redactor=redactor)
     yield Studio(recorder, clock)
     if end:
         recorder.close()

@@ -16,11 +16,12 @@ from folkmoot.proxy.tape.diff import Difference
 from tests.proxy.tape.studio import TO_SERVER, Studio, conversation, handshake, recording
 
 Record = Callable[[Studio], object]
+Changes = Callable[..., list[AnswerChange]]
 Keys = tuple[TapeRedactor | None, TapeRedactor | None]
 
 
 @pytest.fixture
-def changes(tmp_path: Path) -> Callable[..., list[AnswerChange]]:
+def changes(tmp_path: Path) -> Changes:
     """What differs between two tapes that are recorded for it."""
 
     def differ(
@@ -44,7 +45,7 @@ def test_a_tape_is_the_same_as_itself(tmp_path: Path) -> None:
 
 
 def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def a(studio: Studio) -> None:
         params = {"name": "echo", "_meta": {"progressToken": 1}}
@@ -62,7 +63,7 @@ def test_ids_tokens_times_and_the_order_of_answers_do_not_count(
 
 
 def test_an_answer_that_differs_is_told_with_its_places(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def told(word: str) -> Record:
         return lambda studio: studio.tool(1, "echo", f'{{"at": "{word}", "x": 1}}')
@@ -78,7 +79,7 @@ def test_an_answer_that_differs_is_told_with_its_places(
 
 
 def test_of_equal_calls_the_first_belongs_to_the_first(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def counts(*words: str) -> Record:
         return lambda studio: [studio.tool(n, "next", word) for n, word in enumerate(words)]
@@ -88,7 +89,7 @@ def test_of_equal_calls_the_first_belongs_to_the_first(
 
 
 def test_a_call_that_ends_otherwise_is_told_as_that(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def error(code: int) -> Record:
         return lambda studio: studio.call(1, "x", error={"code": code, "message": "no"})
@@ -114,7 +115,7 @@ def test_a_call_that_ends_otherwise_is_told_as_that(
         assert outcomes(a, b) == [("outcome", *words)]
 
 
-def test_calls_on_one_tape_only_are_told(changes: Callable[..., list[AnswerChange]]) -> None:
+def test_calls_on_one_tape_only_are_told(changes: Changes) -> None:
     def a(studio: Studio) -> None:
         studio.tool(1, "echo", "x", n=1)
         studio.tool(2, "echo", "x", n=2)
@@ -135,7 +136,7 @@ def test_calls_on_one_tape_only_are_told(changes: Callable[..., list[AnswerChang
 
 
 def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     found = changes(lambda s: s.tool(1, "echo", "x", n=1), lambda s: s.tool(1, "echo", "y", n=2))
     assert [(change.what, change.differences) for change in found] == [
@@ -145,7 +146,7 @@ def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(
 
 
 def test_tools_that_came_went_or_changed_are_told_once_each(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def b(studio: Studio) -> None:
         handshake(studio, ("echo", "now"))
@@ -168,7 +169,7 @@ def test_tools_that_came_went_or_changed_are_told_once_each(
 
 
 def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def says(token: str) -> Record:
         return lambda s: s.tool(1, "login", f"welcome, Bearer {token}", token=token)
@@ -181,7 +182,7 @@ def test_tapes_that_were_redacted_with_other_keys_can_be_compared(
 
 
 def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(
-    changes: Callable[..., list[AnswerChange]],
+    changes: Changes,
 ) -> None:
     def says(studio: Studio) -> None:
         for number, letter in enumerate("abc"):

@@ -47,8 +47,7 @@ def test_the_json_document_holds_everything(path: Path) -> None:
         timing = message["timing"]
         message["timing"] = {name: at for name, at in timing.items() if at is not None}
     assert document["messages"] == typed("message")
-    assert document["correlations"] == typed("correlation")
-    assert document["end"] == lines[-1]
+    assert (document["correlations"], document["end"]) == (typed("correlation"), lines[-1])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -107,8 +106,7 @@ REQUIRED = {
 
 def test_every_entry_has_the_members_that_the_format_requires(path: Path) -> None:
     log = json.loads(exported(path, "har"))["log"]
-    assert log["version"] == "1.2"
-    assert log["creator"] == {"name": "folkmoot", "version": "0.1.0"}
+    assert (log["version"], log["creator"]) == ("1.2", {"name": "folkmoot", "version": "0.1.0"})
     for entry in log["entries"]:
         for part, names in REQUIRED.items():
             assert names <= (entry[part] if part else entry).keys()
@@ -120,11 +118,9 @@ def test_a_transcript_shows_each_message_as_a_block_of_json(path: Path) -> None:
     blocks = [json.loads(token.content) for token in tokens if token.type == "fence"]
     assert len(blocks) == 21
     headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
-    assert headings[0] == "A recorded conversation"
-    assert headings[4] == "6. `tools/call` `echo`"
-    assert "**Answer** 12 to 8, after 1500.0 ms" in text
-    assert "**tool error**" in text
-    assert "block by `deny`" in text
+    assert (headings[0], headings[4]) == ("A recorded conversation", "6. `tools/call` `echo`")
+    for words in ("**Answer** 12 to 8, after 1500.0 ms", "**tool error**", "block by `deny`"):
+        assert words in text
 
 
 def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path: Path) -> None:

@@ -45,7 +45,6 @@ def test_the_examples_are_a_tape(tmp_path: Path) -> None:
     path = tmp_path / "tape"
     path.write_bytes(b"".join(msgspec.json.encode(example) + b"\n" for example in EXAMPLES))
     tape = read_tape(path)
-    assert tape.end is not None
     assert tape.end.messages == len(tape.entries)
     assert [(tie.request, tie.response) for tie in tape.correlations][:1] == [
         (tape.entries[0].seq, tape.entries[1].seq)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,16 +11,9 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Recorder
 from folkmoot.core.session import ANONYMOUS, ProtocolVersion, SessionContext, SessionId
 from folkmoot.proxy.redaction import TapeRedactor
-from folkmoot.proxy.tape import TapeRecorder, TapeSide, new_name, read_tape
-from tests.proxy.tape.strategies import Watch, record
+from folkmoot.proxy.tape import TapeSide, new_name, read_tape
+from tests.proxy.tape.strategies import Watch, opened, record
 from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said, words
-
-
-def opened(path: Path, **more: Any) -> TapeRecorder:
-    more.setdefault("redactor", None)
-    return TapeRecorder.open(
-        path, clock=Watch(), client=TapeSide("stdio"), server=TapeSide("stdio"), program="p", **more
-    )
 
 
 @pytest.mark.requirement("proxy.record")
@@ -38,7 +30,6 @@ def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> No
         assert not read.cut
     tape.close("the client left")
     end = read_tape(tape.path).end
-    assert end is not None
     assert (end.reason, end.messages, end.ended) == (
         "the client left",
         4,
@@ -92,7 +83,6 @@ def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path) -> None:
     with pytest.raises(e.TapeUnwritable, match="was closed"):
         tape.commit()
     end = read_tape(tape.path).end
-    assert end is not None
     assert end.reason == "first"
 
 
@@ -262,18 +252,11 @@ def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path) -> Non
 
 
 def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path) -> None:
-    tape = TapeRecorder.open(
-        tmp_path / "tape",
-        clock=Watch(),
-        client=TapeSide("stdio"),
-        server=TapeSide("stdio", "server --api-key hunter2hunter2 --verbose"),
-        program="p",
-        redactor=TapeRedactor(b"k" * 32),
-    )
+    server = TapeSide("stdio", "server --api-key hunter2hunter2 --verbose")
+    tape = opened(tmp_path / "tape", server=server, redactor=TapeRedactor(b"k" * 32))
     assert read_tape(tape.path).header.server.target.startswith("server --api-key [redacted:")
     assert b"hunter2" not in tape.path.read_bytes()
     note = read_tape(tape.path).header.redaction
-    assert note is not None
     assert note.mail
     assert note.key == TapeRedactor(b"k" * 32).key_id
 
@@ -284,7 +267,6 @@ def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_pa
     carried = said({"id": 1, "result": {}}, TO_CLIENT, at_server=seen.envelope.message)
     tape = read_tape(record(tmp_path / "tape", [seen, carried]))
     assert tape.entries[0].message.raw == raw
-    assert tape.entries[1].at_server is not None
     assert tape.entries[1].at_server.raw == raw
     assert (tmp_path / "tape").read_bytes().count(b"\n") == 4
     other = said(b'{"jsonrpc":"2.0",\r"method":"x"}')

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,28 +13,12 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import TapeRedactor
-from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape, redact_tape
+from folkmoot.proxy.tape import TapeRecorder, read_tape, redact_tape
 from folkmoot.proxy.tape.file import LOOK_SECONDS
-from tests.proxy.tape.strategies import Watch, record
+from tests.proxy.tape.strategies import opened, record
 from tests.proxy.tape.talk import call
 
 NAMES = ["tape.jsonl", "tape.jsonl.zst"]
-Told = Callable[[e.TapeUnwritable], None]
-
-
-def opened(
-    path: Path, *, best_effort: bool = False, on_failure: Told | None = None
-) -> TapeRecorder:
-    return TapeRecorder.open(
-        path,
-        clock=Watch(),
-        client=TapeSide("stdio"),
-        server=TapeSide("stdio"),
-        program="p",
-        redactor=None,
-        best_effort=best_effort,
-        on_failure=on_failure,
-    )
 
 
 @contextmanager
@@ -115,7 +99,6 @@ def test_with_best_effort_messages_go_missing_and_are_counted(tmp_path: Path, na
     say()
     tape.close()
     read = read_tape(tape.path)
-    assert read.end is not None
     assert read.end.messages == len(read.entries)
     assert tape.dropped == number - len(read.entries)
     assert tape.dropped >= 2

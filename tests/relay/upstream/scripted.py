@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+from msgspec.structs import replace
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.message import Notification, Response
@@ -178,12 +179,8 @@ def resumed(
     wanted: UpstreamRequest, answer: Response, responses: dict[str, Any]
 ) -> UpstreamRequest:
     """The same call again, with the input that was wanted."""
-    params = {
-        **wanted.params,
-        "requestState": answer.result["requestState"],
-        "inputResponses": responses,
-    }
-    return UpstreamRequest(method=wanted.method, params=params, capabilities=wanted.capabilities)
+    given = {"requestState": answer.result["requestState"], "inputResponses": responses}
+    return replace(wanted, params={**wanted.params, **given})
 
 
 @asynccontextmanager
@@ -233,6 +230,10 @@ class Told:
 class Running:
     """A backend that runs, and what it tells."""
 
+    async def ask(self, tool: str, /, **options: Any) -> Any:
+        """What a tool answers."""
+        return (await self.backend.request(call(tool, **options))).result
+
     def __init__(self, settings: BackendSpec, environ: dict[str, str] | None = None) -> None:
         self.arrivals = Told()
         self.losses = Told()
@@ -274,8 +275,3 @@ async def running(
             yield there
         finally:
             task.cancel()
-
-
-def shown(response: Response) -> Any:
-    """A result for a message of a failed assertion."""
-    return json.dumps(response.result)

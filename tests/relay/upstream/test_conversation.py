@@ -13,7 +13,7 @@ from folkmoot.mcp import peer
 from folkmoot.mcp.eras.calls import QUESTION_SECONDS
 from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.link_reader import LOST
-from folkmoot.relay.upstream.requests import Late, Unanswered
+from folkmoot.relay.upstream.requests import Unanswered
 from tests.relay.upstream.scripted import (
     ERAS,
     Told,
@@ -37,10 +37,22 @@ async def ask(conversation: BackendConversation, tool: str, **options: Any) -> A
     return (await conversation.request(call(tool, **options), 20)).result
 
 
-async def hanging(conversation: BackendConversation) -> list[int]:
-    """The ids of the calls that the server does not answer."""
-    calls = await seen(conversation, "tools/call")
-    return [each["id"] for each in calls if each["params"]["name"] == "hang"]
+async def calls(conversation: BackendConversation, tool: str) -> list[dict[str, Any]]:
+    """The calls of a tool that have reached the server."""
+    found = await seen(conversation, "tools/call")
+    return [each for each in found if each["params"]["name"] == tool]
+
+
+async def see_untied(conversation: BackendConversation, asks: UpstreamRequest) -> None:
+    """See that nobody is asked what the server asks during a call."""
+    told = (await conversation.request(asks, 20)).result
+    assert "cannot be tied" in told["answered"]["error"]["message"]
+
+
+async def leave(calling: asyncio.Future[Any]) -> None:
+    """Have a caller leave."""
+    calling.cancel()
+    await asyncio.wait([calling])
 
 
 @both_eras
@@ -67,54 +79,22 @@ async def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str) ->
 
 
 @both_eras
-async def test_requests_that_are_open_at_once_get_their_own_answers(era: str) -> None:
-    async with talking(era) as conversation:
-        answers = await asyncio.gather(*(ask(conversation, "echo", n=n) for n in range(50)))
-        assert [answer["said"]["n"] for answer in answers] == list(range(50))
-        assert conversation.in_flight == 0
-
-
-@both_eras
 async def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era: str) -> None:
     async with talking(era) as conversation:
         leaving = asyncio.ensure_future(ask(conversation, "ask", **QUESTION))
         staying = asyncio.ensure_future(ask(conversation, "hang"))
         await ask(conversation, "echo")
-        leaving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await leaving
+        await leave(leaving)
         assert conversation.in_flight == 1
         while not (told := await seen(conversation, "notifications/cancelled")):
             pass
-        (asked,) = [
-            each
-            for each in await seen(conversation, "tools/call")
-            if each["params"]["name"] == "ask"
-        ]
+        (asked,) = await calls(conversation, "ask")
         assert told[0]["params"]["requestId"] == asked["id"]
         before = conversation.dropped
         await ask(conversation, "late", id=asked["id"])
         assert conversation.dropped > before
         assert not staying.done()
         staying.cancel()
-
-
-@both_eras
-async def test_progress_goes_to_its_call_and_what_belongs_to_none_is_dropped(era: str) -> None:
-    async with talking(era) as conversation:
-        mine, other = Told(), Told()
-        waiting = asyncio.ensure_future(
-            ask(conversation, "hang", tell=other, progress=True, log_level="debug")
-        )
-        await ask(conversation, "progress", times=3, tell=mine, progress=True)
-        assert mine.said("progress") == [0, 1, 2]
-        before = conversation.dropped
-        await ask(conversation, "progress", times=3, tell=mine)
-        await ask(conversation, "late", id=4711)
-        assert conversation.dropped >= before + 3 + 2
-        assert len(mine.things) == 3
-        assert other.things == []
-        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.shared-link")
@@ -129,25 +109,12 @@ async def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level
         assert mine.said("data") == ["for me"]
         waiting = asyncio.ensure_future(ask(conversation, "hang", tell=other, log_level="debug"))
         await ask(conversation, "log", level="error", data="whose?", **wants)
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        await leave(waiting)
         await ask(conversation, "log", level="error", data="of the one who left?", **wants)
         # Both are told once of what is lost to them, and nothing of what it was.
         assert mine.said("data") == ["for me", LOST["data"], LOST["data"]]
         assert other.said("data") == [LOST["data"]]
         assert {each.params["level"] for each in other.things} == {"error"}
-
-
-@pytest.mark.requirement("gateway.shared-link")
-@both_eras
-async def test_log_messages_of_parallel_calls_of_one_person_reach_them(era: str) -> None:
-    async with talking(era) as conversation:
-        first, second = Told(), Told()
-        ann: dict[str, Any] = {"person": "ann", "log_level": "debug"}
-        waiting = asyncio.ensure_future(ask(conversation, "hang", tell=first, **ann))
-        await ask(conversation, "log", level="info", data="mine", tell=second, **ann)
-        assert [*first.said("data"), *second.said("data")] == ["mine"]
-        waiting.cancel()
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
@@ -162,13 +129,10 @@ async def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobo
         assert done.result["answered"]["result"] == given
 
         waiting = asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM))
-        refused = await conversation.request(wanted, 20)
-        assert "cannot be tied" in refused.result["answered"]["error"]["message"]
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        await see_untied(conversation, wanted)
+        await leave(waiting)
         # The server may not have heard yet that nobody waits for that one.
-        refused = await conversation.request(wanted, 20)
-        assert "cannot be tied" in refused.result["answered"]["error"]["message"]
+        await see_untied(conversation, wanted)
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.cancelled-requests")
@@ -179,13 +143,11 @@ async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody
     async with talking() as conversation:
         waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
         await ask(conversation, "echo")
-        (left,) = await hanging(conversation)
-        waiting.cancel()
-        await asyncio.wait([waiting])
+        (left,) = await calls(conversation, "hang")
+        await leave(waiting)
         asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
         for _ in range(2):
-            refused = (await conversation.request(asks, 20)).result
-            assert "cannot be tied" in refused["answered"]["error"]["message"]
+            await see_untied(conversation, asks)
         # It is not worth keeping, since nobody else can be asked anything on it.
         assert conversation.replaced
         # Ann herself can, and everyone once the server has answered what she cancelled.
@@ -194,7 +156,7 @@ async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody
         assert first.result["resultType"] == "input_required"
         given = {"1": {"action": "decline"}}
         await conversation.request(resumed(own, first, given), 20)
-        await ask(conversation, "late", id=left)
+        await ask(conversation, "late", id=left["id"])
         asked = (await conversation.request(asks, 20)).result
         assert asked["resultType"] == "input_required"
 
@@ -211,63 +173,15 @@ async def test_a_call_that_was_given_up_unanswered_is_remembered_too() -> None:
                     conversation.outbox.put(message)
         assert not conversation.busy
         asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-        refused = (await conversation.request(asks, 20)).result
-        assert "cannot be tied" in refused["answered"]["error"]["message"]
-
-
-@pytest.mark.requirement("gateway.cancelled-requests")
-async def test_a_question_is_not_put_to_one_person_while_another_waits_for_anything() -> None:
-    async with talking() as conversation:
-        completes = UpstreamRequest(
-            method="completion/complete", params={"hang": True}, person="ann"
-        )
-        waiting = asyncio.ensure_future(conversation.request(completes, 20))
-        asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-        refused = (await conversation.request(asks, 20)).result
-        assert "cannot be tied" in refused["answered"]["error"]["message"]
-        waiting.cancel()
-
-
-@pytest.mark.requirement("gateway.server-requests", "gateway.shared-link")
-async def test_a_question_is_asked_while_only_calls_of_one_person_are_open() -> None:
-    async with talking() as conversation:
-        hangs = call("hang", capabilities=FORM, person="ann")
-        waiting = asyncio.ensure_future(conversation.request(hangs, 20))
-        while not conversation.in_flight:  # noqa: ASYNC110 - it does not tell
-            await asyncio.sleep(0)
-        asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
-        first = await conversation.request(asks, 20)
-        ((key, question),) = first.result["inputRequests"].items()
-        assert question["method"] == QUESTION["asks"]
-        # Ann has not answered yet: what the server asks Bob might be for her.
-        others = call("ask", capabilities=FORM, person="bob", **QUESTION)
-        refused = (await conversation.request(others, 20)).result
-        assert "cannot be tied" in refused["answered"]["error"]["message"]
-        given = {"action": "accept", "content": {}}
-        done = await conversation.request(resumed(asks, first, {key: given}), 20)
-        assert done.result["answered"]["result"] == given
-        waiting.cancel()
-
-
-@pytest.mark.requirement("gateway.server-requests")
-async def test_a_question_goes_to_the_call_of_a_person_whose_client_can_answer_it() -> None:
-    async with talking() as conversation:
-        able = call("hang", capabilities=FORM, person="ann")
-        asked = asyncio.ensure_future(conversation.request(able, 20))
-        # The newest call is that of another client of hers, which offers nothing.
-        unable = call("ask", person="ann", **QUESTION)
-        waiting = asyncio.ensure_future(conversation.request(unable, 20))
-        assert (await asked).result["resultType"] == "input_required"
-        waiting.cancel()
+        await see_untied(conversation, asks)
 
 
 @pytest.mark.requirement("gateway.server-requests")
 async def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked() -> None:
     async with talking() as conversation:
-        left = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
+        waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
         await ask(conversation, "echo")
-        left.cancel()
-        await asyncio.wait([left])
+        await leave(waiting)
         lists = UpstreamRequest(method="completion/complete", params={"hang": True})
         listing = asyncio.ensure_future(conversation.request(lists, 20))
         asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
@@ -291,9 +205,7 @@ async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replac
         leaving = [asyncio.ensure_future(backend.request(call("hang"))) for _ in range(4)]
         while first.in_flight < 5:  # noqa: ASYNC110 - it does not tell
             await asyncio.sleep(0)
-        for each in leaving:
-            each.cancel()
-        await asyncio.wait(leaving)
+        await leave(asyncio.gather(*leaving))
         await there.until(lambda _: line.ready not in (None, first))
         assert there.process != before
         assert (await backend.request(call("echo"))).result["pid"] == there.process
@@ -318,19 +230,6 @@ async def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
         given = {"1": {"action": "decline"}}
         done = await backend.request(resumed(asks, asked, given))
         assert done.result["answered"]["result"] == given["1"]
-
-
-@pytest.mark.requirement("gateway.server-requests")
-async def test_on_a_link_of_ones_own_questions_are_asked_though_more_calls_are_in_flight() -> None:
-    async with talking(one_client=True) as conversation:
-        both = [
-            asyncio.ensure_future(ask(conversation, "hang", capabilities=FORM)),
-            asyncio.ensure_future(ask(conversation, "ask", capabilities=FORM, **QUESTION)),
-        ]
-        # Nothing says which of them it is for, and both are of the same person.
-        asked, others = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        assert asked.pop().result()["resultType"] == "input_required"
-        others.pop().cancel()
 
 
 async def test_a_server_is_refused_what_the_caller_of_the_call_does_not_offer() -> None:
@@ -373,24 +272,12 @@ async def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_ha
         assert (await ask(conversation, "echo", a=1))["said"] == {"a": 1}
 
 
-async def test_progress_extends_the_time_of_a_call_but_not_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with talking() as conversation:
-        lively = call("progress", times=25, every=0.05, progress=True)
-        assert (await conversation.request(lively, 1.0)).result["content"] == []
-        monkeypatch.setattr(peer, "EXTENDED", 1)
-        with pytest.raises(Late):
-            await conversation.request(lively, 0.2)
-
-
 async def test_the_end_of_a_server_fails_what_is_open_and_what_is_asked_afterwards() -> None:
     async with talking() as conversation:
         waiting = asyncio.ensure_future(ask(conversation, "hang"))
         with pytest.raises(Unanswered) as died:
             await ask(conversation, "die")
-        assert died.value.begun
-        assert died.value.gone
+        assert (died.value.begun, died.value.gone) == (True, True)
         with pytest.raises(Unanswered):
             await waiting
         await conversation.ended.wait()

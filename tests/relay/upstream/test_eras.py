@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from folkmoot.relay.upstream.fleet import Fleet
 from folkmoot.settings.backends import BackendSpec
 from tests.harness import reached
 from tests.mcp.client.places import Asked, Place
-from tests.relay.upstream.scripted import ERAS, call, resumed, running, seen, spec
+from tests.relay.upstream.scripted import ERAS, Running, call, running, seen, spec
 
 pytestmark = pytest.mark.requirement("gateway.callers-era")
 
@@ -71,8 +73,18 @@ class Both:
             told = {"content": [], "session": session, "offered": offered}
             await asked.result({"resultType": "complete", **told})
         else:
-            error = {"code": -32601, "message": f"Method not found: {method}"}
-            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            await asked.error(-32601, f"Method not found: {method}")
+
+
+@asynccontextmanager
+async def reaching(*eras: str, **settings: Any) -> AsyncIterator[tuple[Both, Running]]:
+    """A server of some eras, and the backend that reaches it."""
+    server = Both(*eras)
+    async with (
+        server.place.open() as place,
+        running(spec(url=place.url, **settings)) as there,
+    ):
+        yield server, there
 
 
 async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more: Any) -> Any:
@@ -82,8 +94,7 @@ async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more:
 
 
 async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers() -> None:
-    server = Both(*ERAS)
-    async with server.place.open() as place, running(spec(url=place.url)) as there:
+    async with reaching(*ERAS) as (server, there):
         backend = there.backend
         before = len(server.offered)
         assert await spoken(backend, STATELESS, ALL) == ("", None)
@@ -102,8 +113,7 @@ async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it
 
 
 async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers() -> None:
-    server = Both("handshake")
-    async with server.place.open() as place, running(spec(url=place.url)) as there:
+    async with reaching("handshake") as (_, there):
         primary = await spoken(there.backend, None, {})
         assert primary[1] == ALL
         assert await spoken(there.backend, STATELESS, ALL) == primary
@@ -112,20 +122,17 @@ async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers()
 
 
 async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -> None:
-    server = Both(*ERAS)
-    async with server.place.open() as place, running(spec(url=place.url)) as there:
+    async with reaching(*ERAS) as (_, there):
         backend = there.backend
         offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
-        waiting = [
-            asyncio.ensure_future(backend.request(call("hang", era=HANDSHAKE, capabilities=offer)))
-            for offer in offers
-        ]
+        waiting = asyncio.gather(
+            *(there.ask("hang", era=HANDSHAKE, capabilities=offer) for offer in offers)
+        )
         await reached(lambda: backend.view().connections == 4 and backend.in_flight == 3)
         await reached(lambda: all(c.in_flight for c in backend.pool.conversations))
         assert await spoken(backend, HANDSHAKE, ALL) == ("", None)
-        for each in waiting:
-            each.cancel()
-        await asyncio.wait(waiting)
+        waiting.cancel()
+        await asyncio.wait([waiting])
         assert (await spoken(backend, HANDSHAKE, ALL))[1] == ALL
         assert backend.view().connections == 4
 
@@ -134,8 +141,7 @@ async def test_a_link_beside_the_first_is_closed_when_it_is_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.05)
-    server = Both(*ERAS)
-    async with server.place.open() as place, running(spec(url=place.url)) as there:
+    async with reaching(*ERAS) as (server, there):
         session, _ = await spoken(there.backend, HANDSHAKE, FORM)
         await reached(lambda: session in server.ended)
         await reached(lambda: there.backend.view().connections == 1)
@@ -143,11 +149,10 @@ async def test_a_link_beside_the_first_is_closed_when_it_is_idle(
 
 
 async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own() -> None:
-    server = Both("stateless")
-    async with server.place.open() as place, running(spec(url=place.url)) as there:
+    async with reaching("stateless") as (server, there):
 
         def handshakes() -> int:
-            return sum(b'"initialize"' in each.body for each in place.of("POST"))
+            return sum(b'"initialize"' in each.body for each in server.place.of("POST"))
 
         before = handshakes()
         for _ in range(5):
@@ -182,8 +187,7 @@ async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> None:
     async with running(spec("demo", era)) as there:
         for caller in (*Era, *Era):
-            answer = await there.backend.request(call("echo", era=caller))
-            assert answer.result["pid"] == there.process
+            assert (await there.ask("echo", era=caller))["pid"] == there.process
         assert len(await seen(there.backend, "initialize")) == (era == "handshake")
         assert there.backend.view().connections == 1
 
@@ -192,8 +196,7 @@ async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_sp
     async with running(spec("demo", "both")) as there:
 
         async def pid(era: Era | None, **more: Any) -> int:
-            answer = await there.backend.request(call("echo", era=era, **more))
-            return int(answer.result["pid"])
+            return int((await there.ask("echo", era=era, **more))["pid"])
 
         assert {await pid(None), await pid(STATELESS)} == {there.process}
         assert there.backend.view().connections == 1
@@ -202,32 +205,26 @@ async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_sp
         assert await pid(HANDSHAKE, person="bob") == other
         assert there.backend.view().connections == 2
         question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
-        wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
-        asked = (await there.backend.request(wanted)).result
+        asked = await there.ask("ask", capabilities=FORM, era=HANDSHAKE, **question)
         assert asked["resultType"] == "input_required"
 
 
 @pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
 async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any) -> None:
     async with running(replace(spec("demo", "both"), **fixed)) as there:
-        answer = await there.backend.request(call("echo", era=HANDSHAKE, capabilities=FORM))
-        assert answer.result["pid"] == there.process
+        answer = await there.ask("echo", era=HANDSHAKE, capabilities=FORM)
+        assert answer["pid"] == there.process
 
 
 async def test_several_processes_serve_callers_of_each_era() -> None:
     async with running(spec("demo", "both", connections=2)) as there:
-        pids = set()
-        for _ in range(4):
-            answer = await there.backend.request(call("echo", era=HANDSHAKE))
-            pids.add(answer.result["pid"])
-        assert len(pids) == 2
+        assert len({(await there.ask("echo", era=HANDSHAKE))["pid"] for _ in range(4)}) == 2
 
 
 async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice() -> None:
     async with running(replace(spec("demo", "both"), era="stateless")) as there:
         assert there.backend.view().advice == ""
-        asking = call("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
-        await there.backend.request(asking)
+        await there.ask("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
         assert 'Set era = "handshake"' in there.backend.view().advice
 
 
@@ -240,22 +237,9 @@ async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better
 
 
 async def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client() -> None:
-    server = Both(*ERAS)
-    async with server.place.open() as place:
-        settings = spec(url=place.url, per_user=True)
-        async with running(settings) as there:
-            ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
-            bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")
-            assert ann[1] == bob[1] == FORM
-            assert ann[0] != bob[0]
-            assert await spoken(there.backend, STATELESS, FORM, person="ann") == ("", None)
-
-
-async def test_whoever_answers_a_question_answers_it_where_it_was_asked() -> None:
-    async with running(spec("demo", "handshake")) as there:
-        question = {"asks": "elicitation/create", "about": {"message": "Sure?"}}
-        wanted = call("ask", capabilities=FORM, era=HANDSHAKE, **question)
-        asked = await there.backend.request(wanted)
-        again = resumed(wanted, asked, {"1": {"action": "decline"}})
-        done = await there.backend.request(again)
-        assert done.result["answered"]["result"] == {"action": "decline"}
+    async with reaching(*ERAS, per_user=True) as (_, there):
+        ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
+        bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")
+        assert ann[1] == bob[1] == FORM
+        assert ann[0] != bob[0]
+        assert await spoken(there.backend, STATELESS, FORM, person="ann") == ("", None)

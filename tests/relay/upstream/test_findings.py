@@ -62,9 +62,12 @@ async def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
 @pytest.mark.requirement("gateway.new-tools-held")
 def test_a_list_that_cannot_be_had_is_as_it_was_and_only_then_whole() -> None:
     missing: Any = frozenset({"tools"})
-    half = Inventory(partial=missing)
-    assert kept(half, None).partial == {"tools"}
+    half = Inventory(prompts=({"name": "q"},), partial=missing)
+    assert kept(half, None) == half
     assert kept(half, half).partial == {"tools"}
-    whole = Inventory(tools=({"name": "read"},), findings={"tools": {"read": ("secrecy",)}})
+    findings: Any = {"tools": {"read": ("secrecy",)}}
+    whole = Inventory(tools=({"name": "read"},), prompts=({"name": "p"},), findings=findings)
     again = kept(half, whole)
     assert (again.tools, again.partial, again.findings) == (whole.tools, set(), whole.findings)
+    assert again.prompts == half.prompts
+    assert kept(whole, again) == whole

@@ -182,15 +182,3 @@ async def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_
         assert running.backends["two"].why == ended
         assert running.views()[0].why == f"{ended} It wrote: no such module: sesame"
         assert gateway.losses.things == [("two", ended)]
-
-
-async def test_the_end_of_the_fleet_ends_every_process_of_it() -> None:
-    async with fleet() as (running, _):
-        await running.apply({"one": spec("one"), "two": spec("two", connections=2)})
-        await running.settled(20)
-        found = [await process(running, name) for name in ("one", "two", "two")]
-        waiting = asyncio.ensure_future(running.backends["one"].request(call("hang")))
-        await asyncio.sleep(0)
-    with pytest.raises(Exception, match="one"):
-        await waiting
-    assert not any(os.path.exists(f"/proc/{each}") for each in found)  # noqa: PTH110

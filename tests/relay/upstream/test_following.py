@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.relay.upstream.settings_follower import SettingsFollower
 from folkmoot.settings import GatewaySpec, load
+from tests.harness import reached
 
 ONE = '[backends.one]\nurl = "http://h/"\n'
 TWO = '[backends.two]\nurl = "http://h/"\n'
@@ -25,19 +26,39 @@ class Applied:
     def __init__(self) -> None:
         self.specs: list[GatewaySpec] = []
         self.failure: Exception | None = None
-        self._came = asyncio.Event()
+        self._seen = 0
 
     async def __call__(self, spec: GatewaySpec) -> None:
         if self.failure is not None:
             raise self.failure
         self.specs.append(spec)
-        self._came.set()
 
     async def next(self) -> list[str]:
         """The namespaces of what is applied next."""
-        await self._came.wait()
-        self._came.clear()
+        await reached(lambda: len(self.specs) > self._seen)
+        self._seen = len(self.specs)
         return sorted(self.specs[-1].backends)
+
+
+class Log:
+    """What the gateway's log says, as it is said."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+
+    @property
+    def said(self) -> list[str]:
+        ours = [each for each in self._caplog.records if each.name == "folkmoot.gateway"]
+        return [each.getMessage() for each in ours if each.levelno >= logging.WARNING]
+
+    async def says(self, text: str) -> None:
+        """Wait until it says something."""
+        await reached(lambda: any(text in line for line in self.said))
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Log:
+    return Log(caplog)
 
 
 def write(path: Path, text: str) -> None:
@@ -62,33 +83,6 @@ async def following(file: Path) -> AsyncIterator[tuple[SettingsFollower, Applied
         task = tasks.create_task(made.watch(0.01))
         yield made, applied
         task.cancel()
-
-
-class Log(logging.Handler):
-    """What the log says, as it is said."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.said: list[str] = []
-        self._came = asyncio.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
-        self._came.set()
-
-    async def says(self, text: str) -> None:
-        """Wait until it says something."""
-        while not any(text in line for line in self.said):
-            await self._came.wait()
-            self._came.clear()
-
-
-@pytest.fixture
-def log() -> Iterator[Log]:
-    heard, logger = Log(), logging.getLogger("folkmoot.gateway")
-    logger.addHandler(heard)
-    yield heard
-    logger.removeHandler(heard)
 
 
 async def test_a_changed_file_counts_at_once_and_the_log_says_so(

@@ -21,7 +21,16 @@ from folkmoot.relay.upstream.conversation import BackendConversation
 from folkmoot.relay.upstream.requests import Unanswered
 from folkmoot.settings.backends import SecretReference
 from tests.harness import serving
-from tests.mcp.client.places import Asked, Place, event, sdk_sse, told
+from tests.mcp.client.places import (
+    Asked,
+    Place,
+    event,
+    never,
+    result,
+    sdk_sse,
+    speaking,
+    told,
+)
 from tests.ports import free_port
 from tests.relay.upstream.scripted import CLOCK, Told, call, resumed, running, spec
 
@@ -97,8 +106,7 @@ class Sessions:
             await asked.result(told, mcp_session_id=session)
         elif session not in self.known:
             status, words = self._refusal
-            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": words}}
-            await asked.say_json(error, status=status)
+            await asked.error(-32000, words, status)
         elif "id" not in message:
             await asked.say(202)
         else:
@@ -113,27 +121,16 @@ async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_str
 ) -> None:
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         assert conversation.stateless is not shake
-        names = ("ada", "bob", "eve")
-        told_ = {name: Told() for name in names}
-        await asyncio.gather(
-            *(
-                conversation.request(
-                    call(
-                        "work",
-                        name=name,
-                        tell=told_[name],
-                        progress=True,
-                        log_level="info",
-                    ),
-                    20,
-                )
-                for name in names
-            )
-        )
-        for name in names:
-            progress, logged = told_[name].things
+
+        async def work(name: str) -> None:
+            heard = Told()
+            wanted = call("work", name=name, tell=heard, progress=True, log_level="info")
+            await conversation.request(wanted, 20)
+            progress, logged = heard.things
             assert progress.params["progress"] == 1
             assert logged.params["data"] == f"working for {name}"
+
+        await asyncio.gather(*map(work, ("ada", "bob", "eve")))
 
 
 @pytest.mark.requirement("gateway.server-requests")
@@ -230,42 +227,33 @@ async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers()
 
 async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing() -> None:
     async def refuse(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        message = asked.message
-        found = message.get("params", {}).get("name")
-        if message["method"] == "server/discover":
-            versions = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
-            await asked.result({"resultType": "complete", **versions})
-        elif found == "busy":
-            await asked.say(429)
-        elif found == "garbage":
-            await asked.say(200, b"no json", content_type="application/json")
-        elif found == "failing":
-            await asked.say(500)
-        else:
-            await asked.result({"resultType": "complete", **TOOLS})
+        match asked.message.get("params", {}).get("name"):
+            case "busy":
+                await asked.say(429)
+            case "garbage":
+                await asked.say(200, b"no json", content_type="application/json")
+            case "failing":
+                await asked.say(500)
+            case _:
+                await asked.result({"resultType": "complete", **TOOLS})
 
-    async with Place(refuse).open() as place, running(spec(url=place.url)) as there:
+    place_of = Place(speaking(refuse, OFFERS))
+    async with place_of.open() as place, running(spec(url=place.url)) as there:
         for tool, error, words in (
             ("busy", e.BackendBusy, "rate limit was exceeded"),
             ("garbage", e.BackendFailed, "cannot be read"),
             ("failing", e.BackendFailed, r"failed \(500\)"),
         ):
             with pytest.raises(error, match=words):
-                await there.backend.request(call(tool))
-        assert (await there.backend.request(call("echo"))).result["tools"]
+                await there.ask(tool)
+        assert (await there.ask("echo"))["tools"]
         assert there.backend.view().restarts == 0
 
 
 async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
-    async def hang(asked: Asked) -> None:
-        await asyncio.Event().wait()
-
     server = Sessions()
     async with (
-        Place(hang).open() as hanging,
+        Place(never).open() as hanging,
         server.place.open() as place,
         running(spec("slow", url=hanging.url, connect_seconds=0.5), reached=False) as slow,
         running(spec("quick", url=place.url)) as quick,
@@ -276,30 +264,6 @@ async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobo
             await waiting
         await slow.until(lambda b: b.state is BackendState.DOWN)
         assert "did not answer within 0.5 seconds" in slow.backend.why
-
-
-async def test_what_is_said_of_a_call_before_its_answer_is_heard_before_it() -> None:
-    async def answer(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        message = asked.message
-        if message["method"] != "tools/call":
-            versions = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
-            await asked.result({"resultType": "complete", **versions})
-            return
-        await asked.head(200, {"content-type": "text/event-stream"})
-        token = message["params"]["_meta"]["progressToken"]
-        said = [told("notifications/progress", progressToken=token, progress=n) for n in range(99)]
-        done = {"resultType": "complete", "content": []}
-        said.append({"jsonrpc": "2.0", "id": message["id"], "result": done})
-        await asked.part(b"".join(map(event, said)))
-        await asked.end()
-
-    async with Place(answer).open() as place, talking(place.url) as conversation:
-        heard = Told()
-        await conversation.request(call("echo", tell=heard, progress=True), 20)
-        assert heard.said("progress") == list(range(99))
 
 
 @pytest.mark.requirement("gateway.shared-link")
@@ -326,13 +290,10 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
             await asyncio.Event().wait()
         else:
             logged = [told("notifications/message", level="info", data=n) for n in range(9)]
-            done = {"resultType": "complete", "content": []}
+            done = result(message["id"], {"resultType": "complete", "content": []})
             after = told("notifications/message", level="info", data="late")
-            said = [*logged, {"jsonrpc": "2.0", "id": message["id"], "result": done}, after]
-            await asked.head(200, {"content-type": "text/event-stream"})
             # All of it at once: the answer has ended the stream before any of it is looked at.
-            await asked.part(b"".join(map(event, said)))
-            await asked.end()
+            await asked.events(b"".join(map(event, [*logged, done, after])))
 
     async with Place(answer).open() as place, talking(place.url, shake=shake) as conversation:
         heard, others = Told(), Told()
@@ -349,32 +310,18 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
 
 async def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
     async def flood(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
-        if asked.message["method"] != "tools/call":
-            versions = {"supportedVersions": ["2026-07-28"], "capabilities": {}}
-            await asked.result({"resultType": "complete", **versions})
-            return
-        await asked.head(200, {"content-type": "text/event-stream"})
         stray = event(told("notifications/progress", progressToken="of nobody", progress=1))
-        for _ in range(10):
-            await asked.part(stray * 1000)
-        answer = {"resultType": "complete", "content": []}
-        await asked.part(event({"jsonrpc": "2.0", "id": asked.message["id"], "result": answer}))
-        await asked.end()
+        answer = result(asked.message["id"], {"resultType": "complete", "content": []})
+        await asked.events(*[stray * 1000] * 10, event(answer))
 
-    async with Place(flood).open() as place, talking(place.url) as conversation:
+    async with Place(speaking(flood)).open() as place, talking(place.url) as conversation:
         answer = await conversation.request(call("echo"), 20)
         assert answer.result["content"] == []
         assert conversation.dropped > 0
 
 
-QUESTION = {
-    "jsonrpc": "2.0",
-    "id": "question",
-    "method": "elicitation/create",
-    "params": {"message": "Your secret?", "requestedSchema": {}},
+QUESTION = told("elicitation/create", message="Your secret?", requestedSchema={}) | {
+    "id": "question"
 }
 
 
@@ -392,7 +339,7 @@ class Late:
     async def _do(self, asked: Asked) -> None:
         if asked.method != "POST":
             self._session = asked
-            await asked.head(200, {"content-type": "text/event-stream"})
+            await asked.events(end=False)
             await asyncio.Event().wait()
         message = asked.message
         if message.get("method") == "initialize":
@@ -403,10 +350,8 @@ class Late:
                 self.replies.put_nowait(message)
             await asked.say(202)
         elif message["method"] != "tools/call":
-            error = {"code": -32601, "message": "Method not found"}
-            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            await asked.error(-32601, "Method not found")
         else:
-            await asked.head(200, {"content-type": "text/event-stream"})
             await self._call(asked, message["params"]["name"])
 
     async def ask(self) -> None:
@@ -416,10 +361,11 @@ class Late:
 
     async def _call(self, asked: Asked, tool: str) -> None:
         if tool == "answered":
-            result = {"jsonrpc": "2.0", "id": asked.message["id"], "result": {"content": []}}
-            await asked.part(event(result) + event(QUESTION))
-            await asked.end()
-        elif tool == "broken":
+            answer = result(asked.message["id"], {"content": []})
+            await asked.events(event(answer) + event(QUESTION))
+            return
+        await asked.events(end=False)
+        if tool == "broken":
             asked.hang_up()
         else:
             await asyncio.Event().wait()

@@ -7,15 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
 from folkmoot.relay.upstream import inventory
-from folkmoot.relay.upstream.inventory import kept, take_inventory
-from tests.harness import run
-from tests.mcp.client.places import Asked, Place
+from folkmoot.relay.upstream.inventory import take_inventory
+from tests.mcp.client.places import Asked, Place, speaking
 from tests.relay.upstream.scripted import ERAS, command
 from tests.relay.upstream.test_http import sdk_http
 
@@ -26,34 +24,23 @@ EVERYTHING = {"tools": {}, "resources": {}, "prompts": {}}
 def listing(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> Place:
     """A server whose lists are what a function makes of a method and a cursor."""
 
-    async def do(asked: Asked) -> None:
-        if asked.method != "POST":
-            await asked.say(405)
-            return
+    async def answer(asked: Asked) -> None:
         message = asked.message
-        params = message.get("params", {})
-        if message["method"] == "server/discover":
-            found = {"supportedVersions": ["2026-07-28"], "capabilities": offers}
-        else:
-            found = lists(message["method"], params.get("cursor"))
+        found = lists(message["method"], message.get("params", {}).get("cursor"))
         if "error" in found:
-            await asked.say_json({"jsonrpc": "2.0", "id": message["id"], **found})
+            await asked.error(**found["error"])
         else:
             await asked.result({"resultType": "complete", **found})
 
-    return Place(do)
+    return Place(speaking(answer, offers))
 
 
-def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
+async def taken(lists: Lists, offers: dict[str, Any] = EVERYTHING) -> tuple[Inventory, list[str]]:
     """The inventory of such a server, and the methods that it was asked."""
-
-    async def test() -> tuple[Inventory, list[str]]:
-        async with listing(lists, offers).open() as place:
-            found = await take_inventory(place.url, seconds=30)
-            methods = [each.message["method"] for each in place.of("POST") if each.body]
-            return found, [method for method in methods if method.endswith("/list")]
-
-    return run(test())
+    async with listing(lists, offers).open() as place:
+        found = await take_inventory(place.url, seconds=30)
+        methods = [each.message["method"] for each in place.of("POST") if each.body]
+        return found, [method for method in methods if method.endswith("/list")]
 
 
 def empty(method: str, _: str | None) -> dict[str, Any]:
@@ -61,7 +48,7 @@ def empty(method: str, _: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -> None:
+async def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -> None:
     def pages(method: str, cursor: str | None) -> dict[str, Any]:
         begin = int(cursor or 0)
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -69,24 +56,24 @@ def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -
         more = {"nextCursor": str(begin + 100)} if begin + 100 < 10_000 else {}
         return {"tools": tools, **more}
 
-    found, asked = taken(pages, {"tools": {}})
+    found, asked = await taken(pages, {"tools": {}})
     assert [tool["name"] for tool in found.tools] == [f"tool_{n}" for n in range(10_000)]
     assert asked == ["tools/list"] * 100
     assert found.faults == ()
 
 
-def test_only_what_the_server_says_it_has_is_asked_for() -> None:
-    found, asked = taken(empty, {"prompts": {}})
+async def test_only_what_the_server_says_it_has_is_asked_for() -> None:
+    found, asked = await taken(empty, {"prompts": {}})
     assert asked == ["prompts/list"]
     assert found.capabilities == {"prompts": {}}
 
 
-def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> None:
+async def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> None:
     def circles(method: str, cursor: str | None) -> dict[str, Any]:
         following = {None: "a", "a": "b", "b": "a"}[cursor]
         return {"tools": [{"name": f"at_{cursor}"}], "nextCursor": following}
 
-    found, asked = taken(circles, {"tools": {}})
+    found, asked = await taken(circles, {"tools": {}})
     assert [tool["name"] for tool in found.tools] == ["at_None", "at_a", "at_b"]
     assert asked == ["tools/list"] * 3
     assert "again" in found.faults[0]
@@ -100,7 +87,7 @@ def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> None:
         ("MOST_BYTES", 2**10, "MiB"),
     ],
 )
-def test_lists_without_an_end_are_cut_off(
+async def test_lists_without_an_end_are_cut_off(
     bound: str, value: int, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inventory, bound, value)
@@ -109,12 +96,12 @@ def test_lists_without_an_end_are_cut_off(
         tools = [{"name": f"tool_{n}_of_{cursor}", "inputSchema": {}} for n in range(10)]
         return {"tools": tools, "nextCursor": str(int(cursor or 0) + 1)}
 
-    found, _ = taken(endless, {"tools": {}})
+    found, _ = await taken(endless, {"tools": {}})
     assert 10 <= len(found.tools) <= 30
     assert said in found.faults[0]
 
 
-def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
+async def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
     def partly(method: str, cursor: str | None) -> dict[str, Any]:
         match method:
             case "tools/list":
@@ -125,7 +112,7 @@ def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
                 return {"error": {"code": -32601, "message": "Method not found"}}
         return {"prompts": "none"}
 
-    found, _ = taken(partly)
+    found, _ = await taken(partly)
     assert [tool["name"] for tool in found.tools] == ["one"]
     assert found.faults == (
         "resources/list cannot be had: The disk is on fire.",
@@ -133,7 +120,7 @@ def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
     )
 
 
-def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
+async def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
     def odd(method: str, cursor: str | None) -> dict[str, Any]:
         if method == "tools/list":
             return {"tools": ["text", {"name": ""}, {"title": "x"}, {"name": 7}, {"name": "good"}]}
@@ -141,21 +128,11 @@ def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
             return {"resources": [{"name": "no uri"}, {"uri": "a://b"}]}
         return empty(method, cursor)
 
-    found, _ = taken(odd)
+    found, _ = await taken(odd)
     assert [tool["name"] for tool in found.tools] == ["good"]
     assert [each["uri"] for each in found.resources] == ["a://b"]
     assert any("no usable uri" in fault and "'no uri'" in fault for fault in found.faults)
     assert any("no usable name" in fault for fault in found.faults)
-
-
-def test_what_could_not_be_had_now_is_as_it_was() -> None:
-    last = Inventory(tools=({"name": "old"},), prompts=({"name": "p"},))
-    new = Inventory(tools=(), prompts=({"name": "q"},), faults=("Oh.",))
-    half = msgspec.structs.replace(new, partial=frozenset({"tools"}))
-    assert kept(half, last).tools == ({"name": "old"},)
-    assert kept(half, last).prompts == ({"name": "q"},)
-    assert kept(new, last) == new
-    assert kept(half, None) == half
 
 
 @pytest.mark.parametrize("era", ERAS)

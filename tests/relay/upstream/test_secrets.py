@@ -45,18 +45,6 @@ def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path:
     assert str(path) in error.value.message
 
 
-def test_our_own_environment_is_not_a_servers_but_for_what_every_program_needs() -> None:
-    ours = {
-        "PATH": "/bin",
-        "HOME": "/home/me",
-        "LC_TIME": "de",
-        "AWS_SECRET_ACCESS_KEY": "no",
-        "FOLKMOOT_TOKEN": "no",
-        "HTTPS_PROXY": "http://user:no@proxy",
-    }
-    assert child_environment({}, ours) == {"PATH": "/bin", "HOME": "/home/me", "LC_TIME": "de"}
-
-
 def test_what_is_shown_of_a_target_opens_no_door() -> None:
     url = Connecting(spec(url="https://me:pass@example.org/mcp?key=secret#x"), CLOCK, {})
     assert url.target == "https://example.org/mcp"

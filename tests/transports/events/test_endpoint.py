@@ -9,7 +9,7 @@ from folkmoot.core.scopes import OPERATE
 from folkmoot.datafolder import Paths
 from tests.harness import Answer, ask
 from tests.transports.events.support import EVENTS, Source, connect, following
-from tests.transports.rest.support import Asker, house, refused
+from tests.transports.rest.support import Asker, House, house, refused
 
 
 async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
@@ -19,85 +19,73 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
 
 
 async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        async with following(ann) as source, following(bob) as bobs:
-            sent = await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
-            received = {
-                "message_id": sent["message_id"],
-                "thread_id": sent["thread_id"],
-                "urgent": False,
-                "muted": False,
-            }
-            assert await source.event() == ("mail.received", received)
-            assert (await bobs.event())[0] == "mail.sent"
-            await done(ann, "PATCH", "/v1/me", {"display_name": "Ann"})
-            assert await source.event() == (
-                "account.changed",
-                {"handle": "ann", "change": "profile"},
-            )
-            await bob.create("square")
-            assert await bobs.names(1) == ["room.membership"]
-            await bob.say("square", "hush")
-            while (told := await bobs.event())[0] != "room.message":
-                assert told[0] == "room.presence"
-            assert told[1]["room"] == "square"
-            # Nothing of the room is hers to hear until she is in it.
-            await ann.say("square", "hello")
-            assert await source.event() == (
-                "room.membership",
-                {"room": "square", "state": "member"},
-            )
-            assert (await source.event())[0] == "room.message"
-            last = source.last
-        await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+    ann, bob = await hub.people("ann", "bob")
+    async with following(ann) as source, following(bob) as bobs:
+        sent = await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+        ids = {name: sent[name] for name in ("message_id", "thread_id")}
+        received = {**ids, "urgent": False, "muted": False}
+        assert await source.event() == ("mail.received", received)
+        assert (await bobs.event())[0] == "mail.sent"
+        await done(ann, "PATCH", "/v1/me", {"display_name": "Ann"})
+        changed = {"handle": "ann", "change": "profile"}
+        assert await source.event() == ("account.changed", changed)
+        await bob.create("square")
+        assert await bobs.names(1) == ["room.membership"]
         await bob.say("square", "hush")
-        async with following(ann, last) as source:
-            assert await source.names(2) == ["mail.received", "room.message"]
-        async with following(ann, "made-up-1") as source:
-            assert await source.event() == ("reload", {"reason": "gap"})
-        async with following(bob, last) as source:
-            assert await source.event() == ("reload", {"reason": "gap"})
-        text = (await ask(here.port, "/metrics")).text
-        assert "folkmoot_event_streams_resumed_total 1.0" in text
-        assert 'folkmoot_events_told_total{event="mail.received"} 2.0' in text
+        while (told := await bobs.event())[0] != "room.message":
+            assert told[0] == "room.presence"
+        assert told[1]["room"] == "square"
+        # Nothing of the room is hers to hear until she is in it.
+        await ann.say("square", "hello")
+        member = {"room": "square", "state": "member"}
+        assert await source.event() == ("room.membership", member)
+        assert (await source.event())[0] == "room.message"
+        last = source.last
+    await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+    await bob.say("square", "hush")
+    async with following(ann, last) as source:
+        assert await source.names(2) == ["mail.received", "room.message"]
+    async with following(ann, "made-up-1") as source:
+        assert await source.event() == ("reload", {"reason": "gap"})
+    async with following(bob, last) as source:
+        assert await source.event() == ("reload", {"reason": "gap"})
+    text = (await ask(hub.port, "/metrics")).text
+    assert "folkmoot_event_streams_resumed_total 1.0" in text
+    assert 'folkmoot_events_told_total{event="mail.received"} 2.0' in text
 
 
-async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann, bob = await here.people("ann", "bob")
-        for room in ("square", "garden"):
-            await ann.create(room)
-        narrow = {"label": "bot", "scope": "rooms:square"}
-        made = await done(ann, "POST", "/v1/me/credentials", narrow)
-        bot = Asker(here.port, made["token"])
-        async with following(bot) as bots, following(ann) as source:
-            await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
-            await ann.say("garden", "hush")
-            await ann.say("square", "hush")
-            assert await source.names(3) == ["mail.received", "room.message", "room.message"]
-            told = await bots.event()
-            assert (told[0], told[1]["room"]) == ("room.message", "square")
-            for room in ("garden", "square"):
-                await done(ann, "PATCH", f"/v1/rooms/{room}", {"access": "invite"})
-                told = await source.event()
-                assert told == ("room.changed", {"room": room, "change": "settings"})
-            assert await bots.event() == told
-            await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
-            assert await bots.ended()
-            assert await source.event() == (
-                "tokens.changed",
-                {"id": made["id"], "change": "ended"},
-            )
-            again = await connect(bot, bots.last)
-            assert isinstance(again, Answer)
-            refused(again, 401, "token_invalid")
-            # A look at the head opens nothing.
-            assert (await ann.ask("HEAD", EVENTS)).status == 200
-            await done(ann, "DELETE", "/v1/me?confirm=ann")
-            assert await source.ended()
+async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub: House) -> None:
+    ann, bob = await hub.people("ann", "bob")
+    for room in ("square", "garden"):
+        await ann.create(room)
+    narrow = {"label": "bot", "scope": "rooms:square"}
+    made = await done(ann, "POST", "/v1/me/credentials", narrow)
+    bot = Asker(hub.port, made["token"])
+    async with following(bot) as bots, following(ann) as source:
+        await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
+        await ann.say("garden", "hush")
+        await ann.say("square", "hush")
+        assert await source.names(3) == ["mail.received", "room.message", "room.message"]
+        told = await bots.event()
+        assert (told[0], told[1]["room"]) == ("room.message", "square")
+        for room in ("garden", "square"):
+            await done(ann, "PATCH", f"/v1/rooms/{room}", {"access": "invite"})
+            told = await source.event()
+            assert told == ("room.changed", {"room": room, "change": "settings"})
+        assert await bots.event() == told
+        await done(ann, "DELETE", f"/v1/me/credentials/{made['id']}")
+        assert await bots.ended()
+        ended = {"id": made["id"], "change": "ended"}
+        assert await source.event() == ("tokens.changed", ended)
+        again = await connect(bot, bots.last)
+        assert isinstance(again, Answer)
+        refused(again, 401, "token_invalid")
+        # A look at the head opens nothing.
+        assert (await ann.ask("HEAD", EVENTS)).status == 200
+        await done(ann, "DELETE", "/v1/me?confirm=ann")
+        assert await source.ended()
 
 
 async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) -> None:
@@ -144,58 +132,28 @@ async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_
             assert await source.event() == ("reload", {"reason": "gap"})
 
 
-async def test_a_guest_follows_its_room_until_it_is_removed_from_it(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        ann = await here.person("ann")
-        await ann.create("square")
-        await ann.create("garden")
-        invited = await done(ann, "POST", "/v1/rooms/square/invites", {"guest": "zoe"})
-        entered = await done(
-            here.stranger, "POST", "/v1/rooms/square/guests", {"token": invited["token"]}
-        )
-        zoe = Asker(here.port, entered["credential"])
-        async with following(zoe) as source:
-            await ann.say("garden", "hush")
-            said = await ann.say("square", "hush")
-            while (told := await source.event())[0] != "room.message":
-                assert told[0] == "room.presence"
-            assert told == ("room.message", {"room": "square", "seq": said["seq"]})
-            kick = {
-                "protocol": "mcpx/v1",
-                "kind": "room.kick",
-                "payload": {"participant": entered["guest"]},
-            }
-            answer = await ann.post("square", kick)
-            assert answer.status == 201, answer
-            assert await source.ended()
-        again = await connect(zoe)
-        assert isinstance(again, Answer)
-        refused(again, 401, "token_invalid")
-
-
 async def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(
-    tmp_path: Path,
+    hub: House,
 ) -> None:
-    async with house(tmp_path) as here:
-        ann = await here.hub.accounts.register("ann")
-        authentication = here.hub.accounts.authentication
-        made = await authentication.create(ann.account, scope=OPERATE, operated=True)
-        socket = Paths(here.hub.settings.data_folder).control_socket
-        at_socket = await connect(Asker(here.port), socket=socket)
-        assert isinstance(at_socket, Source), at_socket
-        async with (
-            following(Asker(here.port, made.token)) as by_token,
-            following(Asker(here.port, ann.token)) as plain,
-        ):
-            here.hub.behind.gateway.state_changed("files", "down")
-            down = ("server.changed", {"server": "files", "state": "down"})
-            assert await at_socket.event() == down
-            assert await by_token.event() == down
-            # Neither hears of mail: the one is nobody, and the other's scope has none.
-            here.hub.bus.emit(f"sent.{ann.account.id}", {"id": "m", "thread_id": "t"})
-            assert (await plain.event())[0] == "mail.sent"
-            here.hub.behind.gateway.state_changed("files", "up")
-            assert (await by_token.event())[1]["state"] == "up"
-            await authentication.revoke(ann.account, made.credential.id)
-            assert await by_token.ended()
-        at_socket.close()
+    ann = await hub.hub.accounts.register("ann")
+    authentication = hub.hub.accounts.authentication
+    made = await authentication.create(ann.account, scope=OPERATE, operated=True)
+    socket = Paths(hub.hub.settings.data_folder).control_socket
+    at_socket = await connect(Asker(hub.port), socket=socket)
+    assert isinstance(at_socket, Source), at_socket
+    async with (
+        following(Asker(hub.port, made.token)) as by_token,
+        following(Asker(hub.port, ann.token)) as plain,
+    ):
+        hub.hub.behind.gateway.state_changed("files", "down")
+        down = ("server.changed", {"server": "files", "state": "down"})
+        assert await at_socket.event() == down
+        assert await by_token.event() == down
+        # Neither hears of mail: the one is nobody, and the other's scope has none.
+        hub.hub.bus.emit(f"sent.{ann.account.id}", {"id": "m", "thread_id": "t"})
+        assert (await plain.event())[0] == "mail.sent"
+        hub.hub.behind.gateway.state_changed("files", "up")
+        assert (await by_token.event())[1]["state"] == "up"
+        await authentication.revoke(ann.account, made.credential.id)
+        assert await by_token.ended()
+    at_socket.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import httpx2
+import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.message import Notification, Response
@@ -22,6 +23,9 @@ from tests.nodes import nodes_of
 
 Doing: TypeAlias = Callable[[UpstreamRequest], Awaitable[Any]]
 Headers: TypeAlias = dict[str, str] | None
+
+stateless = pytest.mark.parametrize("era", ["stateless"])
+handshake = pytest.mark.parametrize("era", ["handshake"])
 
 PLAIN_TOOL = {
     "description": "Answers with what it was given.",
@@ -60,6 +64,35 @@ def log(level: str, data: str) -> Notification:
     return Notification(method="notifications/message", params={"level": level, "data": data})
 
 
+class Talker:
+    """A tool that says something, waits, says more and answers."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.answered = 0
+
+    async def __call__(self, wanted: UpstreamRequest) -> Any:
+        if "inputResponses" not in wanted.params:
+            self.say(wanted, progress(1))
+            self.begun.set()
+            await self.go_on.wait()
+            self.say(wanted, progress(2), log("info", "nearly"))
+            if wanted.params.get("arguments", {}).get("ask"):
+                form = {"message": "Who?", "requestedSchema": {}}
+                asked = {"who": {"method": "elicitation/create", "params": form}}
+                return {"resultType": "input_required", "inputRequests": asked}
+        self.answered += 1
+        given = wanted.params.get("inputResponses", {}).get("who", {}).get("content", {})
+        return text(f"done {given.get('name', '')}".strip())
+
+    def say(self, wanted: UpstreamRequest, *notices: Notification) -> None:
+        """Tell the caller, who may not listen."""
+        for notice in notices:
+            if wanted.tell is not None:
+                wanted.tell(notice)
+
+
 class Demo:
     """A backend in this process. `tools` says what each of its tools does, by its own name."""
 
@@ -73,13 +106,15 @@ class Demo:
         self.asked: list[UpstreamRequest] = []
         self.cancelled: list[UpstreamRequest] = []
         self.watched: dict[str, list[Callable[[], None]]] = {}
+        self.listed: dict[str, Any] = {}
+        """What it lists beside its tools."""
         self.other: Doing = anything
         """What it makes of anything but a tool call."""
 
     def inventory(self, **more: Any) -> Inventory:
         """What it lists."""
         listed = tuple({"name": name, **PLAIN_TOOL} for name in self.tools)
-        return Inventory(tools=listed, **more)
+        return Inventory(tools=listed, **{**self.listed, **more})
 
     async def request(self, wanted: UpstreamRequest) -> Response:
         self.asked.append(wanted)
@@ -235,6 +270,15 @@ async def read_events(response: httpx2.Response) -> AsyncIterator[Any]:
     async for line in response.aiter_lines():
         if line.startswith("data: {"):
             yield json.loads(line.removeprefix("data: "))
+
+
+@asynccontextmanager
+async def session_stream(wire: Wire) -> AsyncIterator[AsyncIterator[Any]]:
+    """The messages of a session that answer nothing."""
+    headers = {**wire.headers({}), "accept": "text/event-stream"}
+    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
+        assert response.status_code == 200
+        yield read_events(response)
 
 
 def messages(answer: Answer) -> list[Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.model import Inventory, UpstreamRequest
 from tests.mcp_harness import Meeting, Person
-from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, read_events, text, wired
+from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, session_stream, text, wired
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -155,11 +155,6 @@ async def tasker(there: Meeting, person: Person | str, era: str = "") -> Tasker:
     return Tasker(await wired(there, person, era, {"elicitation": {}}))
 
 
-@asynccontextmanager
-async def listening(someone: Tasker) -> AsyncIterator[AsyncIterator[Any]]:
+def listening(someone: Tasker) -> AbstractAsyncContextManager[AsyncIterator[Any]]:
     """The stream of a session."""
-    wire = someone.wire
-    headers = {**wire.headers({}), "accept": "text/event-stream"}
-    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
-        assert response.status_code == 200
-        yield read_events(response)
+    return session_stream(someone.wire)

@@ -65,19 +65,6 @@ def test_two_different_tokens_are_refused(query: str, authorization: list[str]) 
     assert TOKEN not in refused.value.message
 
 
-def test_the_query_chooses_names_and_tools() -> None:
-    asked = read_query(scope("names=canonical&tools=all"))
-    assert (asked.names, asked.all_tools) == ("canonical", True)
-    asked = read_query(scope("other=thing"))
-    assert (asked.names, asked.all_tools) == (None, False)
-
-
-@pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
-def test_a_query_that_means_nothing_is_refused(query: str) -> None:
-    with pytest.raises(e.QueryInvalid):
-        read_query(scope(query))
-
-
 def shown_on(peer: ConnectionPeer | None, query: str = "", *authorization: str) -> tuple[str, Any]:
     asked = scope(query, *authorization)
     shown = read_shown(asked, head_of(asked), peer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -13,16 +12,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_server_result
 
 from folkmoot.core.message import ErrorObject, Response
-from folkmoot.gateway.model import BackendState, UpstreamRequest
-from tests.mcp_harness import both_eras, until
+from folkmoot.gateway.model import UpstreamRequest
+from tests.mcp_harness import Meeting, Person, both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
-    fronted,
+    Wire,
     log,
     messages,
     payload,
     progress,
     settle,
+    stateless,
     text,
     wired,
 )
@@ -75,265 +75,210 @@ async def speaking(wanted: UpstreamRequest) -> Any:
     return text("spoken")
 
 
+@pytest.fixture
+def backend() -> Demo:
+    demo = Demo(failing=failing, odd=odd, speaking=speaking, secret=speaking, echo_all=speaking)
+    demo.other, demo.listed = other, LISTED
+    return demo
+
+
 @pytest.mark.requirement("gateway.no-caller-credentials")
 @both_eras
 async def test_everything_of_a_backend_works_through_the_official_client(
-    era: str, tmp_path: Path
+    backend: Demo, ann: Person
 ) -> None:
-    demo = Demo()
-    demo.other = other
-    async with fronted(tmp_path, era, demo, listed=LISTED) as there:
-        ann = await there.person("ann")
-        for name in ("demo_echo", "demo:echo"):
-            result = await ann.client.call_tool(name, {"text": "hi"})
-            assert json.loads(result.content[0].text) == {"text": "hi"}  # type: ignore[union-attr]
-            assert result.structured_content == {"echoed": True}
-        greeting = await ann.client.get_prompt("demo_greet", {"who": "you"})
-        assert greeting.messages[0].content.text == "Hello you"  # type: ignore[union-attr]
-        for uri in ("demo://notes/-/a/b", "demo://notes/-/elsewhere"):
-            read = await ann.client.read_resource(uri)
-            assert str(read.contents[0].uri) == uri
-        for ref in (
-            types.PromptReference(name="demo:greet"),
-            types.ResourceTemplateReference(uri="demo://notes/-/{name}"),
-        ):
-            done = await ann.client.complete(ref, {"name": "who", "value": "an"})
-            assert done.completion.values == ["an!"]
-        # By the backend's own names, and with nothing of what let the caller in.
-        own = [each.params.get("name", each.params.get("uri")) for each in demo.asked]
-        assert own[:5] == ["echo", "echo", "greet", "notes://a/b", "notes://elsewhere"]
-        assert demo.asked[5].params["ref"]["name"] == "greet"
-        assert demo.asked[6].params["ref"]["uri"] == "notes://{name}"
-        for wanted in demo.asked:
-            written = repr(wanted) + json.dumps(msgspec.to_builtins(wanted.params))
-            assert ann.token not in written
-            assert "uthorization" not in written
+    for name in ("demo_echo", "demo:echo"):
+        result = await ann.client.call_tool(name, {"text": "hi"})
+        assert json.loads(result.content[0].text) == {"text": "hi"}  # type: ignore[union-attr]
+        assert result.structured_content == {"echoed": True}
+    greeting = await ann.client.get_prompt("demo_greet", {"who": "you"})
+    assert greeting.messages[0].content.text == "Hello you"  # type: ignore[union-attr]
+    for uri in ("demo://notes/-/a/b", "demo://notes/-/elsewhere"):
+        read = await ann.client.read_resource(uri)
+        assert str(read.contents[0].uri) == uri
+    for ref in (
+        types.PromptReference(name="demo:greet"),
+        types.ResourceTemplateReference(uri="demo://notes/-/{name}"),
+    ):
+        done = await ann.client.complete(ref, {"name": "who", "value": "an"})
+        assert done.completion.values == ["an!"]
+    # By the backend's own names, and with nothing of what let the caller in.
+    own = [each.params.get("name", each.params.get("uri")) for each in backend.asked]
+    assert own[:5] == ["echo", "echo", "greet", "notes://a/b", "notes://elsewhere"]
+    assert backend.asked[5].params["ref"]["name"] == "greet"
+    assert backend.asked[6].params["ref"]["uri"] == "notes://{name}"
+    for wanted in backend.asked:
+        written = repr(wanted) + json.dumps(msgspec.to_builtins(wanted.params))
+        assert ann.token not in written
+        assert "uthorization" not in written
 
 
 @both_eras
 async def test_every_request_about_a_backend_has_the_form_that_official_clients_read(
-    era: str, tmp_path: Path
+    backend: Demo, wire: Wire, era: str
 ) -> None:
-    demo = Demo(failing=failing)
-    demo.other = other
-    async with fronted(tmp_path, era, demo, listed=LISTED) as there:
-        ann = await there.person("ann")
-        wire = await wired(there, ann)
-        asked: list[tuple[str, dict[str, Any], str]] = [
-            ("tools/call", {"name": "demo_echo", "arguments": {"text": "x"}}, "result"),
-            ("tools/call", {"name": "demo:echo"}, "result"),
-            ("tools/call", {"name": "demo_echo", "arguments": {"text": 7}}, "result"),
-            ("tools/call", {"name": "demo_failing"}, "error"),
-            ("tools/call", {"name": "demo_nothing"}, "error"),
-            ("tools/call", {"name": "DEMO_echo"}, "error"),
-            ("tools/call", {"name": "demo__echo"}, "error"),
-            ("prompts/get", {"name": "demo_greet", "arguments": {"who": "x"}}, "result"),
-            ("prompts/get", {"name": "demo_nothing"}, "error"),
-            ("resources/read", {"uri": "demo://notes/-/a/b"}, "result"),
-            ("resources/read", {"uri": "demo://notes/-/a/../b"}, "error"),
-            ("resources/read", {"uri": "demo://notes/-/%61/b"}, "error"),
-            ("resources/read", {"uri": "Demo://notes//a/b"}, "error"),
-            ("resources/read", {"uri": "mmp://mailboxes/inbox"}, "result"),
-        ]
-        for method, params, expected in asked:
-            told = await wire.ask(method, params)
-            assert expected in told, (params, told)
-            if expected == "result":
-                validate_server_result(method, VERSIONS[era], told["result"])
-        assert {each.params.get("name") for each in demo.asked} <= {
-            "echo",
-            "failing",
-            "greet",
-            None,
-        }
-        assert all("%61" not in str(each.params) for each in demo.asked)
+    asked: list[tuple[str, dict[str, Any], str]] = [
+        ("tools/call", {"name": "demo_echo", "arguments": {"text": "x"}}, "result"),
+        ("tools/call", {"name": "demo:echo"}, "result"),
+        ("tools/call", {"name": "demo_echo", "arguments": {"text": 7}}, "result"),
+        ("tools/call", {"name": "demo_failing"}, "error"),
+        ("tools/call", {"name": "demo_nothing"}, "error"),
+        ("tools/call", {"name": "DEMO_echo"}, "error"),
+        ("tools/call", {"name": "demo__echo"}, "error"),
+        ("prompts/get", {"name": "demo_greet", "arguments": {"who": "x"}}, "result"),
+        ("prompts/get", {"name": "demo_nothing"}, "error"),
+        ("resources/read", {"uri": "demo://notes/-/a/b"}, "result"),
+        ("resources/read", {"uri": "demo://notes/-/a/../b"}, "error"),
+        ("resources/read", {"uri": "demo://notes/-/%61/b"}, "error"),
+        ("resources/read", {"uri": "Demo://notes//a/b"}, "error"),
+        ("resources/read", {"uri": "mmp://mailboxes/inbox"}, "result"),
+    ]
+    for method, params, expected in asked:
+        told = await wire.ask(method, params)
+        assert expected in told, (params, told)
+        if expected == "result":
+            validate_server_result(method, VERSIONS[era], told["result"])
+    assert {each.params.get("name") for each in backend.asked} <= {
+        "echo",
+        "failing",
+        "greet",
+        None,
+    }
+    assert all("%61" not in str(each.params) for each in backend.asked)
 
 
 @both_eras
-async def test_a_result_passes_unchanged_but_for_its_uris(era: str, tmp_path: Path) -> None:
-    demo = Demo(odd=odd)
-    demo.other = other
-    async with fronted(tmp_path, era, demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        theirs = await odd(UpstreamRequest(method="tools/call", params={}))
-        theirs["content"][1]["uri"] = "demo://notes/-/a"
-        result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
-        if era == "stateless":
-            assert result.pop("resultType") == "complete"
-            info = result["_meta"].pop("io.modelcontextprotocol/serverInfo")
-            assert info["name"] == "folkmoot"
-        assert result == theirs
-        read = (await wire.ask("resources/read", {"uri": "demo://notes/-/a"}))["result"]
-        # What one person may read is not for a cache that others share.
-        kept = {name: read.get(name) for name in ("ttlMs", "cacheScope")}
-        assert kept == (
-            {"ttlMs": 9, "cacheScope": "private"}
-            if era == "stateless"
-            else {"ttlMs": None, "cacheScope": None}
-        )
+async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str) -> None:
+    theirs = await odd(UpstreamRequest(method="tools/call", params={}))
+    theirs["content"][1]["uri"] = "demo://notes/-/a"
+    result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
+    if era == "stateless":
+        assert result.pop("resultType") == "complete"
+        info = result["_meta"].pop("io.modelcontextprotocol/serverInfo")
+        assert info["name"] == "folkmoot"
+    assert result == theirs
+    read = (await wire.ask("resources/read", {"uri": "demo://notes/-/a"}))["result"]
+    # What one person may read is not for a cache that others share.
+    kept = {name: read.get(name) for name in ("ttlMs", "cacheScope")}
+    assert kept == (
+        {"ttlMs": 9, "cacheScope": "private"}
+        if era == "stateless"
+        else {"ttlMs": None, "cacheScope": None}
+    )
 
 
 @both_eras
 async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(
-    era: str, tmp_path: Path
+    hub: Meeting, backend: Demo, ann: Person, bob: Person, era: str
 ) -> None:
-    demo = Demo(speaking=speaking)
-    async with fronted(tmp_path, era, demo) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, other_wire = await wired(there, ann), await wired(there, bob)
-        stateless = era == "stateless"
+    wire, other_wire = await wired(hub, ann), await wired(hub, bob)
+    stateless = era == "stateless"
 
-        async def heard(meta: dict[str, Any]) -> list[Any]:
-            message = wire.message("tools/call", {"name": "demo_speaking"}, 1, meta)
-            *said, last = messages(await wire.post(message))
-            assert last["result"]["content"][0]["text"] == "spoken"
-            return [
-                each["params"].get("progressToken", each["params"].get("data")) for each in said
-            ]
+    async def heard(meta: dict[str, Any]) -> list[Any]:
+        message = wire.message("tools/call", {"name": "demo_speaking"}, 1, meta)
+        *said, last = messages(await wire.post(message))
+        assert last["result"]["content"][0]["text"] == "spoken"
+        return [each["params"].get("progressToken", each["params"].get("data")) for each in said]
 
-        level = {LEVEL: "info"} if stateless else {}
-        assert await heard({}) == ([] if stateless else ["info", "error"])
-        assert await heard({**level, "progressToken": "mine"}) == [
-            *("mine", "info", "mine", "error", "mine")
-        ]
-        if stateless:
-            assert await heard({LEVEL: "error"}) == ["error"]
-            plain = await wire.post(wire.message("tools/call", {"name": "demo_speaking"}, 1, {}))
-            assert plain.headers["content-type"] == "application/json"
-        else:
-            await other_wire.ask("logging/setLevel", {"level": "error"})
-            assert await heard({}) == ["info", "error"]
-            await wire.ask("logging/setLevel", {"level": "error"})
-            assert await heard({}) == ["error"]
-        wanted = demo.asked[-1]
-        assert wanted.log_level == ("error" if not stateless else None)
+    level = {LEVEL: "info"} if stateless else {}
+    assert await heard({}) == ([] if stateless else ["info", "error"])
+    assert await heard({**level, "progressToken": "mine"}) == [
+        *("mine", "info", "mine", "error", "mine")
+    ]
+    if stateless:
+        assert await heard({LEVEL: "error"}) == ["error"]
+        plain = await wire.post(wire.message("tools/call", {"name": "demo_speaking"}, 1, {}))
+        assert plain.headers["content-type"] == "application/json"
+    else:
+        await other_wire.ask("logging/setLevel", {"level": "error"})
+        assert await heard({}) == ["info", "error"]
+        await wire.ask("logging/setLevel", {"level": "error"})
+        assert await heard({}) == ["error"]
+    wanted = backend.asked[-1]
+    assert wanted.log_level == ("error" if not stateless else None)
 
 
 @both_eras
 async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not(
-    era: str, tmp_path: Path
+    backend: Demo, wire: Wire
 ) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, era, demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        meta = {"traceparent": "00-1-2-03", "my/own": [1], "progressToken": 5}
-        await wire.ask("tools/call", {"name": "demo_echo"}, meta=meta)
-        asked = demo.asked[-1]
-        assert asked.params["_meta"] == {"traceparent": "00-1-2-03", "my/own": [1]}
-        assert asked.progress
+    meta = {"traceparent": "00-1-2-03", "my/own": [1], "progressToken": 5}
+    await wire.ask("tools/call", {"name": "demo_echo"}, meta=meta)
+    asked = backend.asked[-1]
+    assert asked.params["_meta"] == {"traceparent": "00-1-2-03", "my/own": [1]}
+    assert asked.progress
 
 
-async def test_a_header_that_says_another_name_than_the_body_is_refused(tmp_path: Path) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "stateless", demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        for header in ("demo_other", "demo:echo", "msg_whoami"):
-            message = wire.message("tools/call", {"name": "demo_echo"}, 1, None)
-            answer = await wire.post(message, headers={"mcp-name": header})
-            assert answer.status == 400
-            assert answer.json()["error"]["code"] == -32020
-        read = wire.message("resources/read", {"uri": "demo://notes/-/a"}, 1, None)
-        assert (await wire.post(read, headers={"mcp-name": "demo://notes/-/b"})).status == 400
-        assert demo.asked == []
+@stateless
+async def test_a_header_that_says_another_name_than_the_body_is_refused(
+    backend: Demo, wire: Wire
+) -> None:
+    for header in ("demo_other", "demo:echo", "msg_whoami"):
+        message = wire.message("tools/call", {"name": "demo_echo"}, 1, None)
+        answer = await wire.post(message, headers={"mcp-name": header})
+        assert answer.status == 400
+        assert answer.json()["error"]["code"] == -32020
+    read = wire.message("resources/read", {"uri": "demo://notes/-/a"}, 1, None)
+    assert (await wire.post(read, headers={"mcp-name": "demo://notes/-/b"})).status == 400
+    assert backend.asked == []
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 @both_eras
+@pytest.mark.settings(everyone=False)
 async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
-    era: str, tmp_path: Path
+    hub: Meeting, backend: Demo, ann: Person, bob: Person
 ) -> None:
-    demo = Demo(secret=speaking)
-    demo.other = other
-    async with fronted(tmp_path, era, demo, everyone=False, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        await settle(
-            there,
-            ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
-            bob=("mcp.request.resources/read:demo://notes/-/a/*",),
-        )
-        wire, bobs = await wired(there, ann), await wired(there, bob)
-        stranger = await wired(there, "")
-        for name in ("demo_secret", "demo:secret"):
-            for params in (
-                {"name": name},
-                {"name": "folkmoot_call_tool", "arguments": {"name": name}},
-                {"name": "folkmoot/call_tool", "arguments": {"name": name}},
-            ):
-                told = await wire.ask("tools/call", params)
-                assert told["result"]["isError"] is True
-                said = payload(told["result"])
-                assert said["code"] == "capability_denied"
-                assert said["attempted_kind"] == "mcp.request.tools/call:demo:secret"
-        # Whoever may not call anything there is not told what there is.
-        denied = [
-            payload((await bobs.ask("tools/call", {"name": name}))["result"])["code"]
-            for name in ("demo_echo", "demo_secret", "demo_nothing", "demo:nothing")
-        ]
-        assert set(denied) == {"capability_denied"}
-        refused = (await stranger.ask("tools/call", {"name": "demo_echo"}))["result"]
-        assert payload(refused) == {"error": "Authentication required."}
-        with pytest.raises(MCPError, match="no permission for"):
-            await ann.client.read_resource("demo://notes/-/a/b")
-        assert (await bob.client.read_resource("demo://notes/-/a/b")).contents
-        for uri in ("demo://notes/-/b", "demo://notes/-/a/../b", "demo://notes/-/a/%2e%2e/b"):
-            with pytest.raises(MCPError):
-                await bob.client.read_resource(uri)
-        assert [each.params["uri"] for each in demo.asked] == ["notes://a/b"]
-
-
-@both_eras
-async def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(
-    era: str, tmp_path: Path
-) -> None:
-    demo = Demo(echo_all=speaking)
-    async with fronted(tmp_path, era, demo, everyone=False) as there:
-        wire = await wired(there, await there.person("ann"))
-        granted = ("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:echo_all")
-        await settle(there, ann=granted)
-        for name, query, nearest in (
-            ("demo_ecko", "", "demo_echo"),
-            ("demo:ecko", "?names=canonical", "demo:echo"),
-            ("dem_echo", "", "demo_echo"),
-            ("demo_echo_al", "", "demo_echo"),
+    await settle(
+        hub,
+        ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
+        bob=("mcp.request.resources/read:demo://notes/-/a/*",),
+    )
+    wire, bobs = await wired(hub, ann), await wired(hub, bob)
+    stranger = await wired(hub, "")
+    for name in ("demo_secret", "demo:secret"):
+        for params in (
+            {"name": name},
+            {"name": "folkmoot_call_tool", "arguments": {"name": name}},
+            {"name": "folkmoot/call_tool", "arguments": {"name": name}},
         ):
-            error = (await wire.ask("tools/call", {"name": name}, query=query))["error"]
-            assert error["code"] == -32602
-            assert error["message"] == f"Unknown tool: {name}. Did you mean {nearest}?"
-        error = (await wire.ask("tools/call", {"name": "nothing like it"}))["error"]
-        assert error["message"] == "Unknown tool: nothing like it."
+            told = await wire.ask("tools/call", params)
+            assert told["result"]["isError"] is True
+            said = payload(told["result"])
+            assert said["code"] == "capability_denied"
+            assert said["attempted_kind"] == "mcp.request.tools/call:demo:secret"
+    # Whoever may not call anything there is not told what there is.
+    denied = [
+        payload((await bobs.ask("tools/call", {"name": name}))["result"])["code"]
+        for name in ("demo_echo", "demo_secret", "demo_nothing", "demo:nothing")
+    ]
+    assert set(denied) == {"capability_denied"}
+    refused = (await stranger.ask("tools/call", {"name": "demo_echo"}))["result"]
+    assert payload(refused) == {"error": "Authentication required."}
+    with pytest.raises(MCPError, match="no permission for"):
+        await ann.client.read_resource("demo://notes/-/a/b")
+    assert (await bob.client.read_resource("demo://notes/-/a/b")).contents
+    for uri in ("demo://notes/-/b", "demo://notes/-/a/../b", "demo://notes/-/a/%2e%2e/b"):
+        with pytest.raises(MCPError):
+            await bob.client.read_resource(uri)
+    assert [each.params["uri"] for each in backend.asked] == ["notes://a/b"]
 
 
 @both_eras
-async def test_a_backend_that_is_down_is_told_of_and_never_an_empty_success(
-    era: str, tmp_path: Path
+@pytest.mark.settings(everyone=False)
+async def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(
+    hub: Meeting, wire: Wire
 ) -> None:
-    demo, never = Demo(), Demo("never")
-    async with fronted(tmp_path, era, demo) as there:
-        gateway = there.hub.behind.gateway
-        gateway.attach(never)
-        await settle(there, everyone=True)
-        ann = await there.person("ann")
-        wire = await wired(there, ann)
-        demo.state, demo.why = BackendState.DOWN, "It is being tried again."
-        gateway.lost("demo", demo.why)
-        tools = await wire.ask("tools/list")
-        names = [tool["name"] for tool in tools["result"]["tools"]]
-        assert not [name for name in names if name.startswith(("demo", "never"))]
-        absent = tools["result"]["_meta"]["folkmoot/absent"]
-        assert absent == {"demo": demo.why, "never": "It has not been reached yet."}
-        for name in ("demo_echo", "demo:echo", "never_seen", "never:seen"):
-            result = await ann.client.call_tool(name, {})
-            assert result.is_error
-            said = json.loads(result.content[0].text)  # type: ignore[union-attr]
-            assert said["code"] == "backend_unavailable", name
-        with pytest.raises(MCPError, match="down"):
-            await ann.client.read_resource("demo://notes/-/a")
-        demo.state, demo.why = BackendState.UP, ""
-        await gateway.arrived("demo", demo.inventory())
-
-        async def is_back() -> bool:
-            listed = (await ann.client.list_tools()).tools
-            return "demo_echo" in [tool.name for tool in listed]
-
-        await until(is_back)
-        assert not (await ann.client.call_tool("demo_echo", {})).is_error
+    granted = ("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:echo_all")
+    await settle(hub, ann=granted)
+    for name, query, nearest in (
+        ("demo_ecko", "", "demo_echo"),
+        ("demo:ecko", "?names=canonical", "demo:echo"),
+        ("dem_echo", "", "demo_echo"),
+        ("demo_echo_al", "", "demo_echo"),
+    ):
+        error = (await wire.ask("tools/call", {"name": name}, query=query))["error"]
+        assert error["code"] == -32602
+        assert error["message"] == f"Unknown tool: {name}. Did you mean {nearest}?"
+    error = (await wire.ask("tools/call", {"name": "nothing like it"}))["error"]
+    assert error["message"] == "Unknown tool: nothing like it."

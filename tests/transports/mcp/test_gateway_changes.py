@@ -6,20 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from folkmoot.transports.mcp import backend_changes
 from tests.faults.backends import operator
-from tests.mcp_harness import Meeting, meeting, until
+from tests.mcp_harness import Meeting, Person, meeting, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
     echo,
     fronted,
-    read_events,
+    session_stream,
     settle,
+    stateless,
     wired,
 )
 
@@ -37,6 +38,13 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 0.05)
 
 
+@pytest.fixture
+def backend() -> Demo:
+    demo = Demo()
+    demo.listed = LISTED
+    return demo
+
+
 class Heard:
     """What someone is told on a stream."""
 
@@ -45,16 +53,25 @@ class Heard:
 
     async def take(self, events: AsyncIterator[Any]) -> None:
         async for event in events:
-            self.all.append((event["method"], event.get("params", {}).get("uri", "")))
+            if "method" in event:
+                self.all.append((event["method"], event.get("params", {}).get("uri", "")))
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, events: AsyncIterator[Any]) -> AsyncIterator[Self]:
+        """What is told from now on."""
+        heard = cls()
+        taking = asyncio.ensure_future(heard.take(events))
+        try:
+            yield heard
+        finally:
+            taking.cancel()
+            await asyncio.gather(taking, return_exceptions=True)
 
     async def until(self, *expected: tuple[str, str] | str) -> None:
         """Wait for exactly this, in any order."""
         wanted = sorted(each if isinstance(each, tuple) else (each, "") for each in expected)
-
-        async def reached() -> bool:
-            return len(self.all) >= len(wanted)
-
-        await until(reached)
+        await until(lambda: len(self.all) >= len(wanted))
         assert sorted(self.all) == wanted
         self.all.clear()
 
@@ -62,300 +79,246 @@ class Heard:
 @asynccontextmanager
 async def hearing(wire: Wire) -> AsyncIterator[Heard]:
     """The stream of a session that answers nothing."""
-    heard = Heard()
-    headers = {**wire.headers({}), "accept": "text/event-stream"}
-    async with wire.http.stream("GET", wire.there.url, headers=headers) as response:
-        assert response.status_code == 200
-        taking = asyncio.ensure_future(heard.take(read_events(response)))
-        try:
-            yield heard
-        finally:
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
+    async with session_stream(wire) as events, Heard.of(events) as heard:
+        yield heard
 
 
 @asynccontextmanager
 async def listening(wire: Wire, **wanted: Any) -> AsyncIterator[tuple[Heard, Any]]:
     """A stream of the stateless era, and what was said of it."""
-    heard = Heard()
     message = wire.message("subscriptions/listen", {"notifications": wanted}, 1, None)
     async with wire.streamed(message) as events:
         acknowledged = await anext(events)
-        taking = asyncio.ensure_future(
-            heard.take(each async for each in events if "method" in each)
-        )
-        try:
+        async with Heard.of(events) as heard:
             yield heard, acknowledged["params"]
-        finally:
-            taking.cancel()
-            await asyncio.gather(taking, return_exceptions=True)
 
 
 async def change(there: Meeting, demo: Demo) -> None:
     """The backend has another tool, twice over."""
     for number in range(2):
         demo.tools[f"new_{len(demo.tools)}_{number}"] = echo
-        await there.hub.behind.gateway.arrived("demo", demo.inventory(**LISTED))
+        await there.hub.behind.gateway.arrived("demo", demo.inventory())
 
 
 async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
-    tmp_path: Path,
+    hub: Meeting, backend: Demo, ann: Person, bob: Person
 ) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-        deaf = await wired(there, ann)
-        await quiet(there)
-        async with hearing(wire) as anns, hearing(bobs) as heard, hearing(stranger) as nothing:
-            await change(there, demo)
-            await anns.until(TOOLS)
-            await heard.until(TOOLS)
-            # What changes someone's rights changes their lists, and nothing else does.
-            granted = ("mcp.request.tools/call:nothing:*",)
-            await ann.call("msg_set_profile", bio="Not a right of mine.")
-            await settle(there, everyone=True, ann=granted)
-            await anns.until(TOOLS, PROMPTS, RESOURCES)
-            there.hub.behind.gateway.lost("demo", "It is away.")
-            await anns.until(TOOLS, RESOURCES)
-            await heard.until(TOOLS, RESOURCES)
-            assert nothing.all == []
-        assert deaf.session in there.hub.mcp._parts.subscribers._sessions
-        headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
-        await there.ask("DELETE", headers=headers)
-        assert deaf.session not in there.hub.mcp._parts.subscribers._sessions
+    wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
+    deaf = await wired(hub, ann)
+    await quiet(hub)
+    async with hearing(wire) as anns, hearing(bobs) as heard, hearing(stranger) as nothing:
+        await change(hub, backend)
+        await anns.until(TOOLS)
+        await heard.until(TOOLS)
+        # What changes someone's rights changes their lists, and nothing else does.
+        granted = ("mcp.request.tools/call:nothing:*",)
+        await ann.call("msg_set_profile", bio="Not a right of mine.")
+        await settle(hub, everyone=True, ann=granted)
+        await anns.until(TOOLS, PROMPTS, RESOURCES)
+        hub.hub.behind.gateway.lost("demo", "It is away.")
+        await anns.until(TOOLS, RESOURCES)
+        await heard.until(TOOLS, RESOURCES)
+        assert nothing.all == []
+    assert deaf.session in hub.hub.mcp._parts.subscribers._sessions
+    headers = {"mcp-session-id": deaf.session, "authorization": f"Bearer {ann.token}"}
+    await hub.ask("DELETE", headers=headers)
+    assert deaf.session not in hub.hub.mcp._parts.subscribers._sessions
 
 
 async def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
-    tmp_path: Path,
+    hub: Meeting, backend: Demo
 ) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-        wire = await wired(there, "")
-        await quiet(there)
-        async with hearing(wire) as heard:
-            register = {"name": "msg_register", "arguments": {"handle": "ann"}}
-            assert (await wire.ask("tools/call", register))["result"]["isError"] is False
-            await heard.until(TOOLS, PROMPTS, RESOURCES)
-            tools = (await wire.ask("tools/list"))["result"]["tools"]
-            assert "demo_echo" in [tool["name"] for tool in tools]
-            await change(there, demo)
-            await heard.until(TOOLS)
+    wire = await wired(hub, "")
+    await quiet(hub)
+    async with hearing(wire) as heard:
+        register = {"name": "msg_register", "arguments": {"handle": "ann"}}
+        assert (await wire.ask("tools/call", register))["result"]["isError"] is False
+        await heard.until(TOOLS, PROMPTS, RESOURCES)
+        tools = (await wire.ask("tools/list"))["result"]["tools"]
+        assert "demo_echo" in [tool["name"] for tool in tools]
+        await change(hub, backend)
+        await heard.until(TOOLS)
 
 
 async def quiet(there: Meeting) -> None:
     """Wait until what happened before is told."""
-
-    async def is_quiet() -> bool:
-        return there.hub.mcp._parts._changes._timer is None
-
-    await until(is_quiet)
+    await until(lambda: there.hub.mcp._parts._changes._timer is None)
 
 
 async def all_told(there: Meeting, wire: Wire) -> None:
     """Wait until a session has been told what there was to tell."""
     subscriber = there.hub.mcp._parts.subscribers._sessions[wire.session]
-
-    async def is_told() -> bool:
-        return not subscriber.telling
-
-    await until(is_told)
+    await until(lambda: not subscriber.telling)
 
 
-async def test_streams_are_told_of_the_lists_they_asked_for(tmp_path: Path) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "stateless", demo, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-        await quiet(there)
-        async with (
-            listening(wire, toolsListChanged=True) as (anns, agreed),
-            listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
-            listening(stranger, toolsListChanged=True) as (nothing, _),
-        ):
-            assert agreed["notifications"] == {"toolsListChanged": True}
-            assert "folkmoot/refused" not in agreed["_meta"]
-            await change(there, demo)
-            await anns.until(TOOLS)
-            there.hub.behind.gateway.lost("demo", "It is away.")
-            await anns.until(TOOLS)
-            await heard.until(RESOURCES)
-            assert nothing.all == []
-        streams = there.hub.mcp._parts.subscribers._streams
-
-        async def are_gone() -> bool:
-            return not streams
-
-        await until(are_gone)
-
-
-async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@stateless
+async def test_streams_are_told_of_the_lists_they_asked_for(
+    hub: Meeting, backend: Demo, ann: Person, bob: Person
 ) -> None:
-    async with fronted(tmp_path, "stateless", Demo(), listed=LISTED) as there:
-        [ann] = await there.people("ann")
-        await settle(there)
-        wire = await wired(there, ann)
-        await quiet(there)
-
-        async def shown() -> bool:
-            tools = (await wire.ask("tools/list"))["result"]["tools"]
-            return "demo_echo" in [tool["name"] for tool in tools]
-
-        monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 60)
-        async with listening(wire, toolsListChanged=True) as (heard, _):
-            right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
-            await operator(there.hub, "folkmoot/grant", **right)
-            assert await shown()
-            await operator(there.hub, "folkmoot/revoke", **right)
-            assert not await shown()
-            changes = there.hub.mcp._parts._changes
-            changes._timer.cancel()
-            changes._notify()
-            # Her rights are what they were; her list is not.
-            await heard.until(TOOLS)
+    wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
+    await quiet(hub)
+    async with (
+        listening(wire, toolsListChanged=True) as (anns, agreed),
+        listening(bobs, resourcesListChanged=True, promptsListChanged=True) as (heard, _),
+        listening(stranger, toolsListChanged=True) as (nothing, _),
+    ):
+        assert agreed["notifications"] == {"toolsListChanged": True}
+        assert "folkmoot/refused" not in agreed["_meta"]
+        await change(hub, backend)
+        await anns.until(TOOLS)
+        hub.hub.behind.gateway.lost("demo", "It is away.")
+        await anns.until(TOOLS)
+        await heard.until(RESOURCES)
+        assert nothing.all == []
+    streams = hub.hub.mcp._parts.subscribers._streams
+    await until(lambda: not streams)
 
 
-async def test_a_watched_resource_is_told_of_to_whoever_watches_it(tmp_path: Path) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs = await wired(there, ann), await wired(there, bob)
-        also = await wired(there, bob, "stateless")
-        async with (
-            hearing(wire) as anns,
-            hearing(bobs) as heard,
-            listening(also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]) as (
-                streamed,
-                agreed,
-            ),
-        ):
-            assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
-            reasons = agreed["_meta"]["folkmoot/refused"]
-            assert "no changes" in reasons["demo://notes//still"]["message"]
-            assert reasons["no://where"]["message"] == "Resource not found"
-            for _ in range(2):
-                told = await wire.ask("resources/subscribe", {"uri": NOTE})
-                assert told["result"] == {}
-            # A backend is asked once for each who watches, however often they say so.
-            assert [len(each) for each in demo.watched.values()] == [2]
-            for _ in range(3):
-                demo.change("notes://a")
-            await anns.until((UPDATED, NOTE))
-            await streamed.until((UPDATED, NOTE))
-            assert heard.all == []
-            still = await wire.ask("resources/subscribe", {"uri": "demo://notes//still"})
-            assert "no changes" in still["error"]["message"]
-            await wire.ask("resources/unsubscribe", {"uri": NOTE})
-            demo.change("notes://a")
-            await streamed.until((UPDATED, NOTE))
-            assert anns.all == []
+@stateless
+async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
+    hub: Meeting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [ann] = await hub.people("ann")
+    await settle(hub)
+    wire = await wired(hub, ann)
+    await quiet(hub)
 
-        async def is_forgotten() -> bool:
-            return not demo.watched
+    async def shown() -> bool:
+        tools = (await wire.ask("tools/list"))["result"]["tools"]
+        return "demo_echo" in [tool["name"] for tool in tools]
 
-        await until(is_forgotten)
-        assert len(there.hub.mcp._parts._watches or ()) == 0
+    monkeypatch.setattr(backend_changes, "WATCH_DELAY_SECONDS", 60)
+    async with listening(wire, toolsListChanged=True) as (heard, _):
+        right = {"handle": "ann", "patterns": ["mcp.request.tools/call:demo:*"]}
+        await operator(hub.hub, "folkmoot/grant", **right)
+        assert await shown()
+        await operator(hub.hub, "folkmoot/revoke", **right)
+        assert not await shown()
+        changes = hub.hub.mcp._parts._changes
+        changes._timer.cancel()
+        changes._notify()
+        # Her rights are what they were; her list is not.
+        await heard.until(TOOLS)
+
+
+async def test_a_watched_resource_is_told_of_to_whoever_watches_it(
+    hub: Meeting, backend: Demo, bob: Person, wire: Wire, bobs: Wire
+) -> None:
+    also = await wired(hub, bob, "stateless")
+    async with (
+        hearing(wire) as anns,
+        hearing(bobs) as heard,
+        listening(also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]) as (
+            streamed,
+            agreed,
+        ),
+    ):
+        assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
+        reasons = agreed["_meta"]["folkmoot/refused"]
+        assert "no changes" in reasons["demo://notes//still"]["message"]
+        assert reasons["no://where"]["message"] == "Resource not found"
+        for _ in range(2):
+            told = await wire.ask("resources/subscribe", {"uri": NOTE})
+            assert told["result"] == {}
+        # A backend is asked once for each who watches, however often they say so.
+        assert [len(each) for each in backend.watched.values()] == [2]
+        for _ in range(3):
+            backend.change("notes://a")
+        await anns.until((UPDATED, NOTE))
+        await streamed.until((UPDATED, NOTE))
+        assert heard.all == []
+        still = await wire.ask("resources/subscribe", {"uri": "demo://notes//still"})
+        assert "no changes" in still["error"]["message"]
+        await wire.ask("resources/unsubscribe", {"uri": NOTE})
+        backend.change("notes://a")
+        await streamed.until((UPDATED, NOTE))
+        assert anns.all == []
+    await until(lambda: not backend.watched)
+    assert len(hub.hub.mcp._parts._watches or ()) == 0
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
+@pytest.mark.settings(everyone=False)
 async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
-    tmp_path: Path,
+    hub: Meeting, backend: Demo, ann: Person, bob: Person
 ) -> None:
-    demo = Demo()
-    async with fronted(tmp_path, "handshake", demo, everyone=False, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        granted = ("mcp.request.resources/*:demo://*",)
-        await settle(there, ann=granted)
-        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-        also = await wired(there, bob, "stateless")
-        for who, code in (
-            (bobs, "capability_denied"),
-            (stranger, "authentication_required"),
-        ):
-            told = await who.ask("resources/subscribe", {"uri": NOTE})
-            assert told["error"]["data"]["code"] == code
-        for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
-            assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
-        async with listening(also, resourceSubscriptions=[NOTE]) as (_, agreed):
-            assert agreed["notifications"] == {}
-            assert agreed["_meta"]["folkmoot/refused"][NOTE]["code"]
-        assert demo.watched == {}
-        await quiet(there)
-        async with hearing(wire) as heard:
-            await wire.ask("resources/subscribe", {"uri": NOTE})
-            demo.change("notes://a")
-            await heard.until((UPDATED, NOTE))
-            await settle(there, bob=granted)
-            await heard.until(TOOLS, PROMPTS, RESOURCES)
-            demo.change("notes://a")
-            await all_told(there, wire)
-            await settle(there, ann=granted)
-            await heard.until(TOOLS, PROMPTS, RESOURCES)
-            demo.change("notes://a")
-            await heard.until((UPDATED, NOTE))
-            await there.hub.accounts.recover("ann", ann.recovery_code)
-            demo.change("notes://a")
-            await change(there, demo)
-            await quiet(there)
-            await all_told(there, wire)
-            assert heard.all == []
+    granted = ("mcp.request.resources/*:demo://*",)
+    await settle(hub, ann=granted)
+    wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
+    also = await wired(hub, bob, "stateless")
+    for who, code in (
+        (bobs, "capability_denied"),
+        (stranger, "authentication_required"),
+    ):
+        told = await who.ask("resources/subscribe", {"uri": NOTE})
+        assert told["error"]["data"]["code"] == code
+    for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):
+        assert "error" in await wire.ask("resources/subscribe", {"uri": uri})
+    async with listening(also, resourceSubscriptions=[NOTE]) as (_, agreed):
+        assert agreed["notifications"] == {}
+        assert agreed["_meta"]["folkmoot/refused"][NOTE]["code"]
+    assert backend.watched == {}
+    await quiet(hub)
+    async with hearing(wire) as heard:
+        await wire.ask("resources/subscribe", {"uri": NOTE})
+        backend.change("notes://a")
+        await heard.until((UPDATED, NOTE))
+        await settle(hub, bob=granted)
+        await heard.until(TOOLS, PROMPTS, RESOURCES)
+        backend.change("notes://a")
+        await all_told(hub, wire)
+        await settle(hub, ann=granted)
+        await heard.until(TOOLS, PROMPTS, RESOURCES)
+        backend.change("notes://a")
+        await heard.until((UPDATED, NOTE))
+        await hub.hub.accounts.recover("ann", ann.recovery_code)
+        backend.change("notes://a")
+        await change(hub, backend)
+        await quiet(hub)
+        await all_told(hub, wire)
+        assert heard.all == []
 
 
 async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting, backend: Demo, ann: Person, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
-    demo = Demo()
-    async with fronted(tmp_path, "handshake", demo, listed=LISTED) as there:
-        ann = await there.person("ann")
-        wire = await wired(there, ann)
-        for name in "ab":
-            told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
-            assert "result" in told
-        refused = await wire.ask("resources/subscribe", {"uri": "demo://notes//c"})
-        assert refused["error"]["data"]["code"] == "too_many_in_flight"
-        await quiet(there)
-        async with hearing(wire) as heard:
-            other = Demo(another=echo)
-            there.hub.behind.gateway.attach(other)
-            await there.hub.behind.gateway.arrived("demo", other.inventory(**LISTED))
-            # Whatever happened in between went unheard, so it is told as if it had.
-            await heard.until(TOOLS, RESOURCES, (UPDATED, NOTE), (UPDATED, "demo://notes//b"))
-            assert demo.watched == {}
-            other.change("notes://b")
-            await heard.until((UPDATED, "demo://notes//b"))
-        headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
-        await there.ask("DELETE", headers=headers)
-        assert other.watched == {}
+    for name in "ab":
+        told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
+        assert "result" in told
+    refused = await wire.ask("resources/subscribe", {"uri": "demo://notes//c"})
+    assert refused["error"]["data"]["code"] == "too_many_in_flight"
+    await quiet(hub)
+    async with hearing(wire) as heard:
+        other = Demo(another=echo)
+        hub.hub.behind.gateway.attach(other)
+        await hub.hub.behind.gateway.arrived("demo", other.inventory())
+        # Whatever happened in between went unheard, so it is told as if it had.
+        await heard.until(TOOLS, RESOURCES, (UPDATED, NOTE), (UPDATED, "demo://notes//b"))
+        assert backend.watched == {}
+        other.change("notes://b")
+        await heard.until((UPDATED, "demo://notes//b"))
+    headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
+    await hub.ask("DELETE", headers=headers)
+    assert other.watched == {}
 
 
 async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(
-    tmp_path: Path,
+    tmp_path: Path, backend: Demo
 ) -> None:
-    before, demo = Demo(), Demo()
-    async with fronted(tmp_path, "handshake", before, listed=LISTED) as there:
+    async with fronted(tmp_path, "handshake", Demo()) as there:
         made = await there.hub.accounts.register("ann")
         wire = await wired(there, made.token)
-        told = await wire.ask("resources/subscribe", {"uri": NOTE})
-        assert told["result"] == {}
+        assert (await wire.ask("resources/subscribe", {"uri": NOTE}))["result"] == {}
     async with meeting(tmp_path) as there:
         again = Wire(there, made.token, wire.session)
         there._people.append(again)  # type: ignore[arg-type] - it leaves like everyone
         async with hearing(again) as heard:
             gateway = there.hub.behind.gateway
-            gateway.attach(demo)
-            await gateway.arrived("demo", demo.inventory(**LISTED))
+            gateway.attach(backend)
+            await gateway.arrived("demo", backend.inventory())
             await settle(there, everyone=True)
-
-            async def is_watched() -> bool:
-                return bool(demo.watched)
-
-            async def is_told() -> bool:
-                return (UPDATED, NOTE) in heard.all
-
-            await until(is_watched)
-            demo.change("notes://a")
-            await until(is_told)
-            pending = there.hub.mcp._parts._resources.resubscriptions._pending
-            assert pending == {}
+            await until(lambda: backend.watched)
+            backend.change("notes://a")
+            await until(lambda: (UPDATED, NOTE) in heard.all)
+            assert there.hub.mcp._parts._resources.resubscriptions._pending == {}

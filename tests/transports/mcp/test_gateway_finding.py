@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.gateway.model import UpstreamRequest
-from tests.mcp_harness import both_eras
+from tests.mcp_harness import Meeting, Person, both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
-    fronted,
+    Wire,
     messages,
     payload,
     progress,
@@ -27,27 +26,30 @@ async def speaking(wanted: UpstreamRequest) -> Any:
     return text("spoken")
 
 
+@pytest.fixture
+def backend() -> Demo:
+    return Demo(secret=speaking, speaking=speaking)
+
+
 @both_eras
-async def test_few_tools_find_and_call_all_others(era: str, tmp_path: Path) -> None:
-    demo = Demo(speaking=speaking)
-    async with fronted(tmp_path, era, demo) as there:
-        made = await there.hub.accounts.register("ann", also=there.hub.mail.welcome)
-        ann = await there.returning(made.token, "&tools=search")
-        names = [tool.name for tool in (await ann.client.list_tools()).tools]
-        assert names == ["folkmoot_find_tool", "folkmoot_call_tool"]
-        found = (await ann.call("folkmoot_find_tool", query="answers given"))["tools"]
-        assert found[0]["name"] == "demo_echo"
-        assert found[0]["inputSchema"]["properties"]["text"]["type"] == "string"
-        assert found[0]["description"]
-        own = (await ann.call("folkmoot_find_tool", query="block a user", limit=1))["tools"]
-        assert [each["name"] for each in own] == ["msg_block"]
-        assert await ann.refused("folkmoot_find_tool", query="x", limit=51) == (
-            "limit must be an integer from 1 to 50."
-        )
-        inner = {"name": "demo_echo", "arguments": {"text": "hi"}}
-        assert await payload_of(ann, inner) == {"text": "hi"}
-        whoami = await ann.call("folkmoot_call_tool", name="msg_whoami")
-        assert whoami["handle"] == "ann"
+async def test_few_tools_find_and_call_all_others(hub: Meeting) -> None:
+    made = await hub.hub.accounts.register("ann", also=hub.hub.mail.welcome)
+    ann = await hub.returning(made.token, "&tools=search")
+    names = [tool.name for tool in (await ann.client.list_tools()).tools]
+    assert names == ["folkmoot_find_tool", "folkmoot_call_tool"]
+    found = (await ann.call("folkmoot_find_tool", query="answers given"))["tools"]
+    assert found[0]["name"] == "demo_echo"
+    assert found[0]["inputSchema"]["properties"]["text"]["type"] == "string"
+    assert found[0]["description"]
+    own = (await ann.call("folkmoot_find_tool", query="block a user", limit=1))["tools"]
+    assert [each["name"] for each in own] == ["msg_block"]
+    assert await ann.refused("folkmoot_find_tool", query="x", limit=51) == (
+        "limit must be an integer from 1 to 50."
+    )
+    inner = {"name": "demo_echo", "arguments": {"text": "hi"}}
+    assert await payload_of(ann, inner) == {"text": "hi"}
+    whoami = await ann.call("folkmoot_call_tool", name="msg_whoami")
+    assert whoami["handle"] == "ann"
 
 
 async def payload_of(person: Any, arguments: dict[str, Any]) -> Any:
@@ -58,81 +60,74 @@ async def payload_of(person: Any, arguments: dict[str, Any]) -> Any:
 
 @pytest.mark.requirement("wire-name.resolved-inside-call-tool")
 @both_eras
-async def test_a_call_inside_another_is_judged_as_the_call_it_is(era: str, tmp_path: Path) -> None:
-    demo = Demo(secret=speaking, speaking=speaking)
-    async with fronted(tmp_path, era, demo, everyone=False) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs, stranger = [await wired(there, who) for who in (ann, bob, "")]
-        await settle(
-            there,
-            ann=(
-                *("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
-                "!mcp.request.tools/call:msg/digest",
-            ),
-        )
-        judged: dict[str, str] = {}
-        for outer in ("folkmoot_call_tool", "folkmoot/call_tool"):
-            for name in ("demo_secret", "demo:secret", "msg_digest", "msg/digest"):
-                params = {"name": outer, "arguments": {"name": name, "arguments": {}}}
-                told = await wire.ask("tools/call", params)
-                said = payload(told["result"])
-                assert said["code"] == "capability_denied"
-                judged[said["attempted_kind"]] = name
-        assert judged.keys() == {
-            "mcp.request.tools/call:demo:secret",
-            "mcp.request.tools/call:msg/digest",
-        }
-        # What someone may not call they do not find either.
-        find = {"name": "folkmoot_find_tool", "arguments": {"query": "demo answers given"}}
-        found = [
-            [
-                each["name"]
-                for each in payload((await who.ask("tools/call", find))["result"])["tools"]
-            ]
-            for who in (wire, bobs, stranger)
-        ]
-        assert found[0][:2] == ["demo_echo", "demo_speaking"]
-        assert not [name for name in found[0] if "secret" in name]
-        assert not [name for names in found[1:] for name in names if "demo" in name]
-        there.hub.behind.gateway.lost("demo", "It is away.")
-        absent = [
-            payload((await who.ask("tools/call", find))["result"]).get("absent")
-            for who in (wire, bobs)
-        ]
-        assert absent == [{"demo": "It is away."}, None]
-        await there.hub.behind.gateway.arrived("demo", demo.inventory())
-        inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_echo"}}
-        for who, sentence in ((bobs, "no permission for"), (stranger, "Authentication")):
-            assert sentence in payload((await who.ask("tools/call", inner))["result"])["error"]
-        assert demo.asked == []
+@pytest.mark.settings(everyone=False)
+async def test_a_call_inside_another_is_judged_as_the_call_it_is(
+    hub: Meeting, backend: Demo, ann: Person, bob: Person
+) -> None:
+    wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
+    await settle(
+        hub,
+        ann=(
+            *("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
+            "!mcp.request.tools/call:msg/digest",
+        ),
+    )
+    judged: dict[str, str] = {}
+    for outer in ("folkmoot_call_tool", "folkmoot/call_tool"):
+        for name in ("demo_secret", "demo:secret", "msg_digest", "msg/digest"):
+            params = {"name": outer, "arguments": {"name": name, "arguments": {}}}
+            told = await wire.ask("tools/call", params)
+            said = payload(told["result"])
+            assert said["code"] == "capability_denied"
+            judged[said["attempted_kind"]] = name
+    assert judged.keys() == {
+        "mcp.request.tools/call:demo:secret",
+        "mcp.request.tools/call:msg/digest",
+    }
+    # What someone may not call they do not find either.
+    find = {"name": "folkmoot_find_tool", "arguments": {"query": "demo answers given"}}
+    found = [
+        [each["name"] for each in payload((await who.ask("tools/call", find))["result"])["tools"]]
+        for who in (wire, bobs, stranger)
+    ]
+    assert found[0][:2] == ["demo_echo", "demo_speaking"]
+    assert not [name for name in found[0] if "secret" in name]
+    assert not [name for names in found[1:] for name in names if "demo" in name]
+    hub.hub.behind.gateway.lost("demo", "It is away.")
+    absent = [
+        payload((await who.ask("tools/call", find))["result"]).get("absent") for who in (wire, bobs)
+    ]
+    assert absent == [{"demo": "It is away."}, None]
+    await hub.hub.behind.gateway.arrived("demo", backend.inventory())
+    inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_echo"}}
+    for who, sentence in ((bobs, "no permission for"), (stranger, "Authentication")):
+        assert sentence in payload((await who.ask("tools/call", inner))["result"])["error"]
+    assert backend.asked == []
 
 
 @both_eras
 async def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(
-    era: str, tmp_path: Path
+    backend: Demo, wire: Wire
 ) -> None:
-    demo = Demo(speaking=speaking)
-    async with fronted(tmp_path, era, demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        echo = {"name": "demo_echo", "arguments": {}}
-        for arguments, sentence in (
-            ({"name": "folkmoot_call_tool", "arguments": echo}, "cannot call itself"),
-            ({"name": "folkmoot/call_tool"}, "cannot call itself"),
-            ({}, "Missing argument: name."),
-            ({"name": 7}, "name must be a string."),
-            ({"name": "demo_echo", "arguments": "x"}, "arguments must be an object."),
-            ({"name": "demo_echo", "more": 1}, "Unknown argument: more."),
-        ):
-            params = {"name": "folkmoot_call_tool", "arguments": arguments}
-            told = (await wire.ask("tools/call", params))["result"]
-            assert told["isError"] is True
-            assert sentence in payload(told)["error"]
-        assert demo.asked == []
-        unknown = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_ecko"}}
-        told = await wire.ask("tools/call", unknown)
-        assert "Did you mean demo_echo?" in told["error"]["message"]
-        inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_speaking"}}
-        message = wire.message("tools/call", inner, 1, {"progressToken": 9})
-        first, last = messages(await wire.post(message))
-        assert first["params"]["progressToken"] == 9
-        assert last["result"]["content"][0]["text"] == "spoken"
+    echo = {"name": "demo_echo", "arguments": {}}
+    for arguments, sentence in (
+        ({"name": "folkmoot_call_tool", "arguments": echo}, "cannot call itself"),
+        ({"name": "folkmoot/call_tool"}, "cannot call itself"),
+        ({}, "Missing argument: name."),
+        ({"name": 7}, "name must be a string."),
+        ({"name": "demo_echo", "arguments": "x"}, "arguments must be an object."),
+        ({"name": "demo_echo", "more": 1}, "Unknown argument: more."),
+    ):
+        params = {"name": "folkmoot_call_tool", "arguments": arguments}
+        told = (await wire.ask("tools/call", params))["result"]
+        assert told["isError"] is True
+        assert sentence in payload(told)["error"]
+    assert backend.asked == []
+    unknown = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_ecko"}}
+    told = await wire.ask("tools/call", unknown)
+    assert "Did you mean demo_echo?" in told["error"]["message"]
+    inner = {"name": "folkmoot_call_tool", "arguments": {"name": "demo_speaking"}}
+    message = wire.message("tools/call", inner, 1, {"progressToken": 9})
+    first, last = messages(await wire.post(message))
+    assert first["params"]["progressToken"] == 9
+    assert last["result"]["content"][0]["text"] == "spoken"

@@ -15,7 +15,7 @@ from folkmoot.names.lint import judge
 from folkmoot.names.listing import read_lists
 from folkmoot.names.project import Project
 from folkmoot.relay.upstream.inventory import take_inventory
-from tests.mcp_harness import MODERN, both_eras, until
+from tests.mcp_harness import MODERN, Meeting, Person, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -37,6 +37,13 @@ METHODS = {
 }
 
 
+@pytest.fixture
+def backend() -> Demo:
+    demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
+    demo.listed = LISTED
+    return demo
+
+
 async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
     """The names or URIs of a whole list, every page of it."""
     found: list[str] = []
@@ -53,93 +60,49 @@ async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
 
 
 @both_eras
+@pytest.mark.settings(gateway={"page_size": 10})
 async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
-    era: str, tmp_path: Path
+    ann: Person, wire: Wire
 ) -> None:
-    demo = Demo(**{f"tool_{number}": Demo.request for number in range(5)})  # type: ignore[arg-type]
-    settings: dict[str, Any] = {"gateway": {"page_size": 10}}
-    async with fronted(tmp_path, era, demo, listed=LISTED, **settings) as there:
-        ann = await there.person("ann")
-        wire = await wired(there, ann)
-        tools = await listed(wire, "tools/list")
-        assert tools[0] == "msg_register"
-        theirs = ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
-        assert tools[-6:] == theirs
-        assert len(set(tools)) == len(tools)
-        assert await listed(wire, "resources/list") == [
-            *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
-            *("demo://notes/-/a", "ui://demo/page"),
-        ]
-        assert await listed(wire, "resources/templates/list") == ["demo://notes/-/{name}"]
-        assert await listed(wire, "prompts/list") == [*("demo_greet", "demo_part_two")]
-        names = await listed(wire, "tools/list", "?names=canonical")
-        assert names[-1] == "demo:tool_4"
-        wrong = await wire.ask("tools/list", {"cursor": "nonsense"})
-        assert wrong["error"]["data"]["code"] == "argument_invalid"
-        shown = await ann.client.list_tools()
-        assert shown.next_cursor is not None
-        assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
+    tools = await listed(wire, "tools/list")
+    assert tools[0] == "msg_register"
+    assert tools[-6:] == ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
+    assert len(set(tools)) == len(tools)
+    assert await listed(wire, "resources/list") == [
+        *("mmp://mailboxes/inbox", "ui://mmp-inbox"),
+        *("demo://notes/-/a", "ui://demo/page"),
+    ]
+    assert await listed(wire, "resources/templates/list") == ["demo://notes/-/{name}"]
+    assert await listed(wire, "prompts/list") == ["demo_greet", "demo_part_two"]
+    assert (await listed(wire, "tools/list", "?names=canonical"))[-1] == "demo:tool_4"
+    wrong = await wire.ask("tools/list", {"cursor": "nonsense"})
+    assert wrong["error"]["data"]["code"] == "argument_invalid"
+    shown = await ann.client.list_tools()
+    assert shown.next_cursor is not None
+    assert (await ann.client.list_tools(cursor=shown.next_cursor)).tools
 
 
 @both_eras
-async def test_lists_have_the_form_that_official_clients_read(era: str, tmp_path: Path) -> None:
-    async with fronted(tmp_path, era, Demo(), listed=LISTED) as there:
-        there.hub.behind.gateway.attach(Demo("away"))
-        await settle(there, everyone=True)
-        wire = await wired(there, await there.person("ann"))
-        for method in METHODS:
-            for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
-                told = await wire.ask(method, {}, id_="one", query=query)
-                assert told["id"] == "one"
-                version = MODERN if era == "stateless" else "2025-11-25"
-                validate_server_result(method, version, told["result"])
+async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era: str) -> None:
+    hub.hub.behind.gateway.attach(Demo("away"))
+    await settle(hub, everyone=True)
+    wire = await wired(hub, await hub.person("ann"))
+    for method in METHODS:
+        for query in ("", "?names=canonical", "?tools=all", "?tools=search"):
+            told = await wire.ask(method, {}, id_="one", query=query)
+            assert told["id"] == "one"
+            version = MODERN if era == "stateless" else "2025-11-25"
+            validate_server_result(method, version, told["result"])
 
 
-async def test_older_versions_of_the_handshake_era_see_the_same(tmp_path: Path) -> None:
-    async with fronted(tmp_path, "handshake", Demo(), listed=LISTED) as there:
-        ann = await there.person("ann")
-        for version in ("2024-11-05", "2025-06-18"):
-            wire = await wired(there, ann, version=version)
-            assert "demo_echo" in await listed(wire, "tools/list")
-            assert "demo://notes/-/a" in await listed(wire, "resources/list")
-            assert "demo_greet" in await listed(wire, "prompts/list")
-            told = await wire.ask("tools/call", {"name": "demo_echo"})
-            assert told["result"]["content"][0]["text"] == "{}"
-
-
-@pytest.mark.requirement("gateway.rights-by-effective-kind")
-@both_eras
-async def test_everyone_sees_what_they_may_use_and_nobody_else_sees_anything(
-    era: str, tmp_path: Path
-) -> None:
-    demo = Demo(secret=Demo.request)  # type: ignore[arg-type]
-    async with fronted(tmp_path, era, demo, everyone=False, listed=LISTED) as there:
-        ann, bob = await there.people("ann", "bob")
-        await settle(
-            there,
-            ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
-            bob=("mcp.request.prompts/get:demo:greet", "mcp.request.resources/read:demo://*"),
-        )
-        seen: list[dict[str, list[str]]] = []
-        for who in (ann, bob, ""):
-            wire = await wired(there, who)
-            lists = {method: await listed(wire, method) for method in METHODS}
-            seen.append(
-                {
-                    method: [name for name in names if "demo" in name]
-                    for method, names in lists.items()
-                }
-            )
-        anns, bobs, strangers = seen
-        nothing: dict[str, list[str]] = {method: [] for method in METHODS}
-        assert anns == {**nothing, "tools/list": ["demo_echo"]}
-        assert bobs == {
-            "tools/list": [],
-            "resources/list": ["demo://notes/-/a", "ui://demo/page"],
-            "resources/templates/list": ["demo://notes/-/{name}"],
-            "prompts/list": ["demo_greet"],
-        }
-        assert strangers == nothing
+async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, ann: Person) -> None:
+    for version in ("2024-11-05", "2025-06-18"):
+        wire = await wired(hub, ann, version=version)
+        assert "demo_echo" in await listed(wire, "tools/list")
+        assert "demo://notes/-/a" in await listed(wire, "resources/list")
+        assert "demo_greet" in await listed(wire, "prompts/list")
+        told = await wire.ask("tools/call", {"name": "demo_echo"})
+        assert told["result"]["content"][0]["text"] == "{}"
 
 
 async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
@@ -212,18 +175,3 @@ async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> 
         found = await take_inventory(f"{there.url}?token={ann.token}", seconds=20)
         (fault,) = judge(project_of(found))
         assert (fault.rule, fault.name) == ("type-characters", "demo://Notes/a")
-
-
-async def test_what_backends_say_of_their_use_reaches_those_who_may_use_them(
-    tmp_path: Path,
-) -> None:
-    said = {"instructions": "Echo softly."}
-    async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await settle(there, ann=("mcp.request.tools/call:demo:echo",))
-        for person, hears in ((ann, True), (bob, False)):
-            stateless = await wired(there, person, "stateless")
-            discovered = (await stateless.ask("server/discover"))["result"]["instructions"]
-            again = await there.returning(person.token)
-            assert again.client.instructions == discovered
-            assert ("\n\ndemo:\n  Echo softly." in discovered) is hears

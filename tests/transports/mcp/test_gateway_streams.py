@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +11,16 @@ import pytest
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp import calls
-from tests.mcp_harness import both_eras, until
+from tests.mcp_harness import Meeting, Person, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
+    Talker,
     Wire,
-    fronted,
     log,
     messages,
     payload,
     progress,
+    stateless,
     text,
     wired,
 )
@@ -28,21 +28,14 @@ from tests.transports.mcp.gateway_support import (
 CANCELLED = "notifications/cancelled"
 
 
-class Slow:
-    """A tool that says it has begun, and answers when it may."""
+@pytest.fixture
+def slow() -> Talker:
+    return Talker()
 
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.may_answer = asyncio.Event()
-        self.answered = 0
 
-    async def __call__(self, wanted: UpstreamRequest) -> Any:
-        if wanted.tell is not None:
-            wanted.tell(progress(1))
-        self.begun.set()
-        await self.may_answer.wait()
-        self.answered += 1
-        return text("at last")
+@pytest.fixture
+def backend(slow: Talker) -> Demo:
+    return Demo(slow=slow)
 
 
 def cancelling(request_id: Any) -> dict[str, Any]:
@@ -51,187 +44,107 @@ def cancelling(request_id: Any) -> dict[str, Any]:
 
 @both_eras
 async def test_a_long_call_begins_its_stream_and_keeps_it_alive(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting, slow: Talker, wire: Wire, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     monkeypatch.setattr(responses, "QUIET_SECONDS", 0.02)
-    slow = Slow()
-    async with fronted(tmp_path, era, Demo(slow=slow)) as there:
-        wire = await wired(there, await there.person("ann"))
-        message = wire.message("tools/call", {"name": "demo_slow"}, 1, None)
-        async with wire.http.stream(
-            "POST", there.url, content=json.dumps(message), headers=wire.headers(message)
-        ) as response:
-            assert response.status_code == 200
-            assert response.headers["content-type"].startswith("text/event-stream")
-            assert not slow.answered
-            parts = response.aiter_text()
-            while (part := await anext(parts)) != ": still here\n\n":
-                assert (era, part[:4]) == ("handshake", "id: ")
-            slow.may_answer.set()
-            rest = "".join([part async for part in parts])
-        last = json.loads(rest.strip().rpartition("data: ")[2])
-        assert last["result"]["content"][0]["text"] == "at last"
+    message = wire.message("tools/call", {"name": "demo_slow"}, 1, None)
+    async with wire.http.stream(
+        "POST", hub.url, content=json.dumps(message), headers=wire.headers(message)
+    ) as response:
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert not slow.answered
+        parts = response.aiter_text()
+        while (part := await anext(parts)) != ": still here\n\n":
+            assert (era, part[:4]) == ("handshake", "id: ")
+        slow.go_on.set()
+        rest = "".join([part async for part in parts])
+    last = json.loads(rest.strip().rpartition("data: ")[2])
+    assert last["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_session_cancels_its_own_calls_and_no_others(tmp_path: Path) -> None:
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        ann, bob = await there.people("ann", "bob")
-        mine, also_mine, bobs = [await wired(there, who) for who in (ann, ann, bob)]
-        asking = asyncio.ensure_future(
-            mine.post(mine.message("tools/call", {"name": "demo_slow"}, 7, None))
-        )
-        await slow.begun.wait()
-        for wire, request_id in ((bobs, 7), (also_mine, 7), (mine, "7"), (mine, 8)):
-            assert (await wire.post(cancelling(request_id))).status == 202
-        # A session is named by its own id alone, and opened by its own token.
-        lent = Wire(there, bob.token, mine.session)
-        assert (await lent.post(cancelling(7))).status == 404
-        await lent.leave()
-        assert demo.cancelled == []
-        accepted = await mine.post(cancelling(7))
-        assert (accepted.status, accepted.body) == (202, b"")
-        ended = await asking
-        assert ended.status == 200
-        assert messages(ended) == []
-        assert len(demo.cancelled) == 1
-        assert (await mine.ask("tools/call", {"name": "demo_echo"}, id_=7))["id"] == 7
-
-
-async def test_the_sdk_cancels_what_it_has_read(tmp_path: Path) -> None:
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        message = wire.message("tools/call", {"name": "demo_slow"}, 7, None)
-        asking = asyncio.ensure_future(wire.post(message, headers={"mcp-nobody-knows": "1"}))
-        await slow.begun.wait()
-        assert (await wire.post(cancelling(7))).status == 202
-        await asking
-        assert len(demo.cancelled) == 1
+async def test_a_session_cancels_its_own_calls_and_no_others(
+    hub: Meeting, slow: Talker, backend: Demo, ann: Person, bob: Person
+) -> None:
+    mine, also_mine, bobs = [await wired(hub, who) for who in (ann, ann, bob)]
+    asking = asyncio.ensure_future(
+        mine.post(mine.message("tools/call", {"name": "demo_slow"}, 7, None))
+    )
+    await slow.begun.wait()
+    for wire, request_id in ((bobs, 7), (also_mine, 7), (mine, "7"), (mine, 8)):
+        assert (await wire.post(cancelling(request_id))).status == 202
+    # A session is named by its own id alone, and opened by its own token.
+    lent = Wire(hub, bob.token, mine.session)
+    assert (await lent.post(cancelling(7))).status == 404
+    await lent.leave()
+    assert backend.cancelled == []
+    accepted = await mine.post(cancelling(7))
+    assert (accepted.status, accepted.body) == (202, b"")
+    ended = await asking
+    assert ended.status == 200
+    assert messages(ended) == []
+    assert len(backend.cancelled) == 1
+    assert (await mine.ask("tools/call", {"name": "demo_echo"}, id_=7))["id"] == 7
 
 
 @pytest.mark.parametrize("told", [False, True], ids=["silent", "streamed"])
-async def test_without_a_session_whoever_leaves_has_cancelled(told: bool, tmp_path: Path) -> None:
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, "stateless", demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        meta = {"progressToken": 1} if told else None
-        message = wire.message("tools/call", {"name": "demo_slow"}, 1, meta)
-        if told:
-            async with wire.streamed(message) as events:
-                await anext(events)
-                await slow.begun.wait()
-        else:
-            asking = asyncio.ensure_future(wire.post(message))
-            await slow.begun.wait()
-            asking.cancel()
-            await asyncio.wait([asking])
-        await until(lambda: is_cancelled(demo))
-        assert not slow.answered
-        assert len(there.hub.mcp._parts.calls) == 0
-
-
-async def is_cancelled(demo: Demo) -> bool:
-    return len(demo.cancelled) == 1
-
-
-async def test_in_a_session_whoever_leaves_has_cancelled_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@stateless
+async def test_without_a_session_whoever_leaves_has_cancelled(
+    hub: Meeting, slow: Talker, backend: Demo, wire: Wire, told: bool
 ) -> None:
-    monkeypatch.setattr(responses, "WATCH_SECONDS", 0)
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        ann = await there.person("ann")
-        wire, other = await wired(there, ann), await wired(there, ann)
-        message = wire.message("tools/call", {"name": "demo_slow"}, 1, {"progressToken": 1})
+    meta = {"progressToken": 1} if told else None
+    message = wire.message("tools/call", {"name": "demo_slow"}, 1, meta)
+    if told:
         async with wire.streamed(message) as events:
-            assert (await anext(events))["params"]["progressToken"] == 1
-        await wire.leave()
-        # What comes later is answered, so the hub has had time to see who left.
-        for _ in range(5):
-            await other.ask("tools/call", {"name": "demo_echo"})
-        slow.may_answer.set()
-
-        async def is_answered() -> bool:
-            return slow.answered == 1 and not len(there.hub.mcp._parts.calls)
-
-        await until(is_answered)
-        assert demo.cancelled == []
-
-
-async def test_a_session_that_ends_takes_its_calls_along(tmp_path: Path) -> None:
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        ann = await there.person("ann")
-        wire, other = await wired(there, ann), await wired(there, ann)
-        for each in (wire, other):
-            message = each.message("tools/call", {"name": "demo_slow"}, 1, None)
-            asyncio.get_running_loop().call_soon(asyncio.ensure_future, each.post(message))
-        await until(lambda: has_asked(demo, 2))
-        headers = {"mcp-session-id": wire.session, "authorization": f"Bearer {ann.token}"}
-        assert (await there.ask("DELETE", headers=headers)).status == 200
-        await until(lambda: is_cancelled(demo))
-        slow.may_answer.set()
-        await until(lambda: has_answered(slow))
-
-
-async def has_asked(demo: Demo, times: int) -> bool:
-    return len(demo.asked) == times
-
-
-async def has_answered(slow: Slow) -> bool:
-    return slow.answered == 1
+            await anext(events)
+            await slow.begun.wait()
+    else:
+        asking = asyncio.ensure_future(wire.post(message))
+        await slow.begun.wait()
+        asking.cancel()
+        await asyncio.wait([asking])
+    await until(lambda: backend.cancelled)
+    assert not slow.answered
+    assert len(hub.hub.mcp._parts.calls) == 0
 
 
 @both_eras
 async def test_calls_at_once_are_bounded(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slow: Talker, backend: Demo, wire: Wire, bobs: Wire, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calls, "MAX_CALLS_OF_SESSION", 2)
     monkeypatch.setattr(calls, "MAX_CALLS_OF_ACCOUNT", 3)
-    slow = Slow()
-    demo = Demo(slow=slow)
-    async with fronted(tmp_path, era, demo) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs = await wired(there, ann), await wired(there, bob)
-        most = 2 if era == "handshake" else 3
-        asking = [
-            asyncio.ensure_future(wire.ask("tools/call", {"name": "demo_slow"}, id_=number))
-            for number in range(most)
-        ]
-        await until(lambda: has_asked(demo, most))
-        refused = await wire.ask("tools/call", {"name": "demo_echo"}, id_=99)
-        assert payload(refused["result"])["code"] == "too_many_in_flight"
-        assert "error" not in await bobs.ask("tools/call", {"name": "demo_echo"})
-        if era == "handshake":
-            twice = await wire.ask("tools/call", {"name": "demo_echo"}, id_=0)
-            assert twice["error"]["data"]["code"] == "invalid_id"
-        slow.may_answer.set()
-        assert [each["id"] for each in await asyncio.gather(*asking)] == list(range(most))
-        assert "error" not in await wire.ask("tools/call", {"name": "demo_echo"})
+    most = 2 if era == "handshake" else 3
+    asking = [
+        asyncio.ensure_future(wire.ask("tools/call", {"name": "demo_slow"}, id_=number))
+        for number in range(most)
+    ]
+    await until(lambda: len(backend.asked) == most)
+    refused = await wire.ask("tools/call", {"name": "demo_echo"}, id_=99)
+    assert payload(refused["result"])["code"] == "too_many_in_flight"
+    assert "error" not in await bobs.ask("tools/call", {"name": "demo_echo"})
+    if era == "handshake":
+        twice = await wire.ask("tools/call", {"name": "demo_echo"}, id_=0)
+        assert twice["error"]["data"]["code"] == "invalid_id"
+    slow.go_on.set()
+    assert [each["id"] for each in await asyncio.gather(*asking)] == list(range(most))
+    assert "error" not in await wire.ask("tools/call", {"name": "demo_echo"})
 
 
-async def test_what_a_slow_reader_misses_is_progress_first(tmp_path: Path) -> None:
+async def test_what_a_slow_reader_misses_is_progress_first(
+    slow: Talker, backend: Demo, wire: Wire
+) -> None:
     async def flood(wanted: UpstreamRequest) -> Any:
-        assert wanted.tell is not None
-        for number in range(200):
-            wanted.tell(log("info", str(number)))
-        for number in range(1_000):
-            wanted.tell(progress(number))
+        slow.say(wanted, *(log("info", str(number)) for number in range(200)))
+        slow.say(wanted, *(progress(number) for number in range(1_000)))
         return text("done")
 
-    async with fronted(tmp_path, "handshake", Demo(flood=flood)) as there:
-        wire = await wired(there, await there.person("ann"))
-        message = wire.message("tools/call", {"name": "demo_flood"}, 1, {"progressToken": 1})
-        *told, last = messages(await wire.post(message))
-        logs = [each for each in told if "data" in each["params"]]
-        assert [each["params"]["data"] for each in logs] == [str(n) for n in range(200)]
-        done = [each["params"]["progress"] for each in told if "data" not in each["params"]]
-        assert done == list(range(1_000 - (streams.MOST_EVENTS - 200), 1_000))
-        assert last["result"]["content"][0]["text"] == "done"
+    backend.tools["slow"] = flood
+    message = wire.message("tools/call", {"name": "demo_slow"}, 1, {"progressToken": 1})
+    *told, last = messages(await wire.post(message))
+    logs = [each["params"]["data"] for each in told if "data" in each["params"]]
+    assert logs == [str(number) for number in range(200)]
+    done = [each["params"]["progress"] for each in told if "data" not in each["params"]]
+    assert done == list(range(1_000 - (streams.MOST_EVENTS - 200), 1_000))
+    assert last["result"]["content"][0]["text"] == "done"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,56 +12,80 @@ import pytest
 
 from folkmoot.gateway import task_calls
 from folkmoot.gateway import tasks as gateway_tasks
-from tests.mcp_harness import until
+from tests.mcp_harness import Meeting, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     fronted,
     messages,
+    session_stream,
     settle,
+    stateless,
     wired,
 )
-from tests.transports.mcp.task_support import DECLARING, EXTENSION, RELATED, Jobs, listening, tasker
+from tests.transports.mcp.task_support import (
+    DECLARING,
+    EXTENSION,
+    RELATED,
+    Jobs,
+    Tasker,
+    tasker,
+)
 
-ERAS = ("handshake", "stateless")
-both_eras = pytest.mark.parametrize("era", ERAS)
 UNKNOWN = (-32602, "Task not found.")
+
+
+@pytest.fixture
+def jobs(era: str) -> Jobs:
+    return Jobs(era)
+
+
+@pytest.fixture
+def backend(jobs: Jobs) -> Demo:
+    return jobs
+
+
+@pytest.fixture
+async def ann(hub: Meeting) -> AsyncIterator[Tasker]:
+    yield await tasker(hub, await hub.person("ann"))  # noqa: PT022 - async fixtures are generators
+
+
+@pytest.fixture
+async def bob(hub: Meeting) -> AsyncIterator[Tasker]:
+    yield await tasker(hub, await hub.person("bob"))  # noqa: PT022 - async fixtures are generators
 
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_task_is_made_asked_about_and_ended(era: str, tmp_path: Path) -> None:
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        made = await ann.make("demo_must", text="x")
-        assert made != "1"
-        called = jobs.asked[-1]
-        assert called.params["name"] == "must"
-        assert called.tasks is (era == "handshake")
-        assert await ann.status(made) == "working"
-        jobs.end()
-        told = (await ann.ask("tasks/get", taskId=made))["result"]
-        assert told["status"] == "completed"
-        if era == "stateless":
-            assert told["resultType"] == "complete"
-            assert told["ttlMs"] == 60_000
-        else:
-            assert told["ttl"] == 60_000
-            told["result"] = (await ann.ask("tasks/result", taskId=made))["result"]
-            assert told["result"]["_meta"][RELATED] == {"taskId": made}
-            assert "resultType" not in told["result"]
-        assert told["result"]["content"] == [{"type": "text", "text": "done"}]
-        other = await ann.make()
-        ended = await ann.ask("tasks/cancel", taskId=other)
-        assert jobs.tasks["2"]["status"] == "cancelled"
-        if era == "stateless":
-            assert ended["result"]["resultType"] == "complete"
-            assert "taskId" not in ended["result"]
-        else:
-            assert ended["result"]["taskId"] == other
-            assert ended["result"]["status"] == "cancelled"
-        assert all(each.params["taskId"] in {"1", "2"} for each in jobs.asked if each.tasks
-                   and each.method != "tools/call")  # fmt: skip
+async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era: str) -> None:
+    made = await ann.make("demo_must", text="x")
+    assert made != "1"
+    called = jobs.asked[-1]
+    assert called.params["name"] == "must"
+    assert called.tasks is (era == "handshake")
+    assert await ann.status(made) == "working"
+    jobs.end()
+    told = (await ann.ask("tasks/get", taskId=made))["result"]
+    assert told["status"] == "completed"
+    if era == "stateless":
+        assert told["resultType"] == "complete"
+        assert told["ttlMs"] == 60_000
+    else:
+        assert told["ttl"] == 60_000
+        told["result"] = (await ann.ask("tasks/result", taskId=made))["result"]
+        assert told["result"]["_meta"][RELATED] == {"taskId": made}
+        assert "resultType" not in told["result"]
+    assert told["result"]["content"] == [{"type": "text", "text": "done"}]
+    other = await ann.make()
+    ended = await ann.ask("tasks/cancel", taskId=other)
+    assert jobs.tasks["2"]["status"] == "cancelled"
+    if era == "stateless":
+        assert ended["result"]["resultType"] == "complete"
+        assert "taskId" not in ended["result"]
+    else:
+        assert ended["result"]["taskId"] == other
+        assert ended["result"]["status"] == "cancelled"
+    assert all(each.params["taskId"] in {"1", "2"} for each in jobs.asked if each.tasks
+               and each.method != "tools/call")  # fmt: skip
 
 
 @both_eras
@@ -98,29 +123,30 @@ async def test_an_id_is_of_use_to_its_maker_alone(era: str, tmp_path: Path) -> N
 
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
-async def test_the_rights_of_the_call_are_asked_for_again(era: str, tmp_path: Path) -> None:
+@pytest.mark.settings(everyone=False)
+async def test_the_rights_of_the_call_are_asked_for_again(
+    hub: Meeting, jobs: Jobs, era: str
+) -> None:
     def on(value: str) -> Any:
         where = {"params": {"arguments": {"text": value}}}
         return {"kind": "mcp.request.tools/call:demo:may", "payload": where}
 
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs, everyone=False) as there:
-        person = await there.person("ann")
-        ann = await tasker(there, person)
-        await settle(there, ann=(on("a"), on("b")))
-        first, second = await ann.make(text="a"), await ann.make(text="b")
-        assert await ann.status(first) == await ann.status(second) == "working"
-        await settle(there, ann=(on("b"),))
-        for method in ("tasks/get", "tasks/cancel"):
-            code, _ = await ann.error(method, taskId=first)
-            assert code == -32003, method
-        assert await ann.status(second) == "working"
-        if era == "handshake":
-            listed = (await ann.ask("tasks/list"))["result"]["tasks"]
-            assert [each["taskId"] for each in listed] == [second]
-        await settle(there)
-        assert (await ann.error("tasks/get", taskId=second))[0] == -32003
-        assert jobs.tasks["1"]["status"] == "working"
+    person = await hub.person("ann")
+    ann = await tasker(hub, person)
+    await settle(hub, ann=(on("a"), on("b")))
+    first, second = await ann.make(text="a"), await ann.make(text="b")
+    assert await ann.status(first) == await ann.status(second) == "working"
+    await settle(hub, ann=(on("b"),))
+    for method in ("tasks/get", "tasks/cancel"):
+        code, _ = await ann.error(method, taskId=first)
+        assert code == -32003, method
+    assert await ann.status(second) == "working"
+    if era == "handshake":
+        listed = (await ann.ask("tasks/list"))["result"]["tasks"]
+        assert [each["taskId"] for each in listed] == [second]
+    await settle(hub)
+    assert (await ann.error("tasks/get", taskId=second))[0] == -32003
+    assert jobs.tasks["1"]["status"] == "working"
 
 
 @pytest.mark.requirement("gateway.task-owner", "gateway.task-limits")
@@ -151,80 +177,72 @@ async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(tmp_path: Path) -> None:
-    jobs = Jobs("stateless")
-    async with fronted(tmp_path, "stateless", jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        made = await ann.make()
-        jobs.tasks["1"]["status"] = "input_required"
-        told = (await ann.ask("tasks/get", taskId=made))["result"]
-        assert told["inputRequests"]["sure"]["params"]["message"] == "Sure?"
-        jobs.question = {"method": "roots/list"}
-        _, said = await ann.error("tasks/get", taskId=made)
-        assert "folders of your machine (roots/list)" in said
-        code, _ = await ann.error("tasks/update", taskId=made)
-        assert code == -32602
-        given = {"sure": {"action": "accept", "_meta": {RELATED: {"taskId": made}}}}
-        done = await ann.ask("tasks/update", taskId=made, inputResponses=given)
-        assert done["result"].keys() == {"resultType", "_meta"}
-        assert jobs.asked[-1].params["inputResponses"]["sure"]["_meta"] == {
-            RELATED: {"taskId": "1"}
-        }
-        told = (await ann.ask("tasks/get", taskId=made))["result"]
-        assert "accept" in told["result"]["content"][0]["text"]
+@stateless
+async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(
+    jobs: Jobs, ann: Tasker
+) -> None:
+    made = await ann.make()
+    jobs.tasks["1"]["status"] = "input_required"
+    told = (await ann.ask("tasks/get", taskId=made))["result"]
+    assert told["inputRequests"]["sure"]["params"]["message"] == "Sure?"
+    jobs.question = {"method": "roots/list"}
+    _, said = await ann.error("tasks/get", taskId=made)
+    assert "folders of your machine (roots/list)" in said
+    code, _ = await ann.error("tasks/update", taskId=made)
+    assert code == -32602
+    given = {"sure": {"action": "accept", "_meta": {RELATED: {"taskId": made}}}}
+    done = await ann.ask("tasks/update", taskId=made, inputResponses=given)
+    assert done["result"].keys() == {"resultType", "_meta"}
+    assert jobs.asked[-1].params["inputResponses"]["sure"]["_meta"] == {RELATED: {"taskId": "1"}}
+    told = (await ann.ask("tasks/get", taskId=made))["result"]
+    assert "accept" in told["result"]["content"][0]["text"]
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(tmp_path: Path) -> None:
-    jobs = Jobs("handshake")
-    async with fronted(tmp_path, "handshake", jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        made = await ann.make()
-        jobs.tasks["1"]["status"] = "input_required"
-        wire = ann.wire
-        message = wire.message("tasks/result", {"taskId": made}, 9, None)
-        async with wire.streamed(message) as stream:
-            question = await anext(stream)
-            assert question["method"] == "elicitation/create"
-            assert question["params"]["_meta"] == {RELATED: {"taskId": made}}
-            answer = {"action": "accept", "content": {}}
-            said = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-            assert (await wire.post(said)).status == 202
-            result = (await anext(stream))["result"]
-        assert "accept" in result["content"][0]["text"]
-        assert result["_meta"] == {RELATED: {"taskId": made}}
-        assert jobs.asked[-1].params["requestState"] == "s"
+async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(
+    jobs: Jobs, ann: Tasker
+) -> None:
+    made = await ann.make()
+    jobs.tasks["1"]["status"] = "input_required"
+    wire = ann.wire
+    message = wire.message("tasks/result", {"taskId": made}, 9, None)
+    async with wire.streamed(message) as stream:
+        question = await anext(stream)
+        assert question["method"] == "elicitation/create"
+        assert question["params"]["_meta"] == {RELATED: {"taskId": made}}
+        answer = {"action": "accept", "content": {}}
+        said = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
+        assert (await wire.post(said)).status == 202
+        result = (await anext(stream))["result"]
+    assert "accept" in result["content"][0]["text"]
+    assert result["_meta"] == {RELATED: {"taskId": made}}
+    assert jobs.asked[-1].params["requestState"] == "s"
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_call_that_is_to_be_a_task_may_ask_first(tmp_path: Path) -> None:
-    jobs = Jobs("handshake")
+async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Jobs) -> None:
     jobs.asks_first = True
-    async with fronted(tmp_path, "handshake", jobs) as there:
-        wire = (await tasker(there, await there.person("ann"))).wire
-        call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
-        async with wire.streamed(call) as stream:
-            question = await anext(stream)
-            answer = {"action": "accept", "content": {}}
-            await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
-            result = (await anext(stream))["result"]
-        assert result["task"]["status"] == "working"
-        assert [each.params["task"] for each in jobs.asked] == [{"ttl": 9}, {"ttl": 9}]
+    wire = (await tasker(hub, await hub.person("ann"))).wire
+    call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
+    async with wire.streamed(call) as stream:
+        question = await anext(stream)
+        answer = {"action": "accept", "content": {}}
+        await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": answer})
+        result = (await anext(stream))["result"]
+    assert result["task"]["status"] == "working"
+    assert [each.params["task"] for each in jobs.asked] == [{"ttl": 9}, {"ttl": 9}]
 
 
 @pytest.mark.requirement("gateway.task-owner")
 async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
-    tmp_path: Path,
+    hub: Meeting, jobs: Jobs, ann: Tasker
 ) -> None:
-    jobs = Jobs("handshake")
-    async with fronted(tmp_path, "handshake", jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        made = await ann.make()
-        jobs.end("1", "secret")
-        jobs.before_result = lambda: settle(there)
-        code, said = await ann.error("tasks/result", taskId=made)
-        assert code == -32003
-        assert "secret" not in said
+    made = await ann.make()
+    jobs.end("1", "secret")
+    jobs.before_result = lambda: settle(hub)
+    code, said = await ann.error("tasks/result", taskId=made)
+    assert code == -32003
+    assert "secret" not in said
 
 
 @pytest.mark.requirement("gateway.tasks")
@@ -281,15 +299,12 @@ async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path) -> None:
-    jobs = Jobs(era)
+async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs: Jobs) -> None:
     async with fronted(tmp_path, era, jobs) as there:
-        made_by = await there.person("ann")
-        other = await there.person("bob")
+        made_by, other = await there.people("ann", "bob")
         made = await (await tasker(there, made_by)).make(text="x")
-        token, bobs = made_by.token, other.token
     async with fronted(tmp_path, era, jobs) as there:
-        ann, bob = await tasker(there, token), await tasker(there, bobs)
+        ann, bob = await tasker(there, made_by.token), await tasker(there, other.token)
         assert await bob.error("tasks/get", taskId=made) == UNKNOWN
         if era == "handshake":
             assert (await ann.ask("tasks/list"))["result"]["tasks"] == []
@@ -304,57 +319,51 @@ async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path) -> N
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits", "gateway.task-owner")
-async def test_a_restarted_backend_gives_an_id_to_another_task(era: str, tmp_path: Path) -> None:
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        mine = await ann.make()
-        # It counts from one again, and so does its next task, which is somebody else's.
-        jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
-        bobs = await bob.make()
-        for method in ("tasks/get", "tasks/cancel"):
-            assert await ann.error(method, taskId=mine) == UNKNOWN
-        assert await bob.status(bobs) == "working"
-        jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T08:00:00Z"
-        gateway = there.hub.behind.gateway
-        gateway.lost("demo", "It is away.")
-        jobs.tasks["1"] = {"status": "working"}
-        await gateway.arrived("demo", jobs.inventory())
-        # One that nobody here has made.
-        assert await bob.error("tasks/cancel", taskId=bobs) == UNKNOWN
-        assert jobs.tasks["1"]["status"] == "working"
+async def test_a_restarted_backend_gives_an_id_to_another_task(
+    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
+) -> None:
+    mine = await ann.make()
+    # It counts from one again, and so does its next task, which is somebody else's.
+    jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
+    bobs = await bob.make()
+    for method in ("tasks/get", "tasks/cancel"):
+        assert await ann.error(method, taskId=mine) == UNKNOWN
+    assert await bob.status(bobs) == "working"
+    jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T08:00:00Z"
+    gateway = hub.hub.behind.gateway
+    gateway.lost("demo", "It is away.")
+    jobs.tasks["1"] = {"status": "working"}
+    await gateway.arrived("demo", jobs.inventory())
+    # One that nobody here has made.
+    assert await bob.error("tasks/cancel", taskId=bobs) == UNKNOWN
+    assert jobs.tasks["1"]["status"] == "working"
 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
 async def test_unfinished_tasks_of_one_account_are_limited(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs: Jobs, ann: Tasker, bob: Tasker, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_tasks, "MAX_OPEN_TASKS", 2)
-    jobs = Jobs(era)
-    async with fronted(tmp_path, era, jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        first = await ann.make()
-        await ann.make()
-        wish = {"task": {}} if era == "handshake" else {}
-        more = await ann.ask("tools/call", name="demo_may", **wish)
-        looked = [each.params["taskId"] for each in jobs.asked if each.method == "tasks/get"]
-        assert sorted(looked) == ["1", "2"]
-        await ann.ask("tools/call", name="demo_may", **wish)
-        # Not each time, or one call would cost as much as many.
-        assert len([each for each in jobs.asked if each.method == "tasks/get"]) == 2
-        if era == "handshake":
-            assert json.loads(more["result"]["content"][0]["text"])["code"] == "too_many_tasks"
-        else:
-            # The backend is told of a client without tasks, so it does the call at once.
-            assert more["result"]["content"][0]["text"] == "done at once"
-        await bob.make()
-        jobs.end("1")
-        monkeypatch.setattr(task_calls, "TASK_STATUS_EVERY_SECONDS", 0.0)
-        # Nobody has asked, and yet it has ended.
-        assert await ann.make() != first
+    first = await ann.make()
+    await ann.make()
+    wish = {"task": {}} if era == "handshake" else {}
+    more = await ann.ask("tools/call", name="demo_may", **wish)
+    looked = [each.params["taskId"] for each in jobs.asked if each.method == "tasks/get"]
+    assert sorted(looked) == ["1", "2"]
+    await ann.ask("tools/call", name="demo_may", **wish)
+    # Not each time, or one call would cost as much as many.
+    assert len([each for each in jobs.asked if each.method == "tasks/get"]) == 2
+    if era == "handshake":
+        assert json.loads(more["result"]["content"][0]["text"])["code"] == "too_many_tasks"
+    else:
+        # The backend is told of a client without tasks, so it does the call at once.
+        assert more["result"]["content"][0]["text"] == "done at once"
+    await bob.make()
+    jobs.end("1")
+    monkeypatch.setattr(task_calls, "TASK_STATUS_EVERY_SECONDS", 0.0)
+    # Nobody has asked, and yet it has ended.
+    assert await ann.make() != first
 
 
 @both_eras
@@ -465,71 +474,62 @@ async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(
 
 
 @pytest.mark.requirement("gateway.task-owner")
+@stateless
 async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(
-    tmp_path: Path,
+    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
 ) -> None:
-    jobs = Jobs("stateless")
-    async with fronted(tmp_path, "stateless", jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        mine, bobs = await ann.make(), await bob.make()
-        wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
-        bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
-        refused = messages(await ann.wire.post(bare))[-1]
-        assert refused["error"]["code"] == -32021
-        for odd in (7, [7], "x"):
-            said = await ann.error("subscriptions/listen", notifications={"taskIds": odd})
-            assert said[0] == -32602
-        listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
-        async with ann.wire.streamed(listen) as stream:
-            granted = (await anext(stream))["params"]["notifications"]
-            assert granted == {"taskIds": [mine]}
-            assert jobs.watched.keys() == {"1"}
-            jobs.end("1")
-            jobs.change("1")
-            told = await anext(stream)
-            assert told["method"] == "notifications/tasks"
-            assert told["params"]["taskId"] == mine
-            assert told["params"]["status"] == "completed"
-            assert told["params"]["result"]["content"][0]["text"] == "done"
-            subscription = "io.modelcontextprotocol/subscriptionId"
-            assert told["params"]["_meta"] == {subscription: 4}
-            # Who may no longer call the tool hears nothing more of its tasks.
-            subscribers = there.hub.mcp._parts.subscribers
-            [subscriber] = subscribers._streams
-            assert await subscribers.due(subscriber, f"task:{mine}") == [f"task:{mine}"]
-            assert await subscribers.due(subscriber, f"task:{bobs}") == []
-            await settle(there)
-            assert await subscribers.due(subscriber, f"task:{mine}") == []
-
-        async def unwatched() -> bool:
-            return not jobs.watched
-
-        await until(unwatched)
+    mine, bobs = await ann.make(), await bob.make()
+    wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
+    bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
+    refused = messages(await ann.wire.post(bare))[-1]
+    assert refused["error"]["code"] == -32021
+    for odd in (7, [7], "x"):
+        said = await ann.error("subscriptions/listen", notifications={"taskIds": odd})
+        assert said[0] == -32602
+    listen = ann.wire.message("subscriptions/listen", wanted, 4, DECLARING)
+    async with ann.wire.streamed(listen) as stream:
+        granted = (await anext(stream))["params"]["notifications"]
+        assert granted == {"taskIds": [mine]}
+        assert jobs.watched.keys() == {"1"}
+        jobs.end("1")
+        jobs.change("1")
+        told = await anext(stream)
+        assert told["method"] == "notifications/tasks"
+        assert told["params"]["taskId"] == mine
+        assert told["params"]["status"] == "completed"
+        assert told["params"]["result"]["content"][0]["text"] == "done"
+        subscription = "io.modelcontextprotocol/subscriptionId"
+        assert told["params"]["_meta"] == {subscription: 4}
+        # Who may no longer call the tool hears nothing more of its tasks.
+        subscribers = hub.hub.mcp._parts.subscribers
+        [subscriber] = subscribers._streams
+        assert await subscribers.due(subscriber, f"task:{mine}") == [f"task:{mine}"]
+        assert await subscribers.due(subscriber, f"task:{bobs}") == []
+        await settle(hub)
+        assert await subscribers.due(subscriber, f"task:{mine}") == []
+    await until(lambda: not jobs.watched)
 
 
 @pytest.mark.requirement("gateway.task-owner")
-async def test_sessions_of_the_owner_alone_are_told_of_a_task(tmp_path: Path) -> None:
-    jobs = Jobs("handshake")
-    async with fronted(tmp_path, "handshake", jobs) as there:
-        ann = await tasker(there, await there.person("ann"))
-        bob = await tasker(there, await there.person("bob"))
-        mine, bobs = await ann.make(), await bob.make()
-        gateway = there.hub.behind.gateway
-        async with listening(ann) as hers, listening(bob) as his:
-            jobs.end("1")
-            gateway.task_changed("demo", "1")
-            gateway.task_changed("demo", "77")
-            gateway.task_changed("nobody", "1")
-            told = await anext(hers)
-            assert told["method"] == "notifications/tasks/status"
-            assert told["params"] == {
-                "taskId": mine,
-                "status": "completed",
-                "createdAt": jobs.time,
-                "lastUpdatedAt": jobs.time,
-                "ttl": 60_000,
-            }
-            gateway.task_changed("demo", "2")
-            # The first that he hears is of his own.
-            assert (await anext(his))["params"]["taskId"] == bobs
+async def test_sessions_of_the_owner_alone_are_told_of_a_task(
+    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
+) -> None:
+    mine, bobs = await ann.make(), await bob.make()
+    gateway = hub.hub.behind.gateway
+    async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:
+        jobs.end("1")
+        gateway.task_changed("demo", "1")
+        gateway.task_changed("demo", "77")
+        gateway.task_changed("nobody", "1")
+        told = await anext(hers)
+        assert told["method"] == "notifications/tasks/status"
+        assert told["params"] == {
+            "taskId": mine,
+            "status": "completed",
+            "createdAt": jobs.time,
+            "lastUpdatedAt": jobs.time,
+            "ttl": 60_000,
+        }
+        gateway.task_changed("demo", "2")
+        # The first that he hears is of his own.
+        assert (await anext(his))["params"]["taskId"] == bobs

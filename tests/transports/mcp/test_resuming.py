@@ -15,11 +15,11 @@ import pytest
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
-from folkmoot.mcp.server.resumable import CALL_BYTES, STREAM_BYTES
 from folkmoot.transports.mcp.notices import INBOX
-from tests.mcp_harness import Person, meeting, until
+from tests.mcp_harness import Meeting, Person, until
 from tests.transports.mcp.gateway_support import (
     Demo,
+    Talker,
     Wire,
     fronted,
     log,
@@ -28,32 +28,17 @@ from tests.transports.mcp.gateway_support import (
     wired,
 )
 
-MOST = 4 * 1024 * 1024
 TOKEN = {"progressToken": "mine"}
-FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
 
 
-class Talker:
-    """A tool that says something, waits, says more and answers."""
+@pytest.fixture
+def talker() -> Talker:
+    return Talker()
 
-    def __init__(self) -> None:
-        self.begun = asyncio.Event()
-        self.go_on = asyncio.Event()
-        self.answered = 0
 
-    async def __call__(self, wanted: UpstreamRequest) -> Any:
-        assert wanted.tell is not None
-        if "inputResponses" not in wanted.params:
-            wanted.tell(progress(1))
-            self.begun.set()
-            await self.go_on.wait()
-            wanted.tell(progress(2))
-            wanted.tell(log("info", "nearly"))
-            if wanted.params.get("arguments", {}).get("ask"):
-                return {"resultType": "input_required", "inputRequests": {"who": FORM}}
-        self.answered += 1
-        given = wanted.params.get("inputResponses", {}).get("who", {}).get("content", {})
-        return text(f"done {given.get('name', '')}".strip())
+@pytest.fixture
+def backend(talker: Talker) -> Demo:
+    return Demo(talk=talker)
 
 
 class Reading:
@@ -128,11 +113,7 @@ def kept(wire: Wire) -> list[Any]:
 
 async def unread(wire: Wire) -> None:
     """Wait until the hub knows that nobody reads any stream of a session."""
-
-    async def nobody() -> bool:
-        return all(stream.reader is None for stream in kept(wire))
-
-    await until(nobody)
+    await until(lambda: all(stream.reader is None for stream in kept(wire)))
 
 
 async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent, str]:
@@ -154,19 +135,17 @@ async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent
     [("2025-03-26", False), ("2025-11-25", False), ("2025-11-25", True)],
 )
 async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later(
-    version: str, taped: bool, tmp_path: Path
+    version: str, taped: bool, tmp_path: Path, talker: Talker, backend: Demo
 ) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
     record = {"record": {"folder": str(tmp_path / "tapes")}} if taped else {}
-    async with fronted(tmp_path / "hub", "handshake", demo, **record) as there:
+    async with fronted(tmp_path / "hub", "handshake", backend, **record) as there:
         wire = await wired(there, await there.person("ann"), version=version)
         first, last = await broken(wire, talker)
         # Only the newest version knows an event that has no message.
         primed = version == "2025-11-25"
         assert (first.data == b"", first.retry) == (primed, 1.0 if primed else None)
         talker.go_on.set()
-        await until(lambda: answered(talker))
+        await until(lambda: talker.answered)
         async with listening(wire, last) as said:
             two, note, answer = await said.rest()
         assert two["params"] == {**progress(2).params, "progressToken": "mine"}  # type: ignore[dict-item]
@@ -175,112 +154,88 @@ async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later
         # What was sent may have been lost on its way: it can be had again.
         async with listening(wire, last) as said:
             assert [each.get("id") for each in await said.rest()] == [None, None, 1]
-        assert (demo.cancelled, len(demo.asked)) == ([], 1)
-
-
-async def answered(talker: Talker) -> bool:
-    return talker.answered > 0
+        assert (backend.cancelled, len(backend.asked)) == ([], 1)
 
 
 @pytest.mark.requirement("mcp.stream-resumed")
-async def test_a_stream_that_is_resumed_goes_on_live_with_questions(tmp_path: Path) -> None:
-    talker = Talker()
-    async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
-        ann = await there.person("ann")
-        wire = await wired(there, ann, capabilities={"elicitation": {}})
-        _, last = await broken(wire, talker, ask=True)
-        async with listening(wire, last) as said:
-            talker.go_on.set()
-            for _ in range(2):
-                last, _ = await said.message()  # type: ignore[assignment]
-        await unread(wire)
-        # The question is asked while nobody reads, and answered before its stream is back.
-        async with listening(wire, last) as said:
-            _, question = await said.message()
-            assert question["method"] == "elicitation/create"
-            result = {"action": "accept", "content": {"name": "Ann"}}
-            reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
-            assert (await wire.post(reply)).status == 202
-            [answer] = await said.rest()
-        assert answer["result"]["content"][0]["text"] == "done Ann"
+async def test_a_stream_that_is_resumed_goes_on_live_with_questions(
+    hub: Meeting, talker: Talker, ann: Person
+) -> None:
+    wire = await wired(hub, ann, capabilities={"elicitation": {}})
+    _, last = await broken(wire, talker, ask=True)
+    async with listening(wire, last) as said:
+        talker.go_on.set()
+        for _ in range(2):
+            last, _ = await said.message()  # type: ignore[assignment]
+    await unread(wire)
+    # The question is asked while nobody reads, and answered before its stream is back.
+    async with listening(wire, last) as said:
+        _, question = await said.message()
+        assert question["method"] == "elicitation/create"
+        result = {"action": "accept", "content": {"name": "Ann"}}
+        reply = {"jsonrpc": "2.0", "id": question["id"], "result": result}
+        assert (await wire.post(reply)).status == 202
+        [answer] = await said.rest()
+    assert answer["result"]["content"][0]["text"] == "done Ann"
 
 
 @pytest.mark.requirement("mcp.stream-resumed")
 async def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_known_to_be_broken(
-    tmp_path: Path,
+    talker: Talker, wire: Wire
 ) -> None:
-    talker = Talker()
-    async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
-        wire = await wired(there, await there.person("ann"))
-        async with calling(wire) as before:
-            last, _ = await before.message()
-            assert last is not None
-            async with listening(wire, last) as said:
-                talker.go_on.set()
-                assert [each.get("id") for each in await said.rest()] == [None, None, 1]
-            assert await before.rest() == []
+    async with calling(wire) as before:
+        last, _ = await before.message()
+        assert last is not None
+        async with listening(wire, last) as said:
+            talker.go_on.set()
+            assert [each.get("id") for each in await said.rest()] == [None, None, 1]
+        assert await before.rest() == []
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "tool.inbox.vanished-client")
 async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        wire = await wired(there, bob)
-        async with calling(wire, "msg_inbox", wait=50) as said:
-            first = await said.next()
-            assert first.data == b""
-        await unread(wire)
-        assert first.event_id is not None
-        await alice.call("msg/send", to="bob", body="Kept for you")
+    alice, bob = await hub.people("alice", "bob")
+    wire = await wired(hub, bob)
+    async with calling(wire, "msg_inbox", wait=50) as said:
+        first = await said.next()
+        assert first.data == b""
+    await unread(wire)
+    assert first.event_id is not None
+    await alice.call("msg/send", to="bob", body="Kept for you")
+    await until(lambda: all(stream.done for stream in kept(wire)))
+    assert (await bob.call("msg/digest"))["total_unread"] == 1
+    for _ in range(2):
+        async with listening(wire, first.event_id) as said:
+            [answer] = await said.rest()
+        assert "Kept for you" in answer["result"]["content"][0]["text"]
 
-        async def has_answer() -> bool:
-            return all(stream.done for stream in kept(wire))
+        async def all_read() -> bool:
+            return (await bob.call("msg/digest"))["total_unread"] == 0
 
-        await until(has_answer)
-        assert (await bob.call("msg/digest"))["total_unread"] == 1
-        for _ in range(2):
-            async with listening(wire, first.event_id) as said:
-                [answer] = await said.rest()
-            assert "Kept for you" in answer["result"]["content"][0]["text"]
-
-            async def all_read() -> bool:
-                return (await bob.call("msg/digest"))["total_unread"] == 0
-
-            await until(all_read)
+        await until(all_read)
 
 
 async def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting, talker: Talker, backend: Demo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        budget = there.hub.mcp._server.streams
-        assert budget is not None
-        budget.seconds = 0.05
-        alice, bob = await there.people("alice", "bob")
-        wire = await wired(there, bob)
-        _, last = await broken(wire, talker)
-
-        async def cancelled() -> bool:
-            return len(demo.cancelled) == 1
-
-        await until(cancelled)
-        async with calling(wire, "msg_inbox", wait=50) as said:
-            first = await said.next()
-
-        async def forgotten() -> bool:
-            return not kept(wire) and there.hub.bus.subscriptions == 0
-
-        await until(forgotten)
-        await alice.call("msg/send", to="bob", body="Still unread")
-        for gone in (last, first.event_id or ""):
-            assert_unknown(await refusal(wire, gone))
-        assert (await bob.call("msg/digest"))["total_unread"] == 1
+    budget = hub.hub.mcp._server.streams
+    assert budget is not None
+    budget.seconds = 0.05
+    alice, bob = await hub.people("alice", "bob")
+    wire = await wired(hub, bob)
+    _, last = await broken(wire, talker)
+    await until(lambda: len(backend.cancelled) == 1)
+    async with calling(wire, "msg_inbox", wait=50) as said:
+        first = await said.next()
+    await until(lambda: not kept(wire) and hub.hub.bus.subscriptions == 0)
+    await alice.call("msg/send", to="bob", body="Still unread")
+    for gone in (last, first.event_id or ""):
+        assert_unknown(await refusal(wire, gone))
+    assert (await bob.call("msg/digest"))["total_unread"] == 1
 
 
 def assert_unknown(answer: tuple[int, bytes]) -> None:
@@ -291,234 +246,174 @@ def assert_unknown(answer: tuple[int, bytes]) -> None:
     assert error["message"].startswith("This stream cannot be resumed")
 
 
-async def test_only_the_session_and_the_credential_of_a_stream_resume_it(tmp_path: Path) -> None:
-    talker = Talker()
-    async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire = await wired(there, ann)
-        others = [await wired(there, who) for who in (ann, bob, "")]
-        _, last = await broken(wire, talker)
-        name, _, number = last.rpartition("-")
-        forged = [
-            "7",
-            "0-57",
-            "-1",
-            "x" * 4_000,
-            f"{name}-{int(number) + 1}",
-            f"{name}-{'9' * 15}",
-            f"{name}-{'9' * 400}",
-            f"{name}--1",
-            f"{name}-1.0",
-            f"{name[:-1]}{'0' if name[-1] != '0' else '1'}-{number}",
-            f"{name}-\u0661",
-        ]
-        answers = {await refusal(other, last) for other in others}
-        for each in forged:
-            answers |= {await refusal(other, each) for other in (wire, *others)}
-        [answer] = answers
-        assert_unknown(answer)
-        # It would be of another process, which is gone with all it had of the session.
-        elsewhere = f"{'0' * 16}{name[16:]}-{number}"
-        assert {(await refusal(each, elsewhere))[0] for each in (wire, *others)} == {404}
-        # Of another's session they learn nothing, with whatever id.
-        for token in (bob.token, "", "sk_" + "0" * 64):
-            lent = Wire(there, token, wire.session)
-            assert (await refusal(lent, last))[0] == 404
-            await lent.leave()
-        # All of that has disturbed nobody.
-        talker.go_on.set()
-        async with listening(wire, last) as said:
-            assert (await said.rest())[-1]["id"] == 1
+async def test_only_the_session_and_the_credential_of_a_stream_resume_it(
+    hub: Meeting, talker: Talker, ann: Person, bob: Person, wire: Wire
+) -> None:
+    others = [await wired(hub, who) for who in (ann, bob, "")]
+    _, last = await broken(wire, talker)
+    name, _, number = last.rpartition("-")
+    forged = [
+        "7",
+        "0-57",
+        "-1",
+        "x" * 4_000,
+        f"{name}-{int(number) + 1}",
+        f"{name}-{'9' * 15}",
+        f"{name}-{'9' * 400}",
+        f"{name}--1",
+        f"{name}-1.0",
+        f"{name[:-1]}{'0' if name[-1] != '0' else '1'}-{number}",
+        f"{name}-\u0661",
+    ]
+    answers = {await refusal(other, last) for other in others}
+    for each in forged:
+        answers |= {await refusal(other, each) for other in (wire, *others)}
+    [answer] = answers
+    assert_unknown(answer)
+    # It would be of another process, which is gone with all it had of the session.
+    elsewhere = f"{'0' * 16}{name[16:]}-{number}"
+    assert {(await refusal(each, elsewhere))[0] for each in (wire, *others)} == {404}
+    # Of another's session they learn nothing, with whatever id.
+    for token in (bob.token, "", "sk_" + "0" * 64):
+        lent = Wire(hub, token, wire.session)
+        assert (await refusal(lent, last))[0] == 404
+        await lent.leave()
+    # All of that has disturbed nobody.
+    talker.go_on.set()
+    async with listening(wire, last) as said:
+        assert (await said.rest())[-1]["id"] == 1
 
 
 @pytest.mark.requirement("auth.old-token-stops")
 async def test_a_dead_credential_ends_a_broken_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Meeting,
+    talker: Talker,
+    backend: Demo,
+    ann: Person,
+    wire: Wire,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        ann = await there.person("ann")
-        wire = await wired(there, ann)
-        _, last = await broken(wire, talker)
-        async with calling(wire, "msg_inbox", id_=2, wait=50) as said:
-            await said.next()
-        await unread(wire)
-        assert len(kept(wire)) == 2
-        await there.hub.accounts.recover("ann", ann.recovery_code)
-
-        async def ended() -> bool:
-            return not kept(wire)
-
-        await until(ended)
-        assert len(demo.cancelled) == 1
-        assert (await refusal(wire, last))[0] == 401
+    _, last = await broken(wire, talker)
+    async with calling(wire, "msg_inbox", id_=2, wait=50) as said:
+        await said.next()
+    await unread(wire)
+    assert len(kept(wire)) == 2
+    await hub.hub.accounts.recover("ann", ann.recovery_code)
+    await until(lambda: not kept(wire))
+    assert len(backend.cancelled) == 1
+    assert (await refusal(wire, last))[0] == 401
 
 
 @pytest.mark.requirement("mcp.disconnect-is-no-cancel")
 async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
-    tmp_path: Path,
+    hub: Meeting, talker: Talker, backend: Demo, wire: Wire
 ) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        wire = await wired(there, await there.person("ann"))
-        _, last = await broken(wire, talker)
-        notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
-        assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
+    _, last = await broken(wire, talker)
+    notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
+    assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
 
-        async def cancelled() -> bool:
-            return len(demo.cancelled) == calls
+    async def cancelled() -> bool:
+        return len(backend.cancelled) == calls
 
-        calls = 1
-        await until(cancelled)
-        assert_unknown(await refusal(wire, last))
-        _, last = await broken(wire, talker)
-        ended = await wire.http.delete(there.url, headers=wire.headers({}))
-        assert ended.status_code == 200
-        calls = 2
-        await until(cancelled)
-        assert (await refusal(wire, last))[0] == 404
-        assert kept(wire) == []
+    calls = 1
+    await until(cancelled)
+    assert_unknown(await refusal(wire, last))
+    _, last = await broken(wire, talker)
+    ended = await wire.http.delete(hub.url, headers=wire.headers({}))
+    assert ended.status_code == 200
+    calls = 2
+    await until(cancelled)
+    assert (await refusal(wire, last))[0] == 404
+    assert kept(wire) == []
 
 
-async def test_a_hub_that_stops_does_not_wait_for_broken_calls(tmp_path: Path) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with fronted(tmp_path, "handshake", demo, http={"shutdown_seconds": 60}) as there:
-        wire = await wired(there, await there.person("ann"))
-        await broken(wire, talker)
+async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
+    tmp_path: Path, talker: Talker, backend: Demo
+) -> None:
+    async with fronted(tmp_path, "handshake", backend, http={"shutdown_seconds": 60}) as there:
+        await broken(await wired(there, await there.person("ann")), talker)
         began = asyncio.get_running_loop().time()
-    assert len(demo.cancelled) == 1
+    assert len(backend.cancelled) == 1
     assert asyncio.get_running_loop().time() - began < 30
 
 
-async def test_many_broken_calls_take_bounded_memory_and_end_the_oldest_of_whoever_has_them(
-    tmp_path: Path,
+@pytest.mark.settings(mcp={"max_stream_bytes": 1_048_576})
+async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(
+    hub: Meeting, talker: Talker, backend: Demo, wire: Wire
 ) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    bounds = {"max_stream_bytes": MOST}
-    async with fronted(tmp_path, "handshake", demo, mcp=bounds) as there:
-        ann, bob = await there.people("ann", "bob")
-        wire, bobs = await wired(there, ann), await wired(there, bob)
-        _, bobs_last = await broken(bobs, talker)
-        lasts: list[str] = []
-        budget = there.hub.mcp._server.streams
-        assert budget is not None
-        for number in range(12):
-            async with calling(wire, id_=number) as said:
-                last, _ = await said.message()
-                lasts.append(last or "")
-            assert budget.whole.used <= MOST
-        await unread(wire)
-        # A session has a sixteenth.
-        room = MOST // 16 // (CALL_BYTES + STREAM_BYTES + 200)
-
-        async def cancelled() -> bool:
-            return len(demo.cancelled) == 12 - room
-
-        await until(cancelled)
-        talker.go_on.set()
-        for last in lasts[:-room]:
-            assert_unknown(await refusal(wire, last))
-        for of, last in ((bobs, bobs_last), *((wire, last) for last in lasts[-room:])):
-            async with listening(of, last) as said:
-                assert "result" in (await said.rest())[-1]
-
-
-async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(tmp_path: Path) -> None:
-    talker = Talker()
-
     async def large(wanted: UpstreamRequest) -> Any:
         await talker(wanted)
         return text("x" * 70_000)
 
-    bounds = {"max_stream_bytes": 1_048_576}
-    async with fronted(tmp_path, "handshake", Demo(talk=large), mcp=bounds) as there:
-        wire = await wired(there, await there.person("ann"))
-        async with calling(wire) as said:
-            await said.message()
-            talker.go_on.set()
-            # Whoever reads it gets it, however large it is.
-            assert len((await said.rest())[-1]["result"]["content"][0]["text"]) == 70_000
-        talker.go_on.clear()
-        _, last = await broken(wire, talker)
+    backend.tools["talk"] = large
+    async with calling(wire) as said:
+        await said.message()
         talker.go_on.set()
+        # Whoever reads it gets it, however large it is.
+        assert len((await said.rest())[-1]["result"]["content"][0]["text"]) == 70_000
+    talker.go_on.clear()
+    _, last = await broken(wire, talker)
+    talker.go_on.set()
+    await until(lambda: not hub.hub.mcp._sessions._sessions[wire.session].requests)
+    assert_unknown(await refusal(wire, last))
 
-        async def forgotten() -> bool:
-            session = there.hub.mcp._sessions._sessions[wire.session]
-            return not session.requests
 
-        await until(forgotten)
-        assert_unknown(await refusal(wire, last))
-
-
+@pytest.mark.parametrize("logs", [False, True])
 async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_logs_are_told(
-    tmp_path: Path,
+    logs: bool, talker: Talker, backend: Demo, wire: Wire
 ) -> None:
-    talker = Talker()
-
     async def flood(wanted: UpstreamRequest) -> Any:
         result = await talker(wanted)
-        assert wanted.tell is not None
-        for number in range(1_000):
-            wanted.tell(progress(number))
-        if wanted.params["arguments"].get("logs"):
-            for number in range(300):
-                wanted.tell(log("info", str(number)))
+        talker.say(wanted, *(progress(number) for number in range(1_000)))
+        talker.say(wanted, *(log("info", str(n)) for n in range(300 if logs else 0)))
         return result
 
-    async with fronted(tmp_path, "handshake", Demo(talk=flood)) as there:
-        wire = await wired(there, await there.person("ann"))
-        for logs in (False, True):
-            talker.go_on.clear()
-            _, last = await broken(wire, talker, logs=logs)
-            talker.go_on.set()
-            async with listening(wire, last) as said:
-                *told, answer = await said.rest()
-            assert answer["result"]["content"][0]["text"] == "done"
-            assert len(told) <= streams.MOST_EVENTS + 1
-            data = [each["params"].get("data") for each in told if "data" in each["params"]]
-            if logs:
-                note = told[0]["params"]
-                assert (note["level"], note["logger"]) == ("warning", "folkmoot")
-                assert note["data"].startswith("Log messages of this call were dropped")
-                assert data[-1] == "299"
-            else:
-                assert data == ["nearly"]
-                assert told[-1]["params"]["progress"] == 999
+    backend.tools["talk"] = flood
+    _, last = await broken(wire, talker)
+    talker.go_on.set()
+    async with listening(wire, last) as said:
+        *told, answer = await said.rest()
+    assert answer["result"]["content"][0]["text"] == "done"
+    assert len(told) <= streams.MOST_EVENTS + 1
+    data = [each["params"].get("data") for each in told if "data" in each["params"]]
+    if logs:
+        note = told[0]["params"]
+        assert (note["level"], note["logger"]) == ("warning", "folkmoot")
+        assert note["data"].startswith("Log messages of this call were dropped")
+        assert data[-1] == "299"
+    else:
+        assert data == ["nearly"]
+        assert told[-1]["params"]["progress"] == 999
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "notice.inbox-resource")
 async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(
-    tmp_path: Path,
+    hub: Meeting,
 ) -> None:
-    async with meeting(tmp_path) as there:
-        alice, bob = await there.people("alice", "bob")
-        wire = await wired(there, bob)
-        await wire.ask("resources/subscribe", {"uri": INBOX})
-        async with listening(wire) as said:
-            first = await said.next()
-            assert (first.data, first.retry) == (b"", 1.0)
-            assert first.event_id is not None
-            await alice.call("msg/send", to="bob", body="One")
-            last, one = await said.message()
-            assert (one["params"]["uri"], last is not None) == (INBOX, True)
-        await unread(wire)
-        for priority in ("urgent", "normal"):
-            await alice.call("msg/send", to="bob", body="More", priority=priority)
-        async with listening(wire, last or "") as said:
-            _, more = await said.message()
-            assert more["params"] == {"uri": INBOX, "_meta": {"folkmoot/urgent": True}}
-            # A second connection takes the stream over, from wherever it wants.
-            async with listening(wire, first.event_id) as again:
-                assert [(await again.message())[1] for _ in "ab"] == [one, more]
-                assert await said.rest() == []
-                # One that does not come back to the stream is one too many.
-                answer = await wire.http.get(there.url, headers=wire.headers({}))
-                assert answer.status_code == 409
+    alice, bob = await hub.people("alice", "bob")
+    wire = await wired(hub, bob)
+    await wire.ask("resources/subscribe", {"uri": INBOX})
+    async with listening(wire) as said:
+        first = await said.next()
+        assert (first.data, first.retry) == (b"", 1.0)
+        assert first.event_id is not None
+        await alice.call("msg/send", to="bob", body="One")
+        last, one = await said.message()
+        assert (one["params"]["uri"], last is not None) == (INBOX, True)
+    await unread(wire)
+    for priority in ("urgent", "normal"):
+        await alice.call("msg/send", to="bob", body="More", priority=priority)
+    async with listening(wire, last or "") as said:
+        _, more = await said.message()
+        assert more["params"] == {"uri": INBOX, "_meta": {"folkmoot/urgent": True}}
+        # A second connection takes the stream over, from wherever it wants.
+        async with listening(wire, first.event_id) as again:
+            assert [(await again.message())[1] for _ in "ab"] == [one, more]
+            assert await said.rest() == []
+            # One that does not come back to the stream is one too many.
+            answer = await wire.http.get(hub.url, headers=wire.headers({}))
+            assert answer.status_code == 409
 
 
 async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path) -> None:
@@ -553,13 +448,12 @@ async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_pat
 
 
 @pytest.mark.requirement("mcp.stream-resumed")
-@pytest.mark.parametrize("how", ["2024-11-05", "off"])
-async def test_where_streams_are_not_resumed_events_have_no_ids(how: str, tmp_path: Path) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    off = {"mcp": {"resume_seconds": 0}} if how == "off" else {}
-    async with fronted(tmp_path, "handshake", demo, **off) as there:
-        version = "2025-11-25" if how == "off" else how
+@pytest.mark.parametrize(("version", "seconds"), [("2024-11-05", 60), ("2025-11-25", 0)])
+async def test_where_streams_are_not_resumed_events_have_no_ids(
+    version: str, seconds: int, tmp_path: Path, talker: Talker, backend: Demo
+) -> None:
+    resuming = {"resume_seconds": seconds}
+    async with fronted(tmp_path, "handshake", backend, mcp=resuming) as there:
         wire = await wired(there, await there.person("ann"), version=version)
         async with calling(wire) as said:
             assert (await said.message())[0] is None
@@ -612,32 +506,29 @@ class Cutting:
 @pytest.mark.long
 @pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
 async def test_the_official_client_gets_the_answer_of_a_call_whose_connection_was_cut(
-    tmp_path: Path,
+    hub: Meeting, talker: Talker, backend: Demo
 ) -> None:
-    talker = Talker()
-    demo = Demo(talk=talker)
-    async with fronted(tmp_path, "handshake", demo) as there:
-        made = await there.hub.accounts.register("ann")
-        network = Cutting(there.port)
-        steps: list[float] = []
+    made = await hub.hub.accounts.register("ann")
+    network = Cutting(hub.port)
+    steps: list[float] = []
 
-        async def progressed(done: float, total: float | None, message: str | None) -> None:
-            steps.append(done)
-            heard.set()
+    async def progressed(done: float, total: float | None, message: str | None) -> None:
+        steps.append(done)
+        heard.set()
 
-        heard = asyncio.Event()
-        async with network.running() as url:
-            ann: Person = await there.enter(f"{url}?token={made.token}")
-            asking = asyncio.ensure_future(
-                ann.client.call_tool("demo_talk", {}, progress_callback=progressed)
-            )
-            await heard.wait()
-            network.cut()
-            talker.go_on.set()
-            result = await asking
-            assert result.content[0].text == "done"  # type: ignore[union-attr]
-            assert steps == [1, 2]
-            resumed = [each for each in network.heads if b"last-event-id" in each.lower()]
-            assert any(each.startswith(b"GET") for each in resumed)
-            await ann.leave()
-        assert (demo.cancelled, len(demo.asked)) == ([], 1)
+    heard = asyncio.Event()
+    async with network.running() as url:
+        ann: Person = await hub.enter(f"{url}?token={made.token}")
+        asking = asyncio.ensure_future(
+            ann.client.call_tool("demo_talk", {}, progress_callback=progressed)
+        )
+        await heard.wait()
+        network.cut()
+        talker.go_on.set()
+        result = await asking
+        assert result.content[0].text == "done"  # type: ignore[union-attr]
+        assert steps == [1, 2]
+        resumed = [each for each in network.heads if b"last-event-id" in each.lower()]
+        assert any(each.startswith(b"GET") for each in resumed)
+        await ann.leave()
+    assert (backend.cancelled, len(backend.asked)) == ([], 1)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from folkmoot.transports.limits import MAX_SESSION_ID
-from folkmoot.transports.mcp.session_ids import SessionIds, short_hash
+from folkmoot.transports.mcp.session_ids import SessionIds
 from folkmoot.vault import Vault
 
 KEY, CREDENTIAL = b"k" * 32, "ab" * 32
@@ -67,8 +67,3 @@ def test_what_is_sealed_for_something_else_is_no_id() -> None:
     other = Vault(KEY, "mk").seal("invite", "epoch", b"\x95\xc0")
     assert ids.open(other.rstrip("=")) is None
     assert ids.open(Vault(KEY, "mk").seal("mcp_session", "epoch", b"[]").rstrip("=")) is None
-
-
-def test_a_session_is_shown_by_a_short_hash() -> None:
-    assert len(short_hash(made)) == 16
-    assert short_hash(made) not in made

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,17 @@ from tests.store.support import opened
 STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", ("mmp://mailboxes/inbox",))
 
 
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Any]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def rows(store: Any) -> AsyncIterator[SessionRows]:
+    yield SessionRows(store, Vault(b"k" * 32, "mk"))  # noqa: PT022 - async fixtures are generators
+
+
 async def stored(store: Any) -> list[tuple[Any, ...]]:
     async def query(tx: Tx) -> list[tuple[Any, ...]]:
         return await tx.fetch("SELECT id_hash, user_id, state, until FROM mcp_sessions")
@@ -22,55 +34,50 @@ async def stored(store: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-async def test_a_state_is_found_again_and_a_closed_session_stays_closed(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-        assert await rows.read("secret-id") == (None, False)
-        await rows.put("secret-id", "nobody", STATE, 0, 100)
-        assert await rows.read("secret-id") == (STATE, False)
-        [row] = await stored(store)
-        assert "secret-id" not in str(row)
-        assert "inbox" not in str(row)
-        await rows.close("secret-id", "", 0, 100)
-        await rows.put("secret-id", "", STATE, 0, 100)
-        assert await rows.read("secret-id") == (None, True)
+async def test_a_state_is_found_again_and_a_closed_session_stays_closed(
+    store: Any, rows: SessionRows
+) -> None:
+    assert await rows.read("secret-id") == (None, False)
+    await rows.put("secret-id", "nobody", STATE, 0, 100)
+    assert await rows.read("secret-id") == (STATE, False)
+    [row] = await stored(store)
+    assert "secret-id" not in str(row)
+    assert "inbox" not in str(row)
+    await rows.close("secret-id", "", 0, 100)
+    await rows.put("secret-id", "", STATE, 0, 100)
+    assert await rows.read("secret-id") == (None, True)
 
 
-async def test_a_state_that_was_changed_or_moved_opens_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-        await rows.put("mine", "", STATE, 0, 100)
-        await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
+async def test_a_state_that_was_changed_or_moved_opens_nothing(
+    store: Any, rows: SessionRows
+) -> None:
+    await rows.put("mine", "", STATE, 0, 100)
+    await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
 
-        async def move(tx: Tx) -> None:
-            await tx.execute(
-                "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE "
-                "id_hash = ?)",
-                (stored_sessions.full_hash("mine"),),
-            )
+    async def move(tx: Tx) -> None:
+        await tx.execute(
+            "UPDATE mcp_sessions SET state = (SELECT state FROM mcp_sessions WHERE id_hash = ?)",
+            (stored_sessions.full_hash("mine"),),
+        )
 
-        await store.write(move)
-        assert await rows.read("theirs") == (None, True)
-        assert await rows.read("mine") == (STATE, False)
+    await store.write(move)
+    assert await rows.read("theirs") == (None, True)
+    assert await rows.read("mine") == (STATE, False)
 
 
 async def test_rows_are_bounded_and_go_with_age(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Any, rows: SessionRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
-    async with opened(tmp_path) as store:
-        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-        for number in range(10):
-            await rows.close(f"id{number}", "", 0, 100 + number)
-        assert {row[3] for row in await stored(store)} == {107, 108, 109}
-        await rows.close("later", "", 108, 200)
-        assert {row[3] for row in await stored(store)} == {109, 200}
+    for number in range(10):
+        await rows.close(f"id{number}", "", 0, 100 + number)
+    assert {row[3] for row in await stored(store)} == {107, 108, 109}
+    await rows.close("later", "", 108, 200)
+    assert {row[3] for row in await stored(store)} == {109, 200}
 
 
-async def test_too_many_subscriptions_are_not_stored(tmp_path: Path) -> None:
-    async with opened(tmp_path) as store:
-        rows = SessionRows(store, Vault(b"k" * 32, "mk"))
-        many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
-        await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", many), 0, 100)
-        state, _ = await rows.read("id")
-        assert state == SessionRecord("2025-11-25", {}, "debug")
+async def test_too_many_subscriptions_are_not_stored(rows: SessionRows) -> None:
+    many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
+    await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", many), 0, 100)
+    state, _ = await rows.read("id")
+    assert state == SessionRecord("2025-11-25", {}, "debug")

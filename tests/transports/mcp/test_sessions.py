@@ -106,16 +106,6 @@ def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a
     assert sessions.in_excess("alice") is None
 
 
-def test_a_session_that_ended_says_so_to_those_who_hold_it() -> None:
-    sessions = Sessions(Clock(), idle_seconds=10)
-    session = sessions.open("one", MINE)
-    sessions.drop(session)
-    sessions.drop(session)
-    sessions.leave(session)
-    assert session.ended
-    assert len(sessions) == 0
-
-
 def stranger(sessions: Sessions, name: str, address: str) -> McpSession:
     return sessions.open(name, NONE, address=address)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -14,7 +13,7 @@ from urllib.parse import quote
 from folkmoot.app import Hub
 from folkmoot.core.ports import Clock
 from tests.harness import Answer, ask
-from tests.mcp_harness import settings
+from tests.mcp_harness import settings, until
 from tests.nodes import running
 
 ROOMS = "/v1/rooms"
@@ -45,6 +44,10 @@ class House:
         """Someone who has an account."""
         made = await self.hub.accounts.register(handle, **arguments)
         return Asker(self.port, made.token, handle)
+
+    async def busy_with(self, requests: int) -> None:
+        """Wait until the hub is busy with so many."""
+        await until(lambda: self.hub.metrics.in_flight == requests)
 
     async def people(self, *handles: str) -> list[Asker]:
         """Several people who have accounts."""
@@ -128,10 +131,3 @@ def refused(answer: Answer, status: int, code: str) -> dict[str, Any]:
     assert told["error"]["message"]
     error: dict[str, Any] = told["error"]
     return error
-
-
-async def until(reached: Any, seconds: float = 10) -> None:
-    """Wait until a condition holds that nothing announces."""
-    async with asyncio.timeout(seconds):
-        while not reached():  # noqa: ASYNC110 - nobody sets an event for it
-            await asyncio.sleep(0.005)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -64,19 +63,6 @@ async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(h
         failing = await proposed(bob, tool="broken")
         outcome = done(await ada.ask("POST", place(failing, "approve")), 200)
         assert outcome["result"]["isError"]
-
-
-@pytest.mark.requirement("proposal.decided-by-id", "proposal.first-wins")
-async def test_one_of_many_approvals_at_once_is_carried_out(hub: House) -> None:
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
-    async with agent(hub, rob):
-        id_ = await proposed(bob)
-        answers = await asyncio.gather(*(ada.ask("POST", place(id_, "approve")) for _ in range(4)))
-        assert sorted(one.status for one in answers) == [200, 409, 409, 409]
-        for answer in answers:
-            if answer.status == 409:
-                assert refused(answer, 409, "proposal_closed")["state"] == "fulfilled"
 
 
 @pytest.mark.requirement("proposal.decided-by-id")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.accounts.support import SetClock
-from tests.transports.rest.support import ROOMS, Asker, House, done, house, refused
+from tests.transports.rest.support import ROOMS, Asker, House, done, refused
 from tests.transports.rest.test_guests import exchange, invited
 from tests.transports.rest.test_tapes import operator
 
@@ -61,24 +59,24 @@ async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(
     }
 
 
-async def test_open_invitations_come_in_pages_and_end_with_their_time(tmp_path: Path) -> None:
-    clock = SetClock()
-    async with house(tmp_path, clock) as here:
-        root = await operator(here)
-        for name in ("ada", "bea", "cyd"):
-            done(await root.ask("POST", f"/v1/people/{name}/invite", {"days": 1}), 200)
-        found: list[str] = []
-        cursor = ""
-        while True:
-            page = await root.get(f"{ALL}?limit=2{cursor}")
-            found += [it["handle"] for it in page["invites"]]
-            if page["next_cursor"] is None:
-                break
-            cursor = f"&cursor={page['next_cursor']}"
-        assert sorted(found) == ["ada", "bea", "cyd"]
-        refused(await root.ask("GET", f"{ALL}?cursor=bm90aGluZw"), 400, "argument_invalid")
-        clock.advance(2 * 86_400)
-        assert (await root.get(ALL))["invites"] == []
+async def test_open_invitations_come_in_pages_and_end_with_their_time(
+    hub: House, clock: SetClock
+) -> None:
+    root = await operator(hub)
+    for name in ("ada", "bea", "cyd"):
+        done(await root.ask("POST", f"/v1/people/{name}/invite", {"days": 1}), 200)
+    found: list[str] = []
+    cursor = ""
+    while True:
+        page = await root.get(f"{ALL}?limit=2{cursor}")
+        found += [it["handle"] for it in page["invites"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert sorted(found) == ["ada", "bea", "cyd"]
+    refused(await root.ask("GET", f"{ALL}?cursor=bm90aGluZw"), 400, "argument_invalid")
+    clock.advance(2 * 86_400)
+    assert (await root.get(ALL))["invites"] == []
 
 
 async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub: House) -> None:

@@ -1,31 +1,22 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from folkmoot.operations.routes import ENDPOINTS
-from tests.amounts import few
 from tests.harness import ask, read_answer
-from tests.transports.rest.support import ROOMS, Asker, House, chat, done, house, path_of, refused
+from tests.transports.rest.support import ROOMS, Asker, House, chat, done, refused
 
 TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
 
 
-@pytest.mark.parametrize("token", few(TOKENS, 2))
-async def test_without_a_valid_token_nothing_is_told_of_any_room(hub: House, token: str) -> None:
-    ada = await hub.person("ada")
-    await ada.create("planning")
-    stranger = Asker(hub.port, token)
-    for operation in ENDPOINTS:
-        if operation.public:
-            continue
-        content = operation.route.example if operation.body else None
-        answer = await stranger.ask(operation.method, path_of(operation.path), content)
+async def test_without_a_valid_token_nothing_is_told_and_a_browser_gets_json_too(
+    hub: House,
+) -> None:
+    for token in TOKENS:
+        answer = await Asker(hub.port, token).ask("GET", ROOMS, headers={"accept": "text/html"})
         refused(answer, 401, "token_invalid" if token else "authentication_required")
         assert answer.headers["www-authenticate"].startswith("Bearer")
-    assert (await ada.get(f"{ROOMS}/planning"))["last_seq"] == 0
 
 
 async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(hub: House) -> None:
@@ -34,16 +25,6 @@ async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(hu
     done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
     answer = await ada.ask("GET", f"{ROOMS}?token={bob.token}")
     refused(answer, 400, "tokens_differ")
-
-
-async def test_a_recovered_accounts_old_token_opens_nothing(hub: House) -> None:
-    made = await hub.hub.accounts.register("ada")
-    ada = Asker(hub.port, made.token)
-    await ada.create("planning")
-    fresh = await hub.hub.accounts.recover("ada", made.recovery_code)
-    refused(await ada.ask("GET", ROOMS), 401, "token_invalid")
-    ada.token = fresh.token
-    assert (await ada.get(f"{ROOMS}/planning"))["role"] == "owner"
 
 
 METHODS = {
@@ -98,40 +79,33 @@ async def test_a_query_that_is_not_understood_is_refused(hub: House) -> None:
         refused(answer, 400, "query_invalid")
 
 
-@pytest.mark.parametrize(
-    "media_type",
-    [
-        "",
-        "text/plain",
-        "application/x-www-form-urlencoded",
-        "application/json; charset=latin-1",
-        "application/jsonp",
-        "multipart/form-data",
-    ],
+OTHER_TYPES = (
+    "",
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=latin-1",
+    "application/jsonp",
+    "multipart/form-data",
 )
-async def test_a_body_that_is_not_json_by_its_type_is_refused(hub: House, media_type: str) -> None:
-    ada = await hub.person("ada")
-    headers = {"content-type": media_type}
-    answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-    refused(answer, 415, "media_type_unsupported")
-    headers = {"content-encoding": "gzip"}
-    answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
-    refused(answer, 415, "media_type_unsupported")
-    assert (await ada.get(ROOMS))["rooms"] == []
+JSON_TYPES = (
+    "Application/JSON",
+    "application/json;charset=UTF-8",
+    'application/json; charset="utf-8"',
+)
 
 
-async def test_the_usual_spellings_of_the_type_are_accepted(hub: House) -> None:
+async def test_a_body_that_is_not_json_by_its_type_is_refused(hub: House) -> None:
     ada = await hub.person("ada")
-    for number, media_type in enumerate(
-        (
-            "Application/JSON",
-            "application/json;charset=UTF-8",
-            'application/json; charset="utf-8"',
-        )
+    for headers in (
+        *({"content-type": each} for each in OTHER_TYPES),
+        {"content-encoding": "gzip"},
     ):
+        answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
+        refused(answer, 415, "media_type_unsupported")
+    assert (await ada.get(ROOMS))["rooms"] == []
+    for number, media_type in enumerate(JSON_TYPES):
         headers = {"content-type": media_type}
-        body = {"name": f"room-{number}"}
-        done(await ada.ask("POST", ROOMS, body, headers=headers), 201)
+        done(await ada.ask("POST", ROOMS, {"name": f"room-{number}"}, headers=headers), 201)
 
 
 BAD_JSON = [
@@ -151,59 +125,37 @@ BAD_JSON = [
 ]
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/planning/messages", "/planning/invites", "/planning/guests"]
-)
+@pytest.mark.parametrize("path", ["", "/planning/messages", "/planning/guests"])
 async def test_a_body_that_is_not_strict_json_is_refused(hub: House, path: str) -> None:
     ada = await hub.person("ada")
     await ada.create("planning")
     for body, code in BAD_JSON:
         headers = {"content-length": str(len(body))}
-        answer = await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers)
-        refused(answer, 400, code)
+        refused(await ada.ask("POST", f"{ROOMS}{path}", body, headers=headers), 400, code)
     assert (await ada.read("planning"))["messages"] == []
 
 
-BAD_ROOMS: list[dict[str, object]] = [
-    {"name": "planning", "owner": "bob"},
-    {"name": "planning", "policy": {"quorums": 1}},
-    {"name": "planning", "policy": {"quorum": 0}},
-    {"name": "planning", "policy": {"quorum": True}},
-    {"name": "planning", "policy": []},
-    {"name": "planning", "access": "public"},
-    {"name": "planning", "access": ["open"]},
-    {"name": "planning", "durable": "yes"},
-    {"name": "planning", "durable": None},
-    {"name": "planning", "capabilities": "chat.*"},
-    {"name": "planning", "grants": {"no handle": []}},
-    {"name": 7},
-    {},
+BAD_ROOMS: list[tuple[dict[str, object], str]] = [
+    ({"name": "planning", "owner": "bob"}, "argument_invalid"),
+    ({"name": "planning", "policy": {"quorums": 1}}, "argument_invalid"),
+    ({"name": "planning", "access": ["open"]}, "argument_invalid"),
+    ({"name": "planning", "durable": "yes"}, "argument_invalid"),
+    ({"name": "planning", "grants": {"no handle": []}}, "argument_invalid"),
+    ({"name": 7}, "argument_invalid"),
+    ({}, "argument_invalid"),
+    ({"name": "planning", "capabilities": ["chat message"]}, "pattern_syntax"),
+    ({"name": "planning", "capabilities": [{"kind": "chat.*", "payload": 7}]}, "constraint_syntax"),
 ]
 
 
 async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(hub: House) -> None:
     ada = await hub.person("ada")
-    for content in BAD_ROOMS:
-        told = refused(await ada.ask("POST", ROOMS, content), 400, "argument_invalid")
-        assert told["field"]
+    for content, code in BAD_ROOMS:
+        told = refused(await ada.ask("POST", ROOMS, content), 400, code)
+        assert code != "argument_invalid" or told["field"]
+    reserved = {"name": "planning", "capabilities": ["system.*"]}
+    refused(await ada.ask("POST", ROOMS, reserved), 403, "capability_reserved")
     assert (await ada.get(ROOMS))["rooms"] == []
-
-
-@pytest.mark.parametrize(
-    ("pattern", "status", "code"),
-    [
-        ("system.*", 403, "capability_reserved"),
-        ("", 400, "pattern_syntax"),
-        ("chat message", 400, "pattern_syntax"),
-        ({"kind": "chat.*", "payload": 7}, 400, "constraint_syntax"),
-    ],
-)
-async def test_capabilities_that_nobody_can_hold_are_refused(
-    hub: House, pattern: object, status: int, code: str
-) -> None:
-    ada = await hub.person("ada")
-    spec = {"name": "planning", "capabilities": [pattern]}
-    refused(await ada.ask("POST", ROOMS, spec), status, code)
 
 
 @pytest.mark.settings(http={"max_body_bytes": 8 * 1024 * 1024})
@@ -228,36 +180,24 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub: House) 
     writer.close()
 
 
-async def test_a_page_of_another_origin_reads_nothing(hub: House) -> None:
+@pytest.mark.settings(http={"allowed_origins": ["https://console.example"]})
+async def test_a_page_of_an_allowed_origin_may_use_it_and_no_other(hub: House) -> None:
     ada = await hub.person("ada")
+    origin = {"origin": "https://console.example"}
+    wish = {
+        **origin,
+        "access-control-request-method": "PATCH",
+        "access-control-request-headers": "authorization,content-type",
+    }
+    answer = await ask(hub.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == origin["origin"]
+    assert "PATCH" in answer.headers["access-control-allow-methods"]
+    answer = await ada.ask("GET", ROOMS, headers=origin)
+    assert answer.status == 200
+    assert answer.headers["access-control-allow-origin"] == origin["origin"]
+    assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
     for method, content in (("GET", None), ("POST", {"name": "planning"})):
-        headers = {"origin": "https://evil.example"}
-        answer = await ada.ask(method, ROOMS, content, headers=headers)
+        answer = await ada.ask(method, ROOMS, content, headers={"origin": "https://evil.example"})
         refused(answer, 403, "origin_not_allowed")
         assert "access-control-allow-origin" not in answer.headers
-
-
-async def test_a_page_of_an_allowed_origin_may_use_it(tmp_path: Path) -> None:
-    origin = "https://console.example"
-    async with house(tmp_path, http={"allowed_origins": [origin]}) as here:
-        ada = await here.person("ada")
-        wish = {
-            "origin": origin,
-            "access-control-request-method": "PATCH",
-            "access-control-request-headers": "authorization,content-type",
-        }
-        answer = await ask(here.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
-        assert answer.status == 200
-        assert answer.headers["access-control-allow-origin"] == origin
-        assert "PATCH" in answer.headers["access-control-allow-methods"]
-        answer = await ada.ask("GET", ROOMS, headers={"origin": origin})
-        assert answer.status == 200
-        assert answer.headers["access-control-allow-origin"] == origin
-        assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
-        answer = await ada.ask("GET", ROOMS, headers={"origin": "https://evil.example"})
-        refused(answer, 403, "origin_not_allowed")
-
-
-async def test_a_browser_gets_json_too(hub: House) -> None:
-    answer = await hub.stranger.ask("GET", ROOMS, headers={"accept": "text/html"})
-    refused(answer, 401, "authentication_required")

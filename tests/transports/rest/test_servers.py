@@ -8,7 +8,6 @@ import logging
 import stat
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,11 @@ from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core.scopes import OPERATE
 from folkmoot.settings import BackendSpec, load
+from tests.conftest import settings_of
 from tests.harness import Answer
 from tests.transports.rest.support import Asker, House, done, refused, until
 from tests.transports.rest.test_sessions import Browser
+from tests.transports.rest.test_tapes import operator
 
 SMALL = Path(__file__).parents[2] / "cli" / "small_backend.py"
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -73,202 +74,187 @@ class Place(House):
         await until(lambda: any(it.namespace == name for it in gateway.catalogue.present))
 
 
-@asynccontextmanager
-async def place(folder: Path, *, edit: bool = True) -> AsyncIterator[Place]:
-    config = folder / "config.toml"
+@pytest.fixture
+async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    config = tmp_path / "config.toml"
+    edit = settings_of(request).get("edit", True)
     config.write_text(
-        f'port = 0\ndata = "{folder / "data"}"\nrate_limits = "off"\n\n[gateway]\n'
+        f'port = 0\ndata = "{tmp_path / "data"}"\nrate_limits = "off"\n\n[gateway]\n'
         f"edit_from_web = {str(edit).lower()}\n\n{COMMENT}"
     )
     config.chmod(0o640)
     loaded = load(str(config), environ={})
-    async with Hub(loaded.settings, loaded=loaded).running() as hub:
-        here = Place(hub)
-        here.config, here.offered = config, folder / "offered.json"
+    async with Hub(loaded.settings, loaded=loaded).running() as running:
+        here = Place(running)
+        here.config, here.offered = config, tmp_path / "offered.json"
         here.offer(ECHO, WIPE)
-        made = await hub.accounts.register("otto")
-        token = await hub.accounts.authentication.create(
-            made.account, scope=f"* {OPERATE}", operated=True
-        )
-        here.root = Asker(here.port, token.token, "otto")
+        here.root = await operator(here)
         yield here
 
 
-async def test_a_server_is_tested_added_used_and_removed(tmp_path: Path) -> None:
-    async with place(tmp_path) as here:
-        before = here.config.read_text()
-        text = here.pasted(env={"API_TOKEN": "s3cret-value"})
-        tested = done(await here.confirmed("POST", TESTS, {"text": text}), 200)
-        assert tested["tried"]["ok"]
-        assert [it["name"] for it in tested["tried"]["tools"]] == ["small:echo", "small:wipe"]
-        assert "API_TOKEN is in the file" in tested["notes"][0]
-        assert here.config.read_text() == before
+async def test_a_server_is_tested_added_used_and_removed(hub: Place) -> None:
+    before = hub.config.read_text()
+    text = hub.pasted(env={"API_TOKEN": "s3cret-value"})
+    tested = done(await hub.confirmed("POST", TESTS, {"text": text}), 200)
+    assert tested["tried"]["ok"]
+    assert [it["name"] for it in tested["tried"]["tools"]] == ["small:echo", "small:wipe"]
+    assert "API_TOKEN is in the file" in tested["notes"][0]
+    assert hub.config.read_text() == before
 
-        answer = await here.confirmed("POST", SERVERS, {"text": text, "everyone": True})
-        added = done(answer, 201)
-        assert (added["namespace"], added["file"]) == ("small", str(here.config))
-        await here.up("small")
-        written = here.config.read_text()
-        assert written.startswith(before)
-        assert "[backends.small]" in written
-        assert stat.S_IMODE(here.config.stat().st_mode) == 0o640
+    answer = await hub.confirmed("POST", SERVERS, {"text": text, "everyone": True})
+    added = done(answer, 201)
+    assert (added["namespace"], added["file"]) == ("small", str(hub.config))
+    await hub.up("small")
+    written = hub.config.read_text()
+    assert written.startswith(before)
+    assert "[backends.small]" in written
+    assert stat.S_IMODE(hub.config.stat().st_mode) == 0o640
 
-        # What is secret is in the file and nowhere else.
-        assert "s3cret-value" in written
-        for path in (SERVERS, f"{SERVERS}/small", "/v1/settings", "/v1/audit"):
-            assert "s3cret-value" not in (await here.root.ask("GET", path)).text
-        assert "s3cret-value" not in answer.text
+    # What is secret is in the file and nowhere else.
+    assert "s3cret-value" in written
+    for path in (SERVERS, f"{SERVERS}/small", "/v1/settings", "/v1/audit"):
+        assert "s3cret-value" not in (await hub.root.ask("GET", path)).text
+    assert "s3cret-value" not in answer.text
 
-        called = done(
-            await here.root.ask(
-                "POST", "/v1/tools/call", {"name": "small:echo", "arguments": {"text": "hi"}}
-            ),
-            200,
-        )
-        assert json.loads(called["result"]["content"][0]["text"]) == {"text": "hi"}
+    call = {"name": "small:echo", "arguments": {"text": "hi"}}
+    called = done(await hub.root.ask("POST", "/v1/tools/call", call), 200)
+    assert json.loads(called["result"]["content"][0]["text"]) == {"text": "hi"}
 
-        gone = done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
-        assert gone["namespace"] == "small"
-        assert here.config.read_text() == before
-        assert (await here.root.get(SERVERS))["backends"] == []
-        refused(await here.confirmed("DELETE", f"{SERVERS}/small"), 404, "backend_unknown")
+    gone = done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
+    assert gone["namespace"] == "small"
+    assert hub.config.read_text() == before
+    assert (await hub.root.get(SERVERS))["backends"] == []
+    refused(await hub.confirmed("DELETE", f"{SERVERS}/small"), 404, "backend_unknown")
 
 
-async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(
-    tmp_path: Path,
-) -> None:
-    async with place(tmp_path) as here:
-        await here.add(everyone=True)
-        ann = await here.person("ann")
-        accounts = here.hub.accounts
-        other = await accounts.register("olga")
-        made = accounts.authentication.create
-        otto = await accounts.named("otto")
-        hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
-        narrow = await made(otto, scope="mail.read tools")
-        before = here.config.read_text()
-        changes = (
-            ("POST", TESTS, {"text": here.pasted("other")}),
-            ("POST", SERVERS, {"text": here.pasted("other")}),
-            ("DELETE", f"{SERVERS}/small", None),
-        )
-        wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
-        for method, path, content in changes:
-            refused(await ann.ask(method, path, content), 403, "scope_missing")
-            answer = await ann.ask(
-                method, path, content, headers={"folkmoot-confirm": here.root.token}
-            )
-            refused(answer, 403, "scope_missing")
-            for token in wrong:
-                answer = await here.confirmed(method, path, content, token)
-                told = refused(answer, 403, "confirmation_invalid")
-                assert "once more" in told["message"]
-            # In a query or a body it might be logged somewhere.
-            given = {**(content or {}), "token": here.root.token}
-            if content is None:
-                answer = await here.root.ask(method, f"{path}?token={here.root.token}")
-            else:
-                answer = await here.root.ask(method, path, given)
-            assert answer.status in (400, 403), answer
-        # A session may be an operator's without a token that is: any whole one tells who it is.
-        whole = await made(otto, scope="*")
-        answer = await here.confirmed("POST", TESTS, {"name": "small"}, whole.token)
-        assert done(answer, 200)["tried"]["ok"]
-        assert here.config.read_text() == before
-        assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == ["small"]
+async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hub: Place) -> None:
+    await hub.add(everyone=True)
+    ann = await hub.person("ann")
+    accounts = hub.hub.accounts
+    other = await accounts.register("olga")
+    made = accounts.authentication.create
+    otto = await accounts.named("otto")
+    hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
+    narrow = await made(otto, scope="mail.read tools")
+    before = hub.config.read_text()
+    changes = (
+        ("POST", TESTS, {"text": hub.pasted("other")}),
+        ("POST", SERVERS, {"text": hub.pasted("other")}),
+        ("DELETE", f"{SERVERS}/small", None),
+    )
+    wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
+    for method, path, content in changes:
+        refused(await ann.ask(method, path, content), 403, "scope_missing")
+        answer = await ann.ask(method, path, content, headers={"folkmoot-confirm": hub.root.token})
+        refused(answer, 403, "scope_missing")
+        for token in wrong:
+            answer = await hub.confirmed(method, path, content, token)
+            told = refused(answer, 403, "confirmation_invalid")
+            assert "once more" in told["message"]
+        # In a query or a body it might be logged somewhere.
+        given = {**(content or {}), "token": hub.root.token}
+        if content is None:
+            answer = await hub.root.ask(method, f"{path}?token={hub.root.token}")
+        else:
+            answer = await hub.root.ask(method, path, given)
+        assert answer.status in (400, 403), answer
+    # A session may be an operator's without a token that is: any whole one tells who it is.
+    whole = await made(otto, scope="*")
+    answer = await hub.confirmed("POST", TESTS, {"name": "small"}, whole.token)
+    assert done(answer, 200)["tried"]["ok"]
+    assert hub.config.read_text() == before
+    assert [it["namespace"] for it in (await hub.root.get(SERVERS))["backends"]] == ["small"]
 
 
 async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
-    tmp_path: Path,
+    hub: Place, tmp_path: Path
 ) -> None:
-    async with place(tmp_path) as here:
-        otto = await here.hub.accounts.named("otto")
-        older = await here.hub.accounts.authentication.create(otto)
-        browser = Browser(here.port)
-        given = {"handle": "otto", "operate": True}
-        socket = tmp_path / "data" / "control.sock"
-        code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
-        done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
-        tokens = "/v1/me/credentials"
-        refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
-        answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
-        made = done(answer, 201)["token"]
-        wanted = {"text": here.pasted("other")}
-        for path in (TESTS, SERVERS):
-            answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
-            told = refused(answer, 403, "confirmation_invalid")
-            assert "older" in told["message"]
-        assert "other" not in here.config.read_text()
-        answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
-        assert done(answer, 200)["tried"]["ok"]
+    otto = await hub.hub.accounts.named("otto")
+    older = await hub.hub.accounts.authentication.create(otto)
+    browser = Browser(hub.port)
+    given = {"handle": "otto", "operate": True}
+    socket = tmp_path / "data" / "control.sock"
+    code = await asyncio.to_thread(ask_socket, socket, "folkmoot/create_code_for", given)
+    done(await browser.ask("POST", "/v1/session/code", {"code": code["code"]}), 200)
+    tokens = "/v1/me/credentials"
+    refused(await browser.ask("POST", tokens, {}), 403, "confirmation_invalid")
+    answer = await browser.ask("POST", tokens, {}, folkmoot_confirm=older.token)
+    made = done(answer, 201)["token"]
+    wanted = {"text": hub.pasted("other")}
+    for path in (TESTS, SERVERS):
+        answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
+        told = refused(answer, 403, "confirmation_invalid")
+        assert "older" in told["message"]
+    assert "other" not in hub.config.read_text()
+    answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
+    assert done(answer, 200)["tried"]["ok"]
 
 
-async def test_with_the_setting_off_servers_change_by_the_socket_alone(tmp_path: Path) -> None:
-    async with place(tmp_path, edit=False) as here:
-        assert (await here.root.get(SERVERS))["editable"] is False
-        for method, path, content in (
-            ("POST", TESTS, {"text": here.pasted()}),
-            ("POST", SERVERS, {"text": here.pasted()}),
-            ("DELETE", f"{SERVERS}/small", None),
-        ):
-            told = refused(await here.confirmed(method, path, content), 403, "capability_denied")
-            assert "gateway.edit_from_web is off" in told["message"]
-        socket = tmp_path / "data" / "control.sock"
-        given = {"text": here.pasted()}
-        added = await asyncio.to_thread(ask_socket, socket, "folkmoot/server_add", given)
-        assert added["namespace"] == "small"
-        # The setting counts at once when it is switched on.
-        here.config.write_text(
-            here.config.read_text().replace("edit_from_web = false", "edit_from_web = true")
-        )
-        done(await here.root.ask("POST", "/v1/settings/reload", {}), 200)
-        assert (await here.root.get(SERVERS))["editable"] is True
-        done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
+@pytest.mark.settings(edit=False)
+async def test_with_the_setting_off_servers_change_by_the_socket_alone(
+    hub: Place, tmp_path: Path
+) -> None:
+    assert (await hub.root.get(SERVERS))["editable"] is False
+    for method, path, content in (
+        ("POST", TESTS, {"text": hub.pasted()}),
+        ("POST", SERVERS, {"text": hub.pasted()}),
+        ("DELETE", f"{SERVERS}/small", None),
+    ):
+        told = refused(await hub.confirmed(method, path, content), 403, "capability_denied")
+        assert "gateway.edit_from_web is off" in told["message"]
+    socket = tmp_path / "data" / "control.sock"
+    given = {"text": hub.pasted()}
+    added = await asyncio.to_thread(ask_socket, socket, "folkmoot/server_add", given)
+    assert added["namespace"] == "small"
+    # The setting counts at once when it is switched on.
+    hub.config.write_text(
+        hub.config.read_text().replace("edit_from_web = false", "edit_from_web = true")
+    )
+    done(await hub.root.ask("POST", "/v1/settings/reload", {}), 200)
+    assert (await hub.root.get(SERVERS))["editable"] is True
+    done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
 
 
-async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(tmp_path: Path) -> None:
-    async with place(tmp_path) as here:
-        await here.add()
-        await here.person("anna")
-        before = here.config.read_text()
-        for given, says in (
-            ({"text": "{"}, "not valid JSON"),
-            ({"text": "no-such-program-here", "name": "other"}, "Nothing was saved"),
-            ({"text": here.pasted("small")}, "already exists"),
-            ({"text": here.pasted("anna")}, "Nothing was saved"),
-            ({"text": here.pasted("../../x")}, "Use "),
-            ({"text": "x\0y", "name": "other"}, "command"),
-            ({"text": here.pasted("other", cwd=7)}, "cwd"),
-        ):
-            told = refused(await here.confirmed("POST", SERVERS, given), 400, "command_invalid")
-            assert says in told["message"], told
-            assert here.config.read_text() == before, given
-        unknown = {"text": here.pasted("other"), "trusted": True}
-        refused(await here.confirmed("POST", SERVERS, unknown), 400, "argument_invalid")
-        assert [it["namespace"] for it in (await here.root.get(SERVERS))["backends"]] == ["small"]
+async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(hub: Place) -> None:
+    await hub.add()
+    await hub.person("anna")
+    before = hub.config.read_text()
+    for given, says in (
+        ({"text": "{"}, "not valid JSON"),
+        ({"text": "no-such-program-here", "name": "other"}, "Nothing was saved"),
+        ({"text": hub.pasted("small")}, "already exists"),
+        ({"text": hub.pasted("anna")}, "Nothing was saved"),
+        ({"text": hub.pasted("../../x")}, "Use "),
+        ({"text": "x\0y", "name": "other"}, "command"),
+        ({"text": hub.pasted("other", cwd=7)}, "cwd"),
+    ):
+        told = refused(await hub.confirmed("POST", SERVERS, given), 400, "command_invalid")
+        assert says in told["message"], told
+        assert hub.config.read_text() == before, given
+    unknown = {"text": hub.pasted("other"), "trusted": True}
+    refused(await hub.confirmed("POST", SERVERS, unknown), 400, "argument_invalid")
+    assert [it["namespace"] for it in (await hub.root.get(SERVERS))["backends"]] == ["small"]
 
 
 async def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hub: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("folkmoot.settings.backend_tables.BackendSpec", hurried_spec)
-    async with place(tmp_path) as here:
-        # It reads all and says nothing; and ends with its input, so that nobody waits for it.
-        silent = "sh -c 'exec cat > /dev/null'"
-        headers = {
-            "authorization": f"Bearer {here.root.token}",
-            "folkmoot-confirm": here.root.token,
-            "accept": "text/event-stream",
-        }
-        async with httpx2.AsyncClient(base_url=here.hub.base_url) as http:
-            given = {"text": silent, "name": "silent"}
-            answer = await http.post(SERVERS, json=given, headers=headers)
-        events = answer.text.split("\n\n")
-        assert events[0].startswith("event: progress\ndata: ")
-        assert '"step":"connecting"' in events[0]
-        assert events[1].startswith("event: error\n")
-        assert "Nothing was saved" in events[1]
-        assert "silent" not in here.config.read_text()
+    # It reads all and says nothing; and ends with its input, so that nobody waits for it.
+    given = {"text": "sh -c 'exec cat > /dev/null'", "name": "silent"}
+    headers = {
+        "authorization": f"Bearer {hub.root.token}",
+        "folkmoot-confirm": hub.root.token,
+        "accept": "text/event-stream",
+    }
+    async with httpx2.AsyncClient(base_url=hub.hub.base_url) as http:
+        answer = await http.post(SERVERS, json=given, headers=headers)
+    first, second, *_ = answer.text.split("\n\n")
+    assert first.startswith("event: progress\ndata: ")
+    assert '"step":"connecting"' in first
+    assert second.startswith("event: error\n")
+    assert "Nothing was saved" in second
+    assert "silent" not in hub.config.read_text()
 
 
 def hurried_spec(**values: Any) -> Any:
@@ -277,171 +263,111 @@ def hurried_spec(**values: Any) -> Any:
 
 
 async def test_every_change_is_in_the_audit_log_without_what_is_secret(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hub: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.DEBUG):
-        async with place(tmp_path) as here:
-            text = here.pasted(env={"KEY": "s3cret-value"})
-            done(await here.confirmed("POST", SERVERS, {"text": text}), 201)
-            refused(
-                await here.confirmed("DELETE", f"{SERVERS}/small", token="sk_wrong"),
-                403,
-                "confirmation_invalid",
-            )
-            done(await here.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
-            done(await here.confirmed("DELETE", f"{SERVERS}/small"), 200)
+    caplog.set_level(logging.DEBUG)
+    text = hub.pasted(env={"KEY": "s3cret-value"})
+    done(await hub.confirmed("POST", SERVERS, {"text": text}), 201)
+    wrong = await hub.confirmed("DELETE", f"{SERVERS}/small", token="sk_wrong")
+    refused(wrong, 403, "confirmation_invalid")
+    done(await hub.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
+    done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
+    done_to_servers = {f"backend.{what}" for what in ("tested", "added", "restarted", "removed")}
+    wanted = {"policy.refused", *done_to_servers}
+    found: list[dict[str, Any]] = []
 
-            async def lines() -> list[dict[str, Any]]:
-                found: list[dict[str, Any]] = (await here.root.get("/v1/audit"))["lines"]
-                return found
+    async def all_written() -> bool:
+        lines = (await hub.root.get("/v1/audit"))["lines"]
+        found[:] = [it for it in lines if it["action"] in wanted]
+        return {it["action"] for it in found} == wanted
 
-            wanted = {
-                "backend.tested",
-                "backend.added",
-                "policy.refused",
-                "backend.restarted",
-                "backend.removed",
-            }
-            async with asyncio.timeout(60):
-                # Rows are written together soon after; nothing tells when.
-                while not wanted <= {it["action"] for it in await lines()}:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            found = [it for it in await lines() if it["action"] in wanted]
-            assert {it["by"] for it in found} == {"otto"}
-            told = json.dumps(found)
-            assert "s3cret-value" not in told
-            assert "sk_wrong" not in told
-            assert here.root.token not in told
-            assert here.root.token not in caplog.text
-            assert "s3cret-value" not in caplog.text
+    # Rows are written together soon after; nothing tells when.
+    await until(all_written)
+    assert {it["by"] for it in found} == {"otto"}
+    for secret in ("s3cret-value", "sk_wrong", hub.root.token):
+        assert secret not in json.dumps(found)
+    for secret in ("s3cret-value", hub.root.token):
+        assert secret not in caplog.text
 
 
-async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(tmp_path: Path) -> None:
-    async with place(tmp_path) as here:
-        await here.add()
-        bob, _ = await here.people("bob", "ann")
-        await here.grants(TEAM)
-        await here.hub.behind.granting.grant("ann", ["small", "!small:wipe"])
-        shown = await here.root.get(f"{SERVERS}/small")
-        assert [it["name"] for it in shown["tools"]] == ["small:echo", "small:wipe"]
-        assert shown["tools"][0]["schema"] == SCHEMA
-        assert not any(it["may_call"] for it in shown["tools"])
-        assert shown["server"]["state"] == "up"
+async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub: Place) -> None:
+    await hub.add()
+    bob, _ = await hub.people("bob", "ann")
+    await hub.grants(TEAM)
+    await hub.hub.behind.granting.grant("ann", ["small", "!small:wipe"])
+    shown = await hub.root.get(f"{SERVERS}/small")
+    assert [it["name"] for it in shown["tools"]] == ["small:echo", "small:wipe"]
+    assert shown["tools"][0]["schema"] == SCHEMA
+    assert not any(it["may_call"] for it in shown["tools"])
+    assert shown["server"]["state"] == "up"
 
-        told = await here.root.get(f"{SERVERS}/small/access")
-        assert told["everyone"]["may"] == "none"
-        people = {it["handle"]: it["access"] for it in told["people"]}
-        assert people["bob"]["may"] == "some"
-        assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
-        assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
-        wipe = await here.root.get(f"{SERVERS}/small/access?tool=small:wipe")
-        people = {it["handle"]: it["access"] for it in wipe["people"]}
-        assert people["ann"]["may"] == "none"
-        assert "bob" not in people
-        refused(
-            await here.root.ask("GET", f"{SERVERS}/small/access?tool=small:no"),
-            404,
-            "unknown_tool",
-        )
+    told = await hub.root.get(f"{SERVERS}/small/access")
+    assert told["everyone"]["may"] == "none"
+    people = {it["handle"]: it["access"] for it in told["people"]}
+    assert people["bob"]["may"] == "some"
+    assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
+    assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
+    wipe = await hub.root.get(f"{SERVERS}/small/access?tool=small:wipe")
+    people = {it["handle"]: it["access"] for it in wipe["people"]}
+    assert people["ann"]["may"] == "none"
+    assert "bob" not in people
+    answer = await hub.root.ask("GET", f"{SERVERS}/small/access?tool=small:no")
+    refused(answer, 404, "unknown_tool")
 
-        name = {"name": "small:echo", "arguments": {"text": "hi"}}
-        for _ in range(3):
-            done(await bob.ask("POST", "/v1/tools/call", name), 200)
-        history = await here.root.get("/v1/server-history?namespace=small")
-        assert sum(history["servers"][0]["calls"]) >= 3
-        assert sum(history["servers"][0]["errors"]) == 0
-        assert len(history["servers"][0]["calls"]) == history["count"]
-        assert max(filter(None, history["servers"][0]["mean_ms"])) > 0
-        for path in (
-            f"{SERVERS}/none",
-            f"{SERVERS}/none/access",
-            "/v1/server-history?namespace=none",
-        ):
-            refused(await here.root.ask("GET", path), 404, "backend_unknown")
-        for path in (
-            SERVERS,
-            f"{SERVERS}/small",
-            f"{SERVERS}/small/access",
-            "/v1/server-history",
-        ):
-            refused(await bob.ask("GET", path), 403, "scope_missing")
-        refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
+    name = {"name": "small:echo", "arguments": {"text": "hi"}}
+    for _ in range(3):
+        done(await bob.ask("POST", "/v1/tools/call", name), 200)
+    history = await hub.root.get("/v1/server-history?namespace=small")
+    assert sum(history["servers"][0]["calls"]) >= 3
+    assert sum(history["servers"][0]["errors"]) == 0
+    assert len(history["servers"][0]["calls"]) == history["count"]
+    assert max(filter(None, history["servers"][0]["mean_ms"])) > 0
+    for path in ("servers/none", "servers/none/access", "server-history?namespace=none"):
+        refused(await hub.root.ask("GET", f"/v1/{path}"), 404, "backend_unknown")
+    for path in ("servers", "servers/small", "servers/small/access", "server-history"):
+        refused(await bob.ask("GET", f"/v1/{path}"), 403, "scope_missing")
+    refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
 
 
-async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(
-    tmp_path: Path,
-) -> None:
-    async with place(tmp_path) as here:
-        await here.add()
-        bob, ann = await here.people("bob", "ann")
-        await here.grants(TEAM)
-        (mine,) = (await bob.get("/v1/me/servers"))["servers"]
-        assert (mine["namespace"], mine["state"], mine["tools"]) == ("small", "up", 1)
-        assert [it["why"] for it in mine["reasons"]] == ["by the grant of group team"]
-        shown = await bob.get("/v1/me/servers/small")
-        assert [(it["name"], it["may_call"]) for it in shown["tools"]] == [("small:echo", True)]
-        assert (await ann.get("/v1/me/servers"))["servers"] == []
-        absent = refused(await ann.ask("GET", "/v1/me/servers/small"), 404, "backend_unknown")
-        never = refused(await ann.ask("GET", "/v1/me/servers/other"), 404, "backend_unknown")
-        assert absent == never
+async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub: Place) -> None:
+    await hub.add()
+    bob, ann = await hub.people("bob", "ann")
+    await hub.grants(TEAM)
+    (mine,) = (await bob.get("/v1/me/servers"))["servers"]
+    assert (mine["namespace"], mine["state"], mine["tools"]) == ("small", "up", 1)
+    assert [it["why"] for it in mine["reasons"]] == ["by the grant of group team"]
+    shown = await bob.get("/v1/me/servers/small")
+    assert [(it["name"], it["may_call"]) for it in shown["tools"]] == [("small:echo", True)]
+    assert (await ann.get("/v1/me/servers"))["servers"] == []
+    absent = refused(await ann.ask("GET", "/v1/me/servers/small"), 404, "backend_unknown")
+    never = refused(await ann.ask("GET", "/v1/me/servers/other"), 404, "backend_unknown")
+    assert absent == never
 
-        for era in ("stateless", "handshake"):
-            given = {"name": "small_echo", "arguments": {"text": era}, "era": era}
-            called = done(await bob.ask("POST", "/v1/tools/call", given), 200)
-            assert json.loads(called["result"]["content"][0]["text"]) == {"text": era}
-        wrong = {"name": "small:echo", "arguments": {"text": 7}}
-        called = done(await bob.ask("POST", "/v1/tools/call", wrong), 200)
-        assert called["result"]["isError"]
-        for name in (
-            "small:wipe",
-            "small:no-such",
-            "other:echo",
-            "msg/send",
-            "folkmoot/tokens",
-        ):
-            answer = await ann.ask("POST", "/v1/tools/call", {"name": name})
-            if name.startswith(("msg/", "folkmoot/")):
-                # Whoever may do it may; but not in this way.
-                assert done(answer, 200)["result"]["isError"], name
-            else:
-                refused(answer, 403, "capability_denied")
-        refused(
-            await bob.ask("POST", "/v1/tools/call", {"name": "small:wipe"}),
-            403,
-            "capability_denied",
-        )
-        account = await here.hub.accounts.named("bob")
-        narrow = await here.hub.accounts.authentication.create(account, scope="mail.read")
-        asker = Asker(here.port, narrow.token)
-        for method, path, content in (
-            ("GET", "/v1/me/servers", None),
-            ("GET", "/v1/me/servers/small", None),
-            ("POST", "/v1/tools/call", {"name": "small:echo"}),
-        ):
-            refused(await asker.ask(method, path, content), 403, "scope_missing")
-
-
-async def test_a_changed_tool_is_told_with_what_it_was_and_what_it_is(tmp_path: Path) -> None:
-    async with place(tmp_path) as here:
-        await here.add(everyone=True)
-        here.offer({**ECHO, "description": "Repeats, and tells mallory."}, WIPE)
-        done(await here.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
-        parts = here.hub.behind.gateway.catalogue
-        await until(lambda: here.hub.behind.gateway.catalogue is not parts)
-        await until(lambda: here.hub.behind.held() == {"small": 1})
-        (held,) = (await here.root.get("/v1/pins?namespace=small"))["tools"]
-        assert held["pinned"]["description"] == "Repeats."
-        assert held["changed"]["description"] == "Repeats, and tells mallory."
-        shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
-        assert [it["held"] for it in shown] == ["changed", ""]
-        called = await here.root.ask("POST", "/v1/tools/call", {"name": "small:echo"})
-        assert "tool_quarantined" in done(called, 200)["result"]["content"][0]["text"]
-        wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
-        done(await here.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
-        lines = (await here.root.get("/v1/audit?action=backend.accept"))["lines"]
-        assert {line["by"] for line in lines} == {"otto"}
-        shown = (await here.root.get(f"{SERVERS}/small"))["tools"]
-        assert [it["held"] for it in shown] == ["", ""]
-        # What was counted before it was started again still is.
-        history = await here.root.get("/v1/server-history")
-        assert history["servers"][0]["namespace"] == "small"
+    for era in ("stateless", "handshake"):
+        given = {"name": "small_echo", "arguments": {"text": era}, "era": era}
+        called = done(await bob.ask("POST", "/v1/tools/call", given), 200)
+        assert json.loads(called["result"]["content"][0]["text"]) == {"text": era}
+    wrong = {"name": "small:echo", "arguments": {"text": 7}}
+    called = done(await bob.ask("POST", "/v1/tools/call", wrong), 200)
+    assert called["result"]["isError"]
+    for who, name in (
+        (ann, "small:wipe"),
+        (ann, "small:no-such"),
+        (ann, "other:echo"),
+        (bob, "small:wipe"),
+    ):
+        answer = await who.ask("POST", "/v1/tools/call", {"name": name})
+        refused(answer, 403, "capability_denied")
+    for name in ("msg/send", "folkmoot/tokens"):
+        # Whoever may do it may; but not in this way.
+        answer = await ann.ask("POST", "/v1/tools/call", {"name": name})
+        assert done(answer, 200)["result"]["isError"], name
+    account = await hub.hub.accounts.named("bob")
+    narrow = await hub.hub.accounts.authentication.create(account, scope="mail.read")
+    asker = Asker(hub.port, narrow.token)
+    for method, path, content in (
+        ("GET", "/v1/me/servers", None),
+        ("GET", "/v1/me/servers/small", None),
+        ("POST", "/v1/tools/call", {"name": "small:echo"}),
+    ):
+        refused(await asker.ask(method, path, content), 403, "scope_missing")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
@@ -16,6 +17,7 @@ from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, ONE_TIME_CODE_SECONDS
 from folkmoot.cli.operator import ask_socket
 from tests.accounts.support import SetClock
 from tests.harness import Answer
+from tests.mcp_harness import rpc
 from tests.transports.rest.support import Asker, House, done, house, refused
 
 SESSION = "/v1/session"
@@ -24,6 +26,30 @@ TOKENS = "/v1/me/credentials"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 DAY = 86_400
 NOT_ALLOWED = 4403
+
+
+class Open:
+    """A stream of events and a place in a room, which a browser has open."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+
+    async def __aenter__(self) -> Self:
+        browser = self._browser
+        port = int(browser.host.partition(":")[2])
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", port)
+        head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
+        self._writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
+        assert b"200" in await self._reader.readline()
+        self._socket = await browser.join(browser.origin)
+        assert "ada" in str(await self._socket.recv())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Wait until the hub has ended both; the connection could be used again."""
+        await self._reader.readuntil(b"\r\n0\r\n\r\n")
+        await self._socket.wait_closed()
+        self._writer.close()
 
 
 class Browser:
@@ -61,6 +87,14 @@ class Browser:
     async def get(self, path: str, **headers: str | None) -> Any:
         return done(await self.ask("GET", path, **headers), 200)
 
+    async def join(self, origin: str | None) -> ClientConnection:
+        """A WebSocket to the room `square`, from a page of this origin."""
+        return await connect(
+            f"ws://{self.host}/ws?room=square",
+            origin=None if origin is None else Origin(origin),
+            additional_headers={"Cookie": self.cookie},
+        )
+
     async def sign_in(self, token: str) -> Browser:
         done(await self.ask("POST", SESSION, {"token": token}), 200)
         return self
@@ -75,26 +109,13 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
 async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House) -> None:
     ada = await hub.person("ada")
     browser = Browser(hub.port)
-    nobody = await browser.get(SESSION)
-    assert nobody == {
-        "handle": None,
-        "display_name": None,
-        "expires_at": None,
-        "scope": None,
-        "guest": None,
-        "room": None,
-        "registration": "open",
-    }
+    about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
+    assert await browser.get(SESSION) == {**dict.fromkeys(about), "registration": "open"}
     answer = await browser.ask("POST", SESSION, {"token": ada.token})
     assert done(answer, 200) == {"handle": "ada", "display_name": "ada"}
     name, *attributes = answer.headers["set-cookie"].split("; ")
     assert name.startswith(f"folkmoot_{hub.port}=bs_")
-    assert attributes == [
-        "Path=/",
-        f"Max-Age={30 * DAY}",
-        "HttpOnly",
-        "SameSite=Strict",
-    ]
+    assert attributes == ["Path=/", f"Max-Age={30 * DAY}", "HttpOnly", "SameSite=Strict"]
     assert ada.token not in answer.text
     here_now = await browser.get(SESSION)
     assert (here_now["handle"], here_now["scope"]) == ("ada", "*")
@@ -180,27 +201,22 @@ async def test_only_a_page_of_the_hub_signs_a_browser_in(hub: House) -> None:
 
 async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: House) -> None:
     ada, browser = await signed_in(hub, "ada")
-    bearer = f"Bearer {ada.token}"
-    answer = await browser.ask("GET", ME, authorization=bearer)
+    answer = await browser.ask("GET", ME, authorization=f"Bearer {ada.token}")
     refused(answer, 400, "tokens_differ")
     answer = await browser.ask("GET", f"{ME}?token={ada.token}")
     refused(answer, 400, "tokens_differ")
     other = Browser(hub.port)
-    other.cookie = f"{browser.cookie}; folkmoot_{hub.port}=bs_{'0' * 64}"
-    refused(await other.ask("GET", ME), 401, "authentication_required")
     other.cookie = f"theme=dark; {browser.cookie}; x"
     assert (await other.get(ME))["handle"] == "ada"
-    other.cookie = f"folkmoot_1={browser.cookie.partition('=')[2]}"
-    refused(await other.ask("GET", ME), 401, "authentication_required")
-    other.cookie = "x" * 9_000 + f"; {browser.cookie}"
-    refused(await other.ask("GET", ME), 401, "authentication_required")
+    for cookie in (
+        f"{browser.cookie}; folkmoot_{hub.port}=bs_{'0' * 64}",
+        f"folkmoot_1={browser.cookie.partition('=')[2]}",
+        "x" * 9_000 + f"; {browser.cookie}",
+    ):
+        other.cookie = cookie
+        refused(await other.ask("GET", ME), 401, "authentication_required")
     # MCP knows no cookies: a page of the hub has REST.
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "msg_whoami", "arguments": {}},
-    }
+    call = rpc("tools/call", {"name": "msg_whoami", "arguments": {}})
     answer = await browser.ask("POST", "/mcp", call, accept="application/json, text/event-stream")
     assert "ada" not in answer.text
 
@@ -270,32 +286,20 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scop
 async def test_what_a_browser_has_open_ends_with_its_session(hub: House, ends: str) -> None:
     ada, browser = await signed_in(hub, "ada")
     await ada.create("square")
-    reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
-    head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\nCookie: {browser.cookie}"
-    writer.write(f"{head}\r\nSec-Fetch-Site: same-origin\r\n\r\n".encode())
-    assert b"200" in await reader.readline()
-    address = f"ws://{browser.host}/ws?room=square"
-    cookie = {"Cookie": browser.cookie}
-    for origin in (Origin("http://localhost:1"), None):
-        stranger = await connect(address, origin=origin, additional_headers=cookie)
+    for origin in ("http://localhost:1", None):
+        stranger = await browser.join(origin)
         with pytest.raises(ConnectionClosed) as closed:
             await stranger.recv()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == NOT_ALLOWED
-    own = Origin(browser.origin)
-    socket = await connect(address, origin=own, additional_headers=cookie)
-    assert "ada" in str(await socket.recv())
-    if ends == "account":
-        assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
-    else:
-        kind = "browser" if ends == "session" else "token"
-        listed = (await ada.get(TOKENS))["credentials"]
-        which = next(it["id"] for it in listed if it["kind"] == kind)
-        assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
-    # The answer ends; the connection could be used again.
-    await reader.readuntil(b"\r\n0\r\n\r\n")
-    await socket.wait_closed()
-    writer.close()
+    async with Open(browser):
+        if ends == "account":
+            assert (await ada.ask("DELETE", f"{ME}?confirm=ada")).status == 200
+        else:
+            kind = "browser" if ends == "session" else "token"
+            listed = (await ada.get(TOKENS))["credentials"]
+            which = next(it["id"] for it in listed if it["kind"] == kind)
+            assert (await ada.ask("DELETE", f"{TOKENS}/{which}")).status == 204
 
 
 async def opened_from(browser: Browser | Asker, port: int) -> Browser:
@@ -308,50 +312,30 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
 
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
-    tmp_path: Path, ends: str
+    hub: House, clock: SetClock, ends: str
 ) -> None:
-    clock = SetClock()
-    async with house(tmp_path, clock) as here:
-        ada = await here.person("ada")
-        await ada.create("square")
-        laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
-        family = [await opened_from(Asker(here.port, laptop["token"]), here.port)]
-        for _ in range(3):
-            family.append(await opened_from(family[-1], here.port))
-        streams, sockets = [], []
+    ada = await hub.person("ada")
+    await ada.create("square")
+    laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
+    family = [await opened_from(Asker(hub.port, laptop["token"]), hub.port)]
+    for _ in range(3):
+        family.append(await opened_from(family[-1], hub.port))
+    async with AsyncExitStack() as stack:
         for browser in family:
             assert (await browser.get(ME))["handle"] == "ada"
-            reader, writer = await asyncio.open_connection("127.0.0.1", here.port)
-            head = f"GET /v1/events HTTP/1.1\r\nHost: {browser.host}\r\n"
-            cookie = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin\r\n\r\n"
-            writer.write((head + cookie).encode())
-            assert b"200" in await reader.readline()
-            streams.append((reader, writer))
-            socket = await connect(
-                f"ws://{browser.host}/ws?room=square",
-                origin=Origin(browser.origin),
-                additional_headers={"Cookie": browser.cookie},
-            )
-            assert "ada" in str(await socket.recv())
-            sockets.append(socket)
+            await stack.enter_async_context(Open(browser))
         if ends == "token":
             assert (await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")).status == 204
         elif ends == "first browser":
             assert (await family[0].ask("DELETE", SESSION)).status == 204
         else:
             clock.advance(2 * DAY)
-            await here.hub.accounts.authentication.upkeep()
+            await hub.hub.accounts.authentication.upkeep()
         for browser in family:
             code = "authentication_required" if not browser.cookie else "token_invalid"
             refused(await browser.ask("GET", "/v1/threads"), 401, code)
-        async with asyncio.timeout(5):
-            for reader, writer in streams:
-                await reader.readuntil(b"\r\n0\r\n\r\n")
-                writer.close()
-            for socket in sockets:
-                await socket.wait_closed()
-        kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
-        assert kinds.count("browser") == 0
+    kinds = [it["kind"] for it in (await ada.get(TOKENS))["credentials"]]
+    assert kinds.count("browser") == 0
 
 
 async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub: House) -> None:
@@ -365,62 +349,57 @@ async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub:
 
 
 @pytest.mark.requirement("browser.expires")
+@pytest.mark.settings(web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY})
 async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
-    tmp_path: Path,
+    hub: House, clock: SetClock
 ) -> None:
-    clock = SetClock()
-    async with house(
-        tmp_path, clock, web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY}
-    ) as here:
-        _, browser = await signed_in(here, "ada")
-        begun = clock.now()
-        upkeep = here.hub.accounts.authentication.upkeep
-        for _ in range(4):
-            clock.advance(6 * DAY)
-            session = await browser.get(SESSION)
-            assert session["handle"] == "ada"
-            await upkeep()
-        # Used until the end: the longest time there is.
-        assert (await browser.get(SESSION))["expires_at"] == int(begun) + 30 * DAY
+    _, browser = await signed_in(hub, "ada")
+    begun = clock.now()
+    upkeep = hub.hub.accounts.authentication.upkeep
+    for _ in range(4):
         clock.advance(6 * DAY)
-        assert (await browser.get(SESSION))["handle"] is None
-        refused(await browser.ask("GET", ME), 401, "token_invalid")
-        _, idle = await signed_in(here, "bob")
+        session = await browser.get(SESSION)
+        assert session["handle"] == "ada"
         await upkeep()
-        clock.advance(7 * DAY)
-        refused(await idle.ask("GET", ME), 401, "token_invalid")
+    # Used until the end: the longest time there is.
+    assert (await browser.get(SESSION))["expires_at"] == int(begun) + 30 * DAY
+    clock.advance(6 * DAY)
+    assert (await browser.get(SESSION))["handle"] is None
+    refused(await browser.ask("GET", ME), 401, "token_invalid")
+    _, idle = await signed_in(hub, "bob")
+    await upkeep()
+    clock.advance(7 * DAY)
+    refused(await idle.ask("GET", ME), 401, "token_invalid")
 
 
 @pytest.mark.requirement("browser.one-time-code")
-async def test_a_one_time_code_opens_one_session_soon(tmp_path: Path) -> None:
-    clock = SetClock()
-    async with house(tmp_path, clock) as here:
-        ada = await here.person("ada")
-        made = done(await ada.ask("POST", "/v1/me/codes"), 201)
-        assert made["url"] == f"http://localhost:{here.port}/sign-in#{made['code']}"
-        browser = Browser(here.port)
-        # Looking at the link uses nothing up, and a code is neither token nor cookie.
-        await browser.ask("GET", "/sign-in")
-        refused(await Asker(here.port, made["code"]).ask("GET", ME), 401, "token_invalid")
-        code = {"code": made["code"]}
-        refused(await here.stranger.ask("POST", f"{SESSION}/code", code), 403, "origin_not_allowed")
-        both = await asyncio.gather(
-            browser.ask("POST", f"{SESSION}/code", code),
-            Browser(here.port).ask("POST", f"{SESSION}/code", code),
-        )
-        assert sorted(answer.status for answer in both) == [200, 403]
-        again = await Browser(here.port).ask("POST", f"{SESSION}/code", code)
-        refused(again, 403, "one_time_code_invalid")
-        late = done(await ada.ask("POST", "/v1/me/codes"), 201)
-        clock.advance(ONE_TIME_CODE_SECONDS)
-        answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
-        refused(answer, 403, "one_time_code_invalid")
-        # A code is worth nothing once the token is gone that it was made with.
-        laptop = done(await ada.ask("POST", TOKENS, {"label": "laptop"}), 201)
-        stolen = done(await Asker(here.port, laptop["token"]).ask("POST", "/v1/me/codes"), 201)
-        await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
-        answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
-        refused(answer, 403, "one_time_code_invalid")
+async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetClock) -> None:
+    ada = await hub.person("ada")
+    made = done(await ada.ask("POST", "/v1/me/codes"), 201)
+    assert made["url"] == f"http://localhost:{hub.port}/sign-in#{made['code']}"
+    browser = Browser(hub.port)
+    # Looking at the link uses nothing up, and a code is neither token nor cookie.
+    await browser.ask("GET", "/sign-in")
+    refused(await Asker(hub.port, made["code"]).ask("GET", ME), 401, "token_invalid")
+    code = {"code": made["code"]}
+    refused(await hub.stranger.ask("POST", f"{SESSION}/code", code), 403, "origin_not_allowed")
+    both = await asyncio.gather(
+        browser.ask("POST", f"{SESSION}/code", code),
+        Browser(hub.port).ask("POST", f"{SESSION}/code", code),
+    )
+    assert sorted(answer.status for answer in both) == [200, 403]
+    again = await Browser(hub.port).ask("POST", f"{SESSION}/code", code)
+    refused(again, 403, "one_time_code_invalid")
+    late = done(await ada.ask("POST", "/v1/me/codes"), 201)
+    clock.advance(ONE_TIME_CODE_SECONDS)
+    answer = await browser.ask("POST", f"{SESSION}/code", {"code": late["code"]})
+    refused(answer, 403, "one_time_code_invalid")
+    # A code is worth nothing once the token is gone that it was made with.
+    laptop = done(await ada.ask("POST", TOKENS, {"label": "laptop"}), 201)
+    stolen = done(await Asker(hub.port, laptop["token"]).ask("POST", "/v1/me/codes"), 201)
+    await ada.ask("DELETE", f"{TOKENS}/{laptop['id']}")
+    answer = await browser.ask("POST", f"{SESSION}/code", {"code": stolen["code"]})
+    refused(answer, 403, "one_time_code_invalid")
 
 
 async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
@@ -493,41 +472,37 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: Ho
 
 
 @pytest.mark.requirement("browser.guesses")
-async def test_wrong_tokens_and_codes_are_counted_by_address(tmp_path: Path) -> None:
-    values: dict[str, Any] = {"rate_limits": "on", "rates": {"sign_in_per_hour": 3}}
-    async with house(tmp_path, **values) as here:
-        ada = await here.person("ada")
-        browser = Browser(here.port)
-        for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
-            refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
-        code = {"code": "oc_" + "0" * 64}
-        answer = await browser.ask("POST", f"{SESSION}/code", code)
-        refused(answer, 403, "one_time_code_invalid")
-        # A page of another origin cannot use up the guesses of this machine.
-        for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
-            answer = await browser.ask("POST", path, content)
-            error = refused(answer, 429, "rate_limited")
-            assert error["setting"] == "rates.sign_in_per_hour"
+@pytest.mark.settings(rate_limits="on", rates={"sign_in_per_hour": 3})
+async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House) -> None:
+    ada = await hub.person("ada")
+    browser = Browser(hub.port)
+    for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
+        refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
+    code = {"code": "oc_" + "0" * 64}
+    answer = await browser.ask("POST", f"{SESSION}/code", code)
+    refused(answer, 403, "one_time_code_invalid")
+    # A page of another origin cannot use up the guesses of this machine.
+    for path, content in ((SESSION, {"token": ada.token}), (f"{SESSION}/code", code)):
+        error = refused(await browser.ask("POST", path, content), 429, "rate_limited")
+        assert error["setting"] == "rates.sign_in_per_hour"
 
 
 async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
-    tmp_path: Path,
+    hub: House, clock: SetClock
 ) -> None:
-    clock = SetClock()
-    async with house(tmp_path, clock) as here:
-        ada = await here.person("ada")
-        browsers = []
-        for _ in range(MAX_BROWSER_SESSIONS + 1):
-            browsers.append(await Browser(here.port).sign_in(ada.token))
-            clock.advance(1)
-        refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
-        assert (await browsers[1].get(ME))["handle"] == "ada"
-        listed = (await ada.get(TOKENS))["credentials"]
-        assert len(listed) == MAX_BROWSER_SESSIONS + 1
-        # Tokens have their own quota, and may outlast the session they are made in.
-        laptop = {"label": "laptop"}
-        answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
-        assert done(answer, 201)["expires_at"] is None
+    ada = await hub.person("ada")
+    browsers = []
+    for _ in range(MAX_BROWSER_SESSIONS + 1):
+        browsers.append(await Browser(hub.port).sign_in(ada.token))
+        clock.advance(1)
+    refused(await browsers[0].ask("GET", ME), 401, "token_invalid")
+    assert (await browsers[1].get(ME))["handle"] == "ada"
+    listed = (await ada.get(TOKENS))["credentials"]
+    assert len(listed) == MAX_BROWSER_SESSIONS + 1
+    # Tokens have their own quota, and may outlast the session they are made in.
+    laptop = {"label": "laptop"}
+    answer = await browsers[1].ask("POST", TOKENS, laptop, folkmoot_confirm=ada.token)
+    assert done(answer, 201)["expires_at"] is None
 
 
 async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub: House) -> None:
@@ -578,16 +553,16 @@ async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(h
         refused(answer, 401, "account_suspended")
 
 
+@pytest.mark.settings(log={"requests": "all"})
 async def test_the_secrets_of_sessions_are_in_no_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    hub: House, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
-    async with house(tmp_path, log={"requests": "all"}) as here:
-        ada, browser = await signed_in(here, "ada")
-        code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
-        await browser.ask("POST", f"{SESSION}/code", {"code": code})
-        await browser.ask("DELETE", SESSION)
-        logged = json.dumps([str(vars(record)) for record in caplog.records])
-        assert "browser.signed_in" in logged
-        assert "browser.signed_out" in logged
-        assert not any(word in logged for word in ("sk_", "bs_", "oc_"))
+    ada, browser = await signed_in(hub, "ada")
+    code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
+    await browser.ask("POST", f"{SESSION}/code", {"code": code})
+    await browser.ask("DELETE", SESSION)
+    logged = json.dumps([str(vars(record)) for record in caplog.records])
+    for word in ("browser.signed_in", "browser.signed_out"):
+        assert word in logged
+    assert not any(word in logged for word in ("sk_", "bs_", "oc_"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from folkmoot.transports.address import Addresses
 from folkmoot.transports.rooms import RoomDoor, door
 from folkmoot.transports.websocket import Refusal, UpgradeRequest
 from tests.harness import run
-from tests.transports.rooms.support import ROOM, Town, ending, town
+from tests.transports.rooms.support import ROOM, Person, Seat, Town, ending
 
 STRANGER = "sk_" + "ab" * 32
 
@@ -32,186 +31,131 @@ async def refusal(there: Town, token: str = "", **query: object) -> tuple[int, s
 
 
 @pytest.mark.requirement("room.join", "room.welcome-first", "wire.own-message-back")
-async def test_whoever_joins_is_welcomed_and_hears_their_own_words_with_a_seq(
-    tmp_path: Path,
-) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            assert seat.welcome["you"]["id"] == "ann"
-            assert seat.welcome["room"] == ROOM
-            assert (await seat.hear())["kind"] == "system.presence.join"
-            await seat.say("hello", id="one")
-            echo = await seat.hear()
-            assert (echo["id"], echo["from"], echo["seq"]) == ("one", "ann", 2)
+async def test_whoever_joins_is_welcomed_and_hears_their_own_words_with_a_seq(seat: Seat) -> None:
+    assert (seat.welcome["you"]["id"], seat.welcome["room"]) == ("ann", ROOM)
+    assert (await seat.hear())["kind"] == "system.presence.join"
+    await seat.say("hello", id="one")
+    echo = await seat.hear()
+    assert (echo["id"], echo["from"], echo["seq"]) == ("one", "ann", 2)
 
 
 @pytest.mark.requirement("room.join", "room.topic")
 async def test_the_token_may_be_in_the_header_and_the_room_under_its_older_name(
-    tmp_path: Path,
+    hub: Town, ann: Person
 ) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        headers = {"Authorization": f"Bearer {ann.token}"}
-        url = there.url().replace("room=", "topic=")
-        async with connect(url, additional_headers=headers) as socket:
-            assert '"system.welcome"' in str(await socket.recv())
+    headers = {"Authorization": f"Bearer {ann.token}"}
+    url = hub.url().replace("room=", "topic=")
+    async with connect(url, additional_headers=headers) as socket:
+        assert '"system.welcome"' in str(await socket.recv())
 
 
 @pytest.mark.requirement("room.close-bad-request")
-async def test_a_query_that_cannot_be_understood_is_closed_as_a_bad_request(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        for query in (
-            {"room": ""},
-            {"topic": "square"},
-            {"after": "-1"},
-            {"conn": "x" * 65},
-            {"room": "Not a name!"},
-        ):
-            code, reason = await refusal(there, ann.token, **query)
-            assert code == CloseCode.BAD_REQUEST, query
-            assert reason
-        headers = {"Authorization": f"Bearer {STRANGER}"}
-        async with connect(there.url(ann.token), additional_headers=headers) as socket:
-            end = await ending(socket)
-        assert end.code == CloseCode.BAD_REQUEST
-        assert ann.token not in end.reason
+async def test_a_query_that_cannot_be_understood_is_closed_as_a_bad_request(
+    hub: Town, ann: Person
+) -> None:
+    for query in ({"room": ""}, {"after": "-1"}, {"room": "Not a name!"}):
+        code, reason = await refusal(hub, ann.token, **query)
+        assert code == CloseCode.BAD_REQUEST, query
+        assert reason
+    headers = {"Authorization": f"Bearer {STRANGER}"}
+    async with connect(hub.url(ann.token), additional_headers=headers) as socket:
+        end = await ending(socket)
+    assert end.code == CloseCode.BAD_REQUEST
+    assert ann.token not in end.reason
 
 
 @pytest.mark.requirement("room.close-not-authenticated")
-@pytest.mark.parametrize("token", ["", STRANGER, "hello", "gk_" + "ab" * 32, "gi_" + "ab" * 32])
 async def test_a_token_that_is_nobodys_is_closed_as_not_authenticated(
-    tmp_path: Path, token: str
+    hub: Town, ann: Person
 ) -> None:
-    async with town(tmp_path) as there:
-        await there.room(await there.person("ann"))
-        code, reason = await refusal(there, token)
+    for token in ("", STRANGER, "hello", "gk_" + "ab" * 32, "gi_" + "ab" * 32):
+        code, reason = await refusal(hub, token)
         assert code == CloseCode.NOT_AUTHENTICATED
         assert "ab" not in reason
 
 
-@pytest.mark.requirement("room.close-no-room")
-async def test_a_room_that_is_not_there_or_not_to_be_known_of_is_not_found(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann, "secret", access="private")
-        absent = await refusal(there, bob.token, room="nowhere")
-        hidden = await refusal(there, bob.token, room="secret")
-        assert absent == hidden
-        assert absent[0] == CloseCode.NO_SUCH_ROOM
+@pytest.mark.requirement("room.close-no-room", "room.close-not-allowed")
+async def test_a_room_that_is_not_there_or_not_to_be_known_of_is_not_found(
+    hub: Town, ann: Person, bob: Person
+) -> None:
+    await hub.room(ann, "secret", access="private")
+    absent = await refusal(hub, bob.token, room="nowhere")
+    assert absent == await refusal(hub, bob.token, room="secret")
+    assert absent[0] == CloseCode.NO_SUCH_ROOM
+    await hub.room(ann, "club", access="invite")
+    assert (await refusal(hub, bob.token, room="club"))[0] == CloseCode.NOT_ALLOWED
+    await hub.hub.rooms.invite(ann.visitor, "club", handle="bob")
+    async with hub.joined(bob.token, room="club") as seat:
+        assert seat.welcome["you"]["id"] == "bob"
 
 
-@pytest.mark.requirement("room.close-not-allowed")
-async def test_a_room_for_those_who_were_invited_lets_nobody_else_in(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann, access="invite")
-        assert (await refusal(there, bob.token))[0] == CloseCode.NOT_ALLOWED
-        await there.hub.rooms.invite(ann.visitor, ROOM, handle="bob")
-        async with there.joined(bob.token) as seat:
-            assert seat.welcome["you"]["id"] == "bob"
-
-
-async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        sockets = [await connect(there.url(ann.token)) for _ in range(16)]
-        code, reason = await refusal(there, ann.token)
-        assert code == CloseCode.NOT_ALLOWED
-        assert reason.endswith(".")
-        await asyncio.gather(*(socket.close() for socket in sockets))
+async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(
+    hub: Town, ann: Person
+) -> None:
+    sockets = [await connect(hub.url(ann.token)) for _ in range(16)]
+    code, reason = await refusal(hub, ann.token)
+    assert code == CloseCode.NOT_ALLOWED
+    assert reason.endswith(".")
+    await asyncio.gather(*(socket.close() for socket in sockets))
 
 
 @pytest.mark.requirement("room.guest-once")
 async def test_a_guest_comes_in_with_an_invitation_once_and_then_with_its_credential(
-    tmp_path: Path,
+    hub: Town, ann: Person, seat: Seat
 ) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as host:
-            invitation = await there.hub.rooms.invite(ann.visitor, ROOM, guest="gil")
-            assert invitation.token is not None
-            async with there.joined(invitation.token) as seat:
-                credential = seat.welcome["credential"]
-                assert seat.welcome["you"]["id"] == "gil"
-                await seat.say("hello")
-                await host.heard("hello")
-            again = await refusal(there, invitation.token)
-            assert again[0] == CloseCode.NOT_AUTHENTICATED
-            async with there.joined(credential) as seat:
-                assert seat.welcome["you"]["id"] == "gil"
-                assert "credential" not in seat.welcome
-            assert (await refusal(there, credential, room="other"))[0] in (
-                CloseCode.NO_SUCH_ROOM,
-                CloseCode.NOT_ALLOWED,
-            )
-
-
-@pytest.mark.requirement("room.guest-once")
-async def test_of_two_who_use_one_invitation_at_once_one_comes_in(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        invitation = await there.hub.rooms.invite(ann.visitor, ROOM, guest="gil")
-        url = there.url(invitation.token or "")
-        async with connect(url) as one, connect(url) as two:
-            first = await asyncio.gather(one.recv(), two.recv(), return_exceptions=True)
-            welcomes = [told for told in first if isinstance(told, str)]
-            assert len(welcomes) == 1
+    invitation = await hub.hub.rooms.invite(ann.visitor, ROOM, guest="gil")
+    assert invitation.token is not None
+    async with hub.joined(invitation.token) as guest:
+        credential = guest.welcome["credential"]
+        assert guest.welcome["you"]["id"] == "gil"
+        await guest.say("hello")
+        await seat.heard("hello")
+    assert (await refusal(hub, invitation.token))[0] == CloseCode.NOT_AUTHENTICATED
+    async with hub.joined(credential) as guest:
+        assert guest.welcome["you"]["id"] == "gil"
+        assert "credential" not in guest.welcome
+    elsewhere, _ = await refusal(hub, credential, room="other")
+    assert elsewhere in (CloseCode.NO_SUCH_ROOM, CloseCode.NOT_ALLOWED)
 
 
 @pytest.mark.parametrize("change", ["delete", "recover"])
 async def test_whose_token_is_void_before_they_are_in_is_put_out_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    hub: Town, ann: Person, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        registered = await there.hub.accounts.register("bob")
-        await there.room(ann)
-        enter = there.hub.rooms.enter
+    rooms, accounts = hub.hub.rooms, hub.hub.accounts
+    registered = await accounts.register("bob")
+    enter = rooms.enter
 
-        async def late(visitor: Visitor, name: str) -> Any:
-            if change == "delete":
-                await there.hub.accounts.delete(registered.account)
-            else:
-                await there.hub.accounts.recover("bob", registered.recovery_code)
-            return await enter(visitor, name)
+    async def late(visitor: Visitor, name: str) -> Any:
+        if change == "delete":
+            await accounts.delete(registered.account)
+        else:
+            await accounts.recover("bob", registered.recovery_code)
+        return await enter(visitor, name)
 
-        monkeypatch.setattr(there.hub.rooms, "enter", late)
-        async with connect(there.url(registered.token)) as socket:
-            assert (await ending(socket)).code == CloseCode.NOT_AUTHENTICATED
+    monkeypatch.setattr(rooms, "enter", late)
+    assert (await refusal(hub, registered.token))[0] == CloseCode.NOT_AUTHENTICATED
 
 
-async def test_a_page_of_another_origin_gets_no_websocket(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        with pytest.raises(InvalidStatus) as refused:
-            await connect(there.url(ann.token), origin="https://evil.example")  # type: ignore[arg-type]
-        assert refused.value.response.status_code == 403
+async def test_a_page_of_another_origin_gets_no_websocket(hub: Town, ann: Person) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(hub.url(ann.token), origin="https://evil.example")  # type: ignore[arg-type]
+    assert refused.value.response.status_code == 403
 
 
+@pytest.mark.settings(rate_limits="on", rates={"guest_per_hour": 2})
 async def test_whoever_guesses_invitations_is_stopped_and_told_when_to_go_on(
-    tmp_path: Path,
+    hub: Town, ann: Person
 ) -> None:
-    async with town(tmp_path, rate_limits="on", rates={"guest_per_hour": 2}) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        real = await there.hub.rooms.invite(ann.visitor, ROOM, guest="zoe")
-        for guess in ("0", "1"):
-            code, _ = await refusal(there, "gi_" + guess * 64)
-            assert code == CloseCode.NOT_AUTHENTICATED
-        code, reason = await refusal(there, real.token or "")
-        assert code == CloseCode.OVER_RATE
-        assert reason.startswith("Rate limit exceeded.")
-        async with there.joined(ann.token):
-            pass
+    real = await hub.hub.rooms.invite(ann.visitor, ROOM, guest="zoe")
+    for guess in ("0", "1"):
+        code, _ = await refusal(hub, "gi_" + guess * 64)
+        assert code == CloseCode.NOT_AUTHENTICATED
+    code, reason = await refusal(hub, real.token or "")
+    assert code == CloseCode.OVER_RATE
+    assert reason.startswith("Rate limit exceeded.")
+    async with hub.joined(ann.token):
+        pass
 
 
 class Broken:

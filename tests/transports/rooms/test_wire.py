@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,9 +14,8 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from tests.harness import read_answer
-from tests.transports.rooms.support import Seat, Town, town
-from tests.transports.websocket.support import CLOSE, Client, handshake
+from tests.transports.rooms.support import Person, Seat, Town
+from tests.transports.websocket.support import Client, deaf
 
 LIMIT = 65_536
 
@@ -28,64 +26,37 @@ def message(size: int) -> str:
     return empty.replace('"text": ""', f'"text": "{"x" * (size - len(empty))}"')
 
 
+@pytest.mark.settings(limits={"message_bytes": LIMIT})
 async def test_a_message_as_large_as_the_limit_is_heard_and_one_byte_more_is_closed(
-    tmp_path: Path,
+    other: Seat, seat: Seat
 ) -> None:
-    async with town(tmp_path) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann)
-        async with there.joined(bob.token) as other:
-            async with there.joined(ann.token) as seat:
-                whole = message(1_048_576)
-                assert len(whole) == 1_048_576
-                await seat.socket.send(whole)
-                text = json.loads(whole)["payload"]["text"]
-                assert (await seat.heard(text))["seq"] == (await other.heard(text))["seq"]
-                await seat.socket.send(message(1_048_577))
-                assert (await seat.ended()).code == CloseCode.TOO_BIG
-            await other.say("and on")
-            await other.heard("and on")
-
-
-async def test_the_limit_of_a_message_is_the_settings_own(tmp_path: Path) -> None:
-    async with town(tmp_path, limits={"message_bytes": LIMIT}) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            await seat.socket.send(message(LIMIT + 1))
-            assert (await seat.ended()).code == CloseCode.TOO_BIG
-
-
-async def test_a_binary_message_is_closed_and_fragments_are_put_together(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            whole = message(400).replace("xxxx", "frag")
-            await seat.socket.send([whole[:7], whole[7:100], "", whole[100:]])
-            await seat.heard(json.loads(whole)["payload"]["text"])
-            await seat.socket.send(whole.encode())
-            assert (await seat.ended()).code == CloseCode.NOT_TEXT
+    whole = message(LIMIT)
+    assert len(whole) == LIMIT
+    await seat.socket.send(whole)
+    text = json.loads(whole)["payload"]["text"]
+    assert (await seat.heard(text))["seq"] == (await other.heard(text))["seq"]
+    await seat.socket.send(message(LIMIT + 1))
+    assert (await seat.ended()).code == CloseCode.TOO_BIG
+    await other.say("and on")
+    await other.heard("and on")
 
 
 @pytest.mark.requirement("room.close-replaced")
-async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    async with town(tmp_path) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann)
-        async with there.joined(bob.token) as other:
-            await other.hear()
-            async with there.joined(ann.token, conn="phone") as first:
-                assert (await other.hear())["kind"] == "system.presence.join"
-                async with there.joined(ann.token, conn="phone") as second:
-                    assert (await first.ended()).code == CloseCode.REPLACED
-                    await second.say("here I am")
-                    # Nobody heard that she left or came.
-                    assert (await other.hear())["payload"]["text"] == "here I am"
+async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(
+    hub: Town, ann: Person, other: Seat
+) -> None:
+    await other.hear()
+    async with hub.joined(ann.token, conn="phone") as first:
+        assert (await other.hear())["kind"] == "system.presence.join"
+        async with hub.joined(ann.token, conn="phone") as second:
+            assert (await first.ended()).code == CloseCode.REPLACED
+            await second.say("here I am")
+            # Nobody heard that she left or came.
+            assert (await other.hear())["payload"]["text"] == "here I am"
 
 
 class Hands(SystemClock):
-    """A clock that stands still, unless it is moved by hand."""
+    """A clock that stands still, so that nothing is earned, unless it is moved by hand."""
 
     def __init__(self) -> None:
         self.passed = 0.0
@@ -93,145 +64,105 @@ class Hands(SystemClock):
     def monotonic(self) -> float:
         return self.passed
 
-
-class Stopped(Hands):
-    """A clock that stands still, so that nothing is earned while a slow machine sends."""
-
     def now(self) -> float:
-        return 1_800_000_000.0
+        return 1_800_000_000.0 + self.passed
 
 
-RATED = {"rate_limits": "on", "rates": {"chat_person_per_minute": 1_000_000}}
+@pytest.fixture
+def clock() -> Hands:
+    return Hands()
 
 
 @pytest.mark.requirement("room.close-rate")
+@pytest.mark.settings(
+    limits={"frames_per_second": 2},
+    rate_limits="on",
+    rates={"chat_person_per_minute": 1_000_000},
+)
 async def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on(
-    tmp_path: Path,
+    clock: Hands, other: Seat, seat: Seat
 ) -> None:
-    clock = Hands()
-    limits = {"frames_per_second": 2}
-    async with town(tmp_path, clock, limits=limits, **RATED) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann)
-        async with there.joined(bob.token) as other:
-            async with there.joined(ann.token) as seat:
-                for number in range(10):
-                    await seat.say(f"{number}")
-                await seat.heard("9")
-                clock.passed += 1
-                await seat.say("two")
-                await seat.say("more")
-                await seat.heard("more")
-                await seat.say("one too many")
-                end = await seat.ended()
-                assert (end.code, end.reason) == (
-                    CloseCode.OVER_RATE,
-                    CLOSE_REASONS[CloseCode.OVER_RATE],
-                )
-            await other.heard("more")
-            await other.say("peace")
-            await other.heard("peace")
+    for number in range(10):
+        await seat.say(f"{number}")
+    await seat.heard("9")
+    clock.passed += 1
+    for text in ("two", "more"):
+        await seat.say(text)
+    await seat.heard("more")
+    await seat.say("one too many")
+    end = await seat.ended()
+    assert (end.code, end.reason) == (CloseCode.OVER_RATE, CLOSE_REASONS[CloseCode.OVER_RATE])
+    await other.heard("more")
+    await other.say("peace")
+    await other.heard("peace")
 
 
 @pytest.mark.requirement("room.every-kind-rated")
+@pytest.mark.settings(rate_limits="on")
 async def test_a_flood_of_thoughts_is_refused_and_its_sender_told_when_to_go_on(
-    tmp_path: Path,
+    clock: Hands, other: Seat
 ) -> None:
-    async with town(tmp_path, Stopped(), rate_limits="on") as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann)
-        async with there.joined(bob.token) as seat:
-            for number in range(300):
-                thought = {"kind": "reasoning.thought", "payload": {"n": number}}
-                await seat.send({"id": f"t{number}", **thought})
-            heard: list[dict[str, Any]] = []
-            while not heard or heard[-1].get("correlation_id") != ["t299"]:
-                heard.append(await seat.hear())
-            refused = [one["payload"] for one in heard if one["kind"] == "system.error"]
-            assert {one["error"] for one in refused} == {"rate_limited"}
-            assert all(one["retry_after"] >= 1 for one in refused)
-            # To come in counts like a message.
-            assert len(refused) == 300 - 199
+    for number in range(300):
+        thought = {"kind": "reasoning.thought", "payload": {"n": number}}
+        await other.send({"id": f"t{number}", **thought})
+    heard: list[dict[str, Any]] = []
+    while not heard or heard[-1].get("correlation_id") != ["t299"]:
+        heard.append(await other.hear())
+    refused = [one["payload"] for one in heard if one["kind"] == "system.error"]
+    assert {one["error"] for one in refused} == {"rate_limited"}
+    assert all(one["retry_after"] >= 1 for one in refused)
+    # To come in counts like a message.
+    assert len(refused) == 300 - 199
 
 
 @pytest.mark.requirement("room.every-kind-rated")
-async def test_a_flood_of_large_thoughts_does_not_fill_the_disk(tmp_path: Path) -> None:
-    async with town(tmp_path, Stopped(), rate_limits="on") as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            large = {"kind": "reasoning.thought", "payload": {"text": "x" * 1_000_000}}
+@pytest.mark.settings(rate_limits="on")
+async def test_a_flood_of_large_thoughts_does_not_fill_the_disk(
+    tmp_path: Path, clock: Hands, seat: Seat
+) -> None:
+    large = {"kind": "reasoning.thought", "payload": {"text": "x" * 1_000_000}}
 
-            async def flood() -> None:
-                for number in range(24):
-                    await seat.send({"id": f"t{number}", **large})
+    async def flood() -> None:
+        for number in range(24):
+            await seat.send({"id": f"t{number}", **large})
 
-            # Beside it, since the hub ends the connection of one who reads nothing meanwhile.
-            flooding = asyncio.create_task(flood())
-            told = await seat.hear()
-            while told.get("correlation_id") != ["t23"]:
-                told = await seat.hear()
-            await flooding
-            assert told["payload"]["error"] == "rate_limited"
+    # Beside it, since the hub ends the connection of one who reads nothing meanwhile.
+    flooding = asyncio.create_task(flood())
+    told = await seat.hear()
+    while told.get("correlation_id") != ["t23"]:
+        told = await seat.hear()
+    await flooding
+    assert told["payload"]["error"] == "rate_limited"
     assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 25_000_000
 
 
-async def test_without_rate_limits_one_may_send_as_fast_as_one_can(tmp_path: Path) -> None:
-    async with town(tmp_path, limits={"frames_per_second": 1}) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            for number in range(50):
-                await seat.say(f"{number}")
-            await seat.heard("49")
-
-
-class Deaf:
-    """A client that joins a room and reads nothing, not even the welcome, until it is told to."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
-
-    async def ended(self) -> int:
-        """Read everything after all, and answer the code of the close."""
-        self._client.writer.transport.resume_reading()  # type: ignore[attr-defined]
-        while True:
-            opcode, payload = await self._client.receive()
-            if opcode == CLOSE:
-                return int.from_bytes(payload[:2], "big")
+@pytest.mark.settings(limits={"frames_per_second": 1})
+async def test_without_rate_limits_one_may_send_as_fast_as_one_can(seat: Seat) -> None:
+    for number in range(50):
+        await seat.say(f"{number}")
+    await seat.heard("49")
 
 
 @asynccontextmanager
-async def deaf(there: Town, token: str) -> AsyncIterator[Deaf]:
-    url = urlsplit(there.url(token))
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    made.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", url.port))
-    client = Client(*await asyncio.open_connection(sock=made, limit=1024))
+async def asleep(there: Town, token: str, **query: object) -> AsyncIterator[Client]:
+    """A client that joins a room and reads nothing, not even the welcome, until it is told to."""
+    url = urlsplit(there.url(token, **query))
+    client = await deaf(url.port or 0, f"{url.path}?{url.query}")
     try:
-        client.writer.write(handshake(f"{url.path}?{url.query}"))
-        assert (await read_answer(client.reader)).status == 101
-        yield Deaf(client)
+        yield client
     finally:
         client.leave()
 
 
-async def departed(seat: Seat) -> str:
-    """Who leaves next."""
-    while (told := await seat.hear())["kind"] != "system.presence.leave":
-        pass
-    name: str = told["payload"]["participant"]["id"]
-    return name
+async def code_of(client: Client) -> int:
+    return int.from_bytes((await client.awoken())[:2], "big")
 
 
 @pytest.mark.requirement("wire.slow-consumer")
+@pytest.mark.settings(limits={"unsent_bytes": LIMIT, "message_bytes": LIMIT})
 async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
-    tmp_path: Path,
+    hub: Town, ann: Person, bob: Person
 ) -> None:
-    limits = {"unsent_bytes": LIMIT, "message_bytes": LIMIT}
-
     async def talk(seat: Seat) -> None:
         for number in range(2_000):
             await seat.say("x" * 32_000, id=f"m-{number}")
@@ -240,39 +171,36 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
                     assert told["payload"]["participant"]["id"] == "bob"
                     return
 
-    async with town(tmp_path, limits=limits) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann, durable=False)
-        async with there.joined(ann.token) as seat, deaf(there, bob.token) as slow:
-            await talk(seat)
-            await seat.say("and on")
-            await seat.heard("and on")
-            assert await slow.ended() == CloseCode.TOO_SLOW
+    await hub.room(ann, "memory", durable=False)
+    async with (
+        hub.joined(ann.token, room="memory") as seat,
+        asleep(hub, bob.token, room="memory") as slow,
+    ):
+        await talk(seat)
+        await seat.say("and on")
+        await seat.heard("and on")
+        assert await code_of(slow) == CloseCode.TOO_SLOW
 
 
 @pytest.mark.requirement("room.close-pong-timeout")
+@pytest.mark.settings(limits={"ping_seconds": 0.1, "pong_seconds": 1.5})
 async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_leaves(
-    tmp_path: Path,
+    hub: Town, seat: Seat, bob: Person
 ) -> None:
-    async with town(tmp_path, limits={"ping_seconds": 0.1, "pong_seconds": 1.5}) as there:
-        ann, bob = await there.person("ann"), await there.person("bob")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat, deaf(there, bob.token) as gone:
-            assert await departed(seat) == "bob"
-            assert await gone.ended() == CloseCode.PONG_TIMEOUT
+    async with asleep(hub, bob.token) as gone:
+        while (told := await seat.hear())["kind"] != "system.presence.leave":
+            pass
+        assert told["payload"]["participant"]["id"] == "bob"
+        assert await code_of(gone) == CloseCode.PONG_TIMEOUT
 
 
 async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(
-    tmp_path: Path,
+    hub: Town, seat: Seat
 ) -> None:
-    async with town(tmp_path) as there:
-        ann = await there.person("ann")
-        await there.room(ann)
-        async with there.joined(ann.token) as seat:
-            assert (await seat.hear())["kind"] == "system.presence.join"
-            ((outlet, _),) = next(iter(there.hub.rooms._live)).outlets.items()
-            outlet.release()
-            outlet.hold()
-            outlet.release()
-            await seat.say("hello", id="one")
-            assert (await seat.hear())["id"] == "one"
+    assert (await seat.hear())["kind"] == "system.presence.join"
+    ((outlet, _),) = next(iter(hub.hub.rooms._live)).outlets.items()
+    outlet.release()
+    outlet.hold()
+    outlet.release()
+    await seat.say("hello", id="one")
+    assert (await seat.hear())["id"] == "one"

@@ -33,32 +33,16 @@ def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish) -> 
     assert read(query) == wish
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "",
-        "room=",
-        "topic=",
-        "Room=plaza",
-        "room=plaza&topic=square",
-        "room=plaza&room=square",
-        "room=plaza&after=",
-        "room=plaza&after=-1",
-        "room=plaza&after=1.5",
-        "room=plaza&after=٣",
-        "room=plaza&after=1&after=2",
-        f"room=plaza&after={'9' * 19}",
-        "room=plaza&epoch=",
-        f"room=plaza&epoch={'e' * 65}",
-        "room=plaza&conn=",
-        f"room=plaza&conn={'c' * 65}",
-        "room=plaza&conn=b%C3%B8b",
-        "room=plaza&conn=a%0ab",
-        "room=plaza&serve=",
-        "room=plaza&serve=yes",
-        "room=plaza&serve=1&serve=1",
-    ],
-)
+BAD = f"""
+room= topic= Room=plaza room=plaza&topic=square room=plaza&room=square room=plaza&after=
+room=plaza&after=-1 room=plaza&after=1.5 room=plaza&after=%D9%A3 room=plaza&after=1&after=2
+room=plaza&after={"9" * 19} room=plaza&epoch= room=plaza&epoch={"e" * 65} room=plaza&conn=
+room=plaza&conn={"c" * 65} room=plaza&conn=b%C3%B8b room=plaza&conn=a%0ab room=plaza&serve=
+room=plaza&serve=yes room=plaza&serve=1&serve=1
+"""
+
+
+@pytest.mark.parametrize("query", ["", *BAD.split()])
 def test_a_query_that_cannot_be_meant_is_a_bad_request(query: str) -> None:
     with pytest.raises(e.QueryInvalid) as refused:
         read(query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Self
@@ -82,8 +83,17 @@ class Open(NamedTuple):
     party: Party
 
     @property
+    def port(self) -> int:
+        return self.hub.port
+
+    @property
     def url(self) -> str:
-        return f"ws://127.0.0.1:{self.hub.port}/ws"
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+    async def guest(self) -> Guest:
+        """The first who came in, or comes."""
+        await self.party.number(1)
+        return self.party.guests[0]
 
 
 @asynccontextmanager
@@ -192,11 +202,22 @@ class Client:
     def leave(self) -> None:
         self.writer.close()
 
+    def wake(self) -> None:
+        """Read again."""
+        self.writer.transport.resume_reading()  # type: ignore[attr-defined]
+
+    async def awoken(self) -> bytes:
+        """Read everything after all, and answer what the close says."""
+        self.wake()
+        while (received := await self.receive())[0] != CLOSE:
+            pass
+        return received[1]
+
 
 @asynccontextmanager
 async def client(at: Open, after: bytes = b"") -> AsyncIterator[Client]:
     """A client whose handshake is done; `after` is sent together with it."""
-    made = await Client.connect(at.hub.port)
+    made = await Client.connect(at.port)
     try:
         answer = await made.ask(after=after)
         assert answer.status == 101
@@ -204,3 +225,16 @@ async def client(at: Open, after: bytes = b"") -> AsyncIterator[Client]:
         yield made
     finally:
         made.leave()
+
+
+async def deaf(port: int, path: str = "/ws") -> Client:
+    """A client that has the answer to its handshake, and reads nothing after it."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    made.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(made, ("127.0.0.1", port))
+    one = Client(*await asyncio.open_connection(sock=made, limit=1024))
+    one.writer.write(handshake(path))
+    assert (await read_answer(one.reader)).status == 101
+    one.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    return one

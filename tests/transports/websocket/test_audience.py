@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from folkmoot.transports.websocket import Audience, text_frame
-from tests.transports.websocket.support import client, opened
+from tests.transports.websocket.support import Open, client
 
 
-async def test_a_frame_for_one_keeps_its_place_among_those_for_all() -> None:
-    async with opened() as at, client(at) as ann, client(at) as bob:
-        await at.party.number(2)
-        link, audience = at.party.guests[0].link, at.party.audience
+async def test_a_frame_for_one_keeps_its_place_among_those_for_all(hub: Open) -> None:
+    async with client(hub) as ann, client(hub) as bob:
+        await hub.party.number(2)
+        link, audience = hub.party.guests[0].link, hub.party.audience
         audience.send(text_frame(b"1"))
         link.send(text_frame(b"2, for Ann"))
         audience.send(text_frame(b"3"))
@@ -21,10 +21,12 @@ async def test_a_frame_for_one_keeps_its_place_among_those_for_all() -> None:
         assert [await bob.text() for _ in range(3)] == [b"1", b"3", b"6"]
 
 
-async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before() -> None:
-    async with opened() as at, client(at) as ann, client(at) as bob:
-        await at.party.number(2)
-        first, second = (guest.link for guest in at.party.guests)
+async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before(
+    hub: Open,
+) -> None:
+    async with client(hub) as ann, client(hub) as bob:
+        await hub.party.number(2)
+        first, second = (guest.link for guest in hub.party.guests)
         audience = Audience()
         audience.add(first)
         audience.send(text_frame(b"1"))
@@ -38,13 +40,13 @@ async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_ca
         assert [await bob.text() for _ in range(3)] == [b"welcome", b"2", b"3"]
         first.send(text_frame(b"bye"))
         assert [await ann.text() for _ in range(3)] == [b"1", b"2", b"bye"]
-        assert len(at.party.audience) == 0
+        assert len(hub.party.audience) == 0
 
 
-async def test_the_frames_of_a_tick_reach_a_link_in_one_write() -> None:
-    async with opened() as at, client(at) as ann:
-        await at.party.number(1)
-        link, audience = at.party.guests[0].link, at.party.audience
+async def test_the_frames_of_a_tick_reach_a_link_in_one_write(hub: Open) -> None:
+    async with client(hub) as ann:
+        await hub.party.number(1)
+        link, audience = hub.party.guests[0].link, hub.party.audience
         for number in range(1000):
             audience.send(text_frame(b"%d" % number))
         assert link.unsent == 0
@@ -54,14 +56,13 @@ async def test_the_frames_of_a_tick_reach_a_link_in_one_write() -> None:
     assert found == sum(2 + len(str(number)) for number in range(1000)) + len("..own")
 
 
-async def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none() -> None:
-    async with opened() as at, client(at) as ann:
-        await at.party.number(1)
-        link = at.party.guests[0].link
-        at.party.audience.send(text_frame(b"before"))
+async def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none(hub: Open) -> None:
+    async with client(hub) as ann:
+        link = (await hub.guest()).link
+        hub.party.audience.send(text_frame(b"before"))
         link.close(4403)
-        assert len(at.party.audience) == 0
-        at.party.audience.add(link)
-        assert len(at.party.audience) == 0
+        assert len(hub.party.audience) == 0
+        hub.party.audience.add(link)
+        assert len(hub.party.audience) == 0
         assert await ann.text() == b"before"
         assert await ann.closed() == 4403

@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
-from tests.transports.websocket.support import Guest, Party, opened
+from tests.transports.websocket.support import Guest, Open, Party, opened
 
 
 async def code_of(connection: ClientConnection) -> int | None:
@@ -23,55 +23,35 @@ async def code_of(connection: ClientConnection) -> int | None:
         return end.rcvd.code if end.rcvd else None
 
 
-async def test_what_one_says_all_hear_and_the_speaker_too() -> None:
-    async with opened() as at, connect(at.url) as ann, connect(at.url) as bob:
-        await at.party.number(2)
+async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open) -> None:
+    async with connect(hub.url) as ann, connect(hub.url) as bob:
+        await hub.party.number(2)
         await ann.send("hello, Bøb")
         assert await bob.recv() == await ann.recv() == "hello, Bøb"
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 1_048_576])
-async def test_a_message_of_any_allowed_size_comes_back_whole(size: int) -> None:
-    async with opened() as at, connect(at.url, max_size=None, compression=None) as ann:
+async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: int) -> None:
+    async with connect(hub.url, max_size=None, compression=None) as ann:
         await ann.send("x" * size)
         assert await ann.recv() == "x" * size
         await ann.send("and on")
         assert await ann.recv() == "and on"
 
 
-async def test_a_message_one_byte_over_the_limit_is_closed_as_too_big() -> None:
-    async with opened() as at, connect(at.url, max_size=None, compression=None) as ann:
-        await ann.send("x" * 1_048_577)
-        assert await code_of(ann) == CloseCode.TOO_BIG
-
-
-async def test_fragments_are_put_together() -> None:
-    async with opened() as at, connect(at.url) as ann:
-        await ann.send(["one ", "two ", "", "three"])
-        assert await ann.recv() == "one two three"
-
-
-async def test_a_binary_message_is_refused() -> None:
-    async with opened() as at, connect(at.url) as ann:
-        await ann.send(b"bytes")
-        assert await code_of(ann) == CloseCode.NOT_TEXT
-
-
-async def test_a_close_is_answered_with_its_code() -> None:
-    async with opened() as at:
-        async with connect(at.url) as ann:
-            await ann.close(4321, "done")
-            assert (ann.close_code, ann.close_reason) == (4321, "done")
-        await at.party.guests[0].left.wait()
-        assert len(at.party.audience) == 0
-        found = at.party.guests[0]
+async def test_a_close_is_answered_with_its_code(hub: Open) -> None:
+    async with connect(hub.url) as ann:
+        await ann.close(4321, "done")
+        assert (ann.close_code, ann.close_reason) == (4321, "done")
+    await hub.party.guests[0].left.wait()
+    assert len(hub.party.audience) == 0
+    found = hub.party.guests[0]
     assert found.ends == [(4321, "done")]
 
 
-async def test_the_hub_closes_with_code_and_reason_after_what_it_said() -> None:
-    async with opened() as at, connect(at.url) as ann:
-        await at.party.number(1)
-        guest = at.party.guests[0]
+async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub: Open) -> None:
+    async with connect(hub.url) as ann:
+        guest = await hub.guest()
         guest.on_text(b"last words")
         guest.link.close(4403, "é" * 100)
         guest.on_text(b"too late")
@@ -150,9 +130,9 @@ async def test_an_error_while_someone_enters_closes_the_link(
 
 
 async def test_a_stopping_hub_says_so_and_waits_for_the_answer() -> None:
-    async with opened() as at:
-        guests = [await connect(at.url) for _ in range(5)]
-        await at.party.number(5)
+    async with opened() as hub:
+        guests = [await connect(hub.url) for _ in range(5)]
+        await hub.party.number(5)
         ends = [asyncio.create_task(code_of(each)) for each in guests]
-        at.party.guests[0].on_text(b"said before")
+        hub.party.guests[0].on_text(b"said before")
     assert [await end for end in ends] == [CloseCode.RESTARTING] * 5

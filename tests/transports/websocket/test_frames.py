@@ -13,9 +13,10 @@ from tests.transports.websocket.support import (
     PING,
     PONG,
     TEXT,
+    Client,
+    Open,
     client,
     frame,
-    opened,
 )
 
 EURO = "€".encode()
@@ -68,94 +69,80 @@ HOSTILE: dict[str, tuple[bytes, CloseCode]] = {
 
 @pytest.mark.parametrize("glued", [False, True], ids=["alone", "glued to the handshake"])
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.settings(limits=LinkLimits(max_message_bytes=1000))
 async def test_a_frame_that_breaks_a_rule_is_answered_with_its_close(
-    name: str, glued: bool
+    hub: Open, name: str, glued: bool
 ) -> None:
     sent, code = HOSTILE[name]
-    async with opened(LinkLimits(max_message_bytes=1000)) as at:
-        async with client(at, after=sent if glued else b"") as one:
-            if not glued:
-                one.send(sent)
-            assert await one.closed() == code
-        guest = at.party.guests[0]
-        await guest.left.wait()
-        assert [end[0] for end in guest.ends] == [code]
-        assert guest.heard == []
+    async with client(hub, after=sent if glued else b"") as one:
+        if not glued:
+            one.send(sent)
+        assert await one.closed() == code
+    guest = hub.party.guests[0]
+    await guest.left.wait()
+    assert [end[0] for end in guest.ends] == [code]
+    assert guest.heard == []
 
 
-async def test_messages_after_the_one_that_broke_a_rule_are_not_heard() -> None:
-    async with opened() as at, client(at) as one:
-        one.send(frame(b"before"))
-        assert await one.text() == b"before"
-        one.send(frame(b"x", BINARY), frame(b"after"))
-        assert await one.closed() == CloseCode.NOT_TEXT
-        found = at.party.guests[0].heard
+async def test_messages_after_the_one_that_broke_a_rule_are_not_heard(
+    hub: Open, one: Client
+) -> None:
+    one.send(frame(b"before"))
+    assert await one.text() == b"before"
+    one.send(frame(b"x", BINARY), frame(b"after"))
+    assert await one.closed() == CloseCode.NOT_TEXT
+    found = hub.party.guests[0].heard
     assert found == [b"before"]
 
 
-async def test_a_client_that_sends_on_after_a_broken_frame_still_learns_why() -> None:
-    limits = LinkLimits(max_message_bytes=1000, close_seconds=600)
-    async with opened(limits) as at, client(at) as one:
-        one.send(frame(b"x" * 3_000_000))
-        opcode, payload = await one.receive()
-        assert opcode == CLOSE
-        assert await one.reader.read() == b""
-        assert int.from_bytes(payload[:2], "big") == CloseCode.TOO_BIG
+@pytest.mark.settings(limits=LinkLimits(max_message_bytes=1000, close_seconds=600))
+async def test_a_client_that_sends_on_after_a_broken_frame_still_learns_why(one: Client) -> None:
+    one.send(frame(b"x" * 3_000_000))
+    opcode, payload = await one.receive()
+    assert opcode == CLOSE
+    assert await one.reader.read() == b""
+    assert int.from_bytes(payload[:2], "big") == CloseCode.TOO_BIG
 
 
-async def test_control_frames_may_come_between_fragments() -> None:
-    async with opened() as at, client(at) as one:
-        one.send(
-            frame(EURO[:1], fin=False),
-            frame(b"ping", PING),
-            frame(b"", CONTINUATION, fin=False),
-            frame(b"unasked", PONG),
-            frame(EURO[1:], CONTINUATION),
-        )
-        assert await one.receive() == (PONG, b"ping")
-        assert await one.receive() == (TEXT, EURO)
+async def test_control_frames_may_come_between_fragments(one: Client) -> None:
+    one.send(
+        frame(EURO[:1], fin=False),
+        frame(b"ping", PING),
+        frame(b"", CONTINUATION, fin=False),
+        frame(b"unasked", PONG),
+        frame(EURO[1:], CONTINUATION),
+    )
+    assert await one.receive() == (PONG, b"ping")
+    assert await one.receive() == (TEXT, EURO)
 
 
-async def test_a_frame_may_arrive_byte_by_byte() -> None:
-    async with opened() as at, client(at) as one:
-        for byte in frame(b"x" * 300) + frame(b"y"):
-            one.send(bytes([byte]))
-            await one.writer.drain()
-        assert await one.text() == b"x" * 300
-        assert await one.text() == b"y"
-
-
-async def test_frames_glued_to_the_handshake_are_heard() -> None:
+async def test_frames_glued_to_the_handshake_are_heard(hub: Open) -> None:
     sent = b"".join(frame(b"%d" % number) for number in range(3000))
-    async with opened() as at, client(at, after=sent) as one:
+    async with client(hub, after=sent) as one:
         for number in range(3000):
             assert await one.text() == b"%d" % number
 
 
-async def test_messages_of_no_length_are_messages() -> None:
-    async with opened() as at, client(at) as one:
-        one.send(frame(b""), frame(b"", fin=False), frame(b"", CONTINUATION))
-        assert await one.text() == await one.text() == b""
-        assert at.party.guests[0].heard == [b"", b""]
-
-
-async def test_endless_empty_fragments_cost_no_memory_and_end_when_the_message_does() -> None:
-    async with opened(LinkLimits(max_message_bytes=10)) as at, client(at) as one:
-        one.send(frame(b"x", fin=False))
-        for _ in range(50):
-            one.send(frame(b"", CONTINUATION, fin=False) * 1000)
-            await one.writer.drain()
-        one.send(frame(b"y", CONTINUATION))
-        assert await one.text() == b"xy"
+@pytest.mark.settings(limits=LinkLimits(max_message_bytes=10))
+async def test_endless_empty_fragments_cost_no_memory_and_end_when_the_message_does(
+    one: Client,
+) -> None:
+    one.send(frame(b"x", fin=False))
+    for _ in range(50):
+        one.send(frame(b"", CONTINUATION, fin=False) * 1000)
+        await one.writer.drain()
+    one.send(frame(b"y", CONTINUATION))
+    assert await one.text() == b"xy"
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0f\xa0"])
-async def test_a_close_is_answered_in_kind_and_the_hub_hangs_up(payload: bytes) -> None:
+async def test_a_close_is_answered_in_kind_and_the_hub_hangs_up(
+    hub: Open, one: Client, payload: bytes
+) -> None:
     code = int.from_bytes(payload[:2], "big") if payload else 1005
-    async with opened() as at, client(at) as one:
-        one.send(frame(payload, CLOSE))
-        assert await one.receive() == (CLOSE, payload)
-        assert await one.reader.read() == b""
-        await at.party.guests[0].left.wait()
-        found = at.party.guests[0].ends
+    one.send(frame(payload, CLOSE))
+    assert await one.receive() == (CLOSE, payload)
+    assert await one.reader.read() == b""
+    await hub.party.guests[0].left.wait()
+    found = hub.party.guests[0].ends
     assert found == [(code, payload[2:].decode())]

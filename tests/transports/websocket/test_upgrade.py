@@ -16,6 +16,7 @@ from tests.transports.websocket.support import (
     KEY,
     Client,
     Guest,
+    Open,
     Party,
     client,
     frame,
@@ -44,72 +45,68 @@ REFUSED: dict[str, tuple[dict[str, str | None], int]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_request_that_may_not_become_a_websocket_gets_a_status(name: str) -> None:
+async def test_a_request_that_may_not_become_a_websocket_gets_a_status(
+    hub: Open, name: str
+) -> None:
     headers, status = REFUSED[name]
-    async with opened() as at:
-        one = await Client.connect(at.hub.port)
-        one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
-        answer = await read_answer(one.reader)
-        one.leave()
-        assert answer.status == status
-        assert at.endpoint.opened == 0
-        assert (await ask(at.hub.port)).status == 200
-        told = answer.headers
+    one = await Client.connect(hub.port)
+    one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
+    answer = await read_answer(one.reader)
+    one.leave()
+    assert answer.status == status
+    assert hub.endpoint.opened == 0
+    assert (await ask(hub.port)).status == 200
+    told = answer.headers
     assert ("sec-websocket-version" in told) == (status == 426)
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://friend.example"])
-async def test_a_page_of_an_allowed_origin_comes_in(origin: str) -> None:
-    hosts = Hosts("127.0.0.1", origins=["https://friend.example"])
-    async with opened(hosts=hosts) as at:
-        one = await Client.connect(at.hub.port)
-        answer = await one.ask(Origin=origin)
-        one.leave()
-        assert answer.status == 101
+@pytest.mark.settings(hosts=Hosts("127.0.0.1", origins=["https://friend.example"]))
+async def test_a_page_of_an_allowed_origin_comes_in(hub: Open, origin: str) -> None:
+    one = await Client.connect(hub.port)
+    answer = await one.ask(Origin=origin)
+    one.leave()
+    assert answer.status == 101
 
 
-async def test_an_upgrade_at_another_address_is_an_ordinary_request() -> None:
-    async with opened() as at:
-        one, other = await Client.connect(at.hub.port), await Client.connect(at.hub.port)
-        absent = await one.ask("/nowhere", after=frame(b"hello"))
-        page = await other.ask("/", after=frame(b"hello"))
-        assert await other.reader.read() == b""
-        one.leave()
-        other.leave()
-        assert (absent.status, page.status) == (404, 200)
+async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open) -> None:
+    one, other = await Client.connect(hub.port), await Client.connect(hub.port)
+    absent = await one.ask("/nowhere", after=frame(b"hello"))
+    page = await other.ask("/", after=frame(b"hello"))
+    assert await other.reader.read() == b""
+    one.leave()
+    other.leave()
+    assert (absent.status, page.status) == (404, 200)
 
 
-async def test_a_plain_request_is_told_that_the_address_is_for_websockets() -> None:
-    async with opened() as at:
-        answer = await ask(at.hub.port, "/ws")
-        assert answer.status == 426
-        assert answer.headers["upgrade"] == "websocket"
-        assert answer.json()["error"]["code"] == "upgrade_required"
+async def test_a_plain_request_is_told_that_the_address_is_for_websockets(hub: Open) -> None:
+    answer = await ask(hub.port, "/ws")
+    assert answer.status == 426
+    assert answer.headers["upgrade"] == "websocket"
+    assert answer.json()["error"]["code"] == "upgrade_required"
 
 
-async def test_requests_before_the_upgrade_are_answered_on_the_same_connection() -> None:
-    async with opened() as at:
-        one = await Client.connect(at.hub.port)
-        for _ in range(3):
-            one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-            assert (await read_answer(one.reader)).status == 404
-        assert (await one.ask(after=frame(b"first"))).status == 101
-        assert await one.text() == b"first"
-        one.send(frame(b"second"))
-        assert await one.text() == b"second"
-        one.leave()
+async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(hub: Open) -> None:
+    one = await Client.connect(hub.port)
+    for _ in range(3):
+        one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert (await read_answer(one.reader)).status == 404
+    assert (await one.ask(after=frame(b"first"))).status == 101
+    assert await one.text() == b"first"
+    one.send(frame(b"second"))
+    assert await one.text() == b"second"
+    one.leave()
 
 
-async def test_an_upgrade_may_be_sent_right_behind_other_requests() -> None:
-    async with opened() as at:
-        one = await Client.connect(at.hub.port)
-        page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        one.writer.write(page * 5 + handshake() + frame(b"first"))
-        for _ in range(5):
-            assert (await read_answer(one.reader)).status == 200
-        assert (await read_answer(one.reader)).status == 101
-        assert await one.text() == b"first"
-        one.leave()
+async def test_an_upgrade_may_be_sent_right_behind_other_requests(hub: Open) -> None:
+    one = await Client.connect(hub.port)
+    page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    one.writer.write(page * 5 + handshake() + frame(b"first"))
+    for _ in range(5):
+        assert (await read_answer(one.reader)).status == 200
+    assert (await read_answer(one.reader)).status == 101
+    assert await one.text() == b"first"
+    one.leave()
 
 
 class Slow(Party):
@@ -194,25 +191,24 @@ async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link() -> 
     assert code == CloseCode.RESTARTING
 
 
-async def test_websockets_count_among_the_connections() -> None:
-    async with opened(max_connections=2) as at:
-        async with client(at) as one, client(at):
-            assert (await ask(at.hub.port)).status == 503
-            third = await Client.connect(at.hub.port)
-            assert (await third.ask()).status == 503
-            third.leave()
-            one.send(frame(b"still served"))
-            assert await one.text() == b"still served"
-        while (await ask(at.hub.port)).status == 503:
-            assert at.endpoint.open_links
-        assert at.endpoint.closed == {LOST: 2}
+@pytest.mark.settings(max_connections=2)
+async def test_websockets_count_among_the_connections(hub: Open) -> None:
+    async with client(hub) as one, client(hub):
+        assert (await ask(hub.port)).status == 503
+        third = await Client.connect(hub.port)
+        assert (await third.ask()).status == 503
+        third.leave()
+        one.send(frame(b"still served"))
+        assert await one.text() == b"still served"
+    while (await ask(hub.port)).status == 503:
+        assert hub.endpoint.open_links
+    assert hub.endpoint.closed == {LOST: 2}
 
 
-async def test_an_opened_websocket_is_counted_as_a_request_with_its_id() -> None:
-    async with opened() as at:
-        one = await Client.connect(at.hub.port)
-        answer = await one.ask("/ws?token=secret")
-        assert len(answer.headers["x-request-id"]) == 16
-        counted = at.hub.metrics.exposition("")[0].decode()
-        assert 'route="/ws",status="101"' in counted.replace(" ", "")
-        one.leave()
+async def test_an_opened_websocket_is_counted_as_a_request_with_its_id(hub: Open) -> None:
+    one = await Client.connect(hub.port)
+    answer = await one.ask("/ws?token=secret")
+    assert len(answer.headers["x-request-id"]) == 16
+    counted = hub.hub.metrics.exposition("")[0].decode()
+    assert 'route="/ws",status="101"' in counted.replace(" ", "")
+    one.leave()

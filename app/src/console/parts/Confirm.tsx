@@ -1,6 +1,6 @@
 /** A button that asks once more before something happens, with what else has to be said for it. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Button } from "../../components/parts";
 
@@ -27,7 +27,8 @@ export function Confirm(props: Props) {
   const group = useRef<HTMLDivElement>(null);
   const was = useRef(false);
   const button = useRef<HTMLSpanElement>(null);
-  useEffect(() => {
+  // Before the next key: one pressed while nothing has the focus would be lost.
+  useLayoutEffect(() => {
     if (asking) group.current?.querySelector<HTMLElement>("input, textarea, select, button")?.focus();
     else if (was.current) button.current?.querySelector("button")?.focus();
     was.current = asking;

@@ -1,6 +1,6 @@
 /** One proposal as a card: exactly what would be done, by whom, for whom, until when, and what changed. */
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../../api/call";
 import type * as hub from "../../api/schema";
@@ -205,7 +205,7 @@ function Decide(props: DecideProps) {
   const box = useRef<HTMLDivElement>(null);
   const was = useRef(false);
   // The button that was pressed is gone, so the focus goes to what came in its place, and back.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (asking) box.current?.querySelector("input")?.focus();
     else if (was.current) box.current?.querySelector<HTMLElement>(".danger")?.focus();
     was.current = asking;

@@ -1,5 +1,5 @@
 /** Writing to a room, with names completed. */
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useId, useRef, useState } from "preact/hooks";
 
 import { sentence } from "../../../api/call";
 import { Button, Check } from "../../../components/parts";
@@ -28,7 +28,7 @@ export function Composer({ stream, answers, onAnswered }: Props) {
   const [chosen, setChosen] = useState(0);
   const field = useRef<HTMLTextAreaElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (answers) field.current?.focus();
   }, [answers]);
 

@@ -1,0 +1,17 @@
+"""A post office of real parts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import settings_of
+from tests.mail.support import PostOffice, opened
+
+
+@pytest.fixture
+async def office(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[PostOffice]:
+    async with opened(tmp_path, **settings_of(request)) as made:
+        yield made
