@@ -2,22 +2,102 @@
 
 from __future__ import annotations
 
-import pytest
-
 from folkmoot.client.model import HistoryBounds, Me, Resumed, Welcome
 from folkmoot.client.session import Position
 
 
-@pytest.mark.parametrize(("is_kept", "through"), [(True, 19), (False, 30)])
-def test_where_nothing_is_kept_it_goes_on_from_now_and_else_where_the_history_begins(
-    is_kept: bool, through: int
-) -> None:
+def welcome(
+    last: int, first: int = 1, *, epoch: str = "e1", reason: str | None = "", enabled: bool = True
+) -> Welcome:
+    resume = None if reason == "" else Resumed(reason is None, reason)
+    return Welcome(Me("bob"), epoch, HistoryBounds(last, first, enabled), resume=resume)
+
+
+def begun(last: int = 10) -> Position:
     position = Position()
-    position.begin(Welcome(Me("bob"), "e1", HistoryBounds(10, 1, True)), None)
-    gone = Resumed(False, "history_gone")
-    welcome = Welcome(Me("bob"), "e1", HistoryBounds(30, 20, is_kept), resume=gone)
-    beginning = position.begin(welcome, 10)
+    assert position.resume_after(hungry=True) is None
+    position.begin(welcome(last), None)
+    return position
+
+
+def test_the_first_connection_goes_on_from_now() -> None:
+    position = begun()
+    assert position.is_live
+    assert position.advance(11)
+    position.keep(11, fits=True)
+    assert position.resume_after(hungry=False) == 11
+
+
+def test_a_connection_is_live_when_it_has_replayed_what_was_missed() -> None:
+    position = begun()
+    assert position.begin(welcome(12, reason=None), 10).gap is None
+    assert not position.is_live
+    position.advance(11)
+    position.advance(12)
+    assert position.is_live
+
+
+def test_one_who_is_behind_goes_on_where_the_buffer_ended_once_it_is_empty() -> None:
+    position = begun()
+    for seq in (11, 12, 13):
+        position.advance(seq)
+        if not position.behind:
+            position.keep(seq, fits=seq < 12)
+    assert position.behind
+    assert position.resume_after(hungry=False) == 13
+    assert position.resume_after(hungry=True) == 11
+    position.begin(welcome(13, reason=None), 13)
+    assert position.behind
+    position.begin(welcome(13, reason=None), 11)
+    assert not position.behind
+    assert not position.advance(12), "the client has heard it before"
+    position.keep(12, fits=True)
+    assert position.resume_after(hungry=False) == 12, "and the author has not"
+
+
+def test_where_the_history_begins_later_it_is_joined_there() -> None:
+    position = begun()
+    beginning = position.begin(welcome(30, 20, reason="history_gone"), 10)
+    assert beginning.again
     assert beginning.gap is not None
-    assert (beginning.gap.after, beginning.gap.seq, beginning.again) == (10, through, is_kept)
-    assert position.resume_after(hungry=False) == through
-    assert position.is_live is not is_kept
+    assert (beginning.gap.after, beginning.gap.seq) == (10, 19)
+    assert position.resume_after(hungry=False) == 19
+
+
+def test_where_nothing_is_kept_it_goes_on_from_now() -> None:
+    position = begun()
+    beginning = position.begin(welcome(30, reason="history_gone", enabled=False), 10)
+    assert not beginning.again
+    assert beginning.gap is not None
+    assert (beginning.gap.after, beginning.gap.seq) == (10, 30)
+    assert position.is_live
+
+
+def test_what_only_the_author_has_not_read_may_be_gone_while_the_client_heard_it() -> None:
+    position = begun()
+    position.keep(11, fits=False)
+    for seq in range(11, 31):
+        position.advance(seq)
+    beginning = position.begin(welcome(30, 20, reason="history_gone"), 10)
+    assert beginning.again
+    assert position.heard == 30
+    assert position.resume_after(hungry=True) == 19
+
+
+def test_in_a_new_epoch_the_old_numbers_mean_nothing() -> None:
+    position = begun(100)
+    beginning = position.begin(welcome(3, epoch="e2", reason="epoch_changed"), 100)
+    assert beginning.gap is not None
+    assert (beginning.gap.after, beginning.gap.seq) == (100, 3)
+    assert (position.epoch, position.heard, position.kept) == ("e2", 3, 3)
+    assert not position.is_known(4)
+
+
+def test_a_number_that_is_left_out_is_a_gap() -> None:
+    position = begun()
+    assert position.skipped(11) is None
+    gap = position.skipped(14)
+    assert gap is not None
+    assert (gap.after, gap.seq, gap.reason) == (10, 13, "skipped")
+    assert position.advance(14)
+    assert position.is_known(12)

@@ -19,6 +19,7 @@ from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["stored", "memory"])
 FEW = RoomOptions(chat={}, keep_messages=100, memory_messages=100)
+pytestmark = pytest.mark.settings(options=FEW)
 
 
 def bodies(page: MessagePage) -> list[dict[str, Any]]:
@@ -40,8 +41,12 @@ async def every(hub: Gathering, who: Visitor, *, forward: bool, limit: int = 7) 
         seqs = [*seqs, *found] if forward else [*found, *seqs]
 
 
-async def flooded(hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 400) -> None:
-    """A conversation, and then a flood of one of the two."""
+async def flooded(
+    hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 400, *, durable: bool = True
+) -> None:
+    """A room with a conversation, and then a flood of one of the two."""
+    if not (await hub.rooms.list(ann)).rooms:
+        await hub.create(ann, durable=durable, access="open")
     for number in range(10):
         await hub.rooms.post(ann, "square", chat(f"a{number}"))
         await hub.rooms.post(bob, "square", chat(f"b{number}"))
@@ -56,10 +61,8 @@ async def flooded(hub: Gathering, ann: Visitor, bob: Visitor, thoughts: int = 40
 
 @pytest.mark.requirement("room.fair-retention")
 @BOTH
-@pytest.mark.settings(options=FEW)
 async def test_a_flood_pushes_out_itself_and_nobody_else(hub: Gathering, durable: bool) -> None:
-    await hub.create(hub.ann, durable=durable, access="open")
-    await flooded(hub, hub.ann, hub.bob)
+    await flooded(hub, hub.ann, hub.bob, durable=durable)
     page = await hub.rooms.messages(hub.ann, "square", limit=500)
     told = bodies(page)
     assert len(told) <= 110
@@ -72,12 +75,10 @@ async def test_a_flood_pushes_out_itself_and_nobody_else(hub: Gathering, durable
 
 @pytest.mark.requirement("room.fair-retention", "room.rest-history")
 @BOTH
-@pytest.mark.settings(options=FEW)
 async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(
     hub: Gathering, durable: bool
 ) -> None:
-    await hub.create(hub.ann, durable=durable, access="open")
-    await flooded(hub, hub.ann, hub.bob)
+    await flooded(hub, hub.ann, hub.bob, durable=durable)
     page = await hub.rooms.messages(hub.ann, "square", limit=500)
     seqs = [one["seq"] for one in bodies(page)]
     assert await every(hub, hub.ann, forward=True) == seqs
@@ -95,12 +96,10 @@ async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(
 
 @pytest.mark.requirement("room.fair-retention", "room.resume")
 @BOTH
-@pytest.mark.settings(options=FEW)
 async def test_whoever_resumes_over_a_hole_is_told_and_whoever_resumes_after_it_misses_nothing(
     hub: Gathering, durable: bool
 ) -> None:
-    await hub.create(hub.ann, durable=durable, access="open")
-    await flooded(hub, hub.ann, hub.bob)
+    await flooded(hub, hub.ann, hub.bob, durable=durable)
     first = (await hub.rooms.get(hub.ann, "square")).first_seq
     for after, complete in ((3, False), (first - 2, False), (first - 1, True)):
         ear, live = await hub.join(hub.ann, after=after)
@@ -121,7 +120,6 @@ async def test_whoever_resumes_over_a_hole_is_told_and_whoever_resumes_after_it_
 async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path: Path) -> None:
     async with gathering(tmp_path, options=FEW) as hub:
         ann, bob = await hub.people("ann", "bob")
-        await hub.create(ann, access="open")
         await flooded(hub, ann, bob)
         before = await hub.rooms.messages(ann, "square", limit=500)
         used = bodies(before)[0]["id"]
@@ -140,7 +138,6 @@ async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path: Path)
 async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_back(
     hub: Gathering,
 ) -> None:
-    await hub.create(hub.ann, access="open")
     await flooded(hub, hub.ann, hub.bob, thoughts=1_200)
     slow = Ear()
     slow.reads.clear()
@@ -196,7 +193,6 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
     return kept
 
 
-@pytest.mark.settings(options=FEW)
 async def test_shares_go_with_their_room(hub: Gathering) -> None:
     await hub.create(hub.ann, access="open")
     await hub.rooms.post(hub.bob, "square", chat("hello"))
@@ -241,7 +237,6 @@ def test_trimming_leaves_no_more_than_may_be_and_nobody_below_their_share(
         assert mine[len(mine) - len(kept) :] == kept
 
 
-@pytest.mark.settings(options=FEW)
 async def test_upkeep_trims_while_people_talk(hub: Gathering) -> None:
     live, ear = await hub.meet(hub.bob, access="open")
     for number in range(600):
