@@ -38,7 +38,6 @@ SENDING: Final[dict[str, frozenset[str]]] = {
 }
 """What a call that sends mail may hold. Anything else could be words for the hub to read."""
 PAGES: Final = frozenset(("msg/inbox", "msg/thread"))
-"""What answers with messages."""
 OTHERS: Final = frozenset((
     "msg/register", "msg/recover", "msg/whoami", "msg/set_profile", "msg/change_handle",
     "msg/delete_account", "msg/delete_message", "msg/threads", "msg/digest", "msg/delete_thread",

@@ -38,7 +38,6 @@ Begin: TypeAlias = Callable[[str, Message], Awaitable[None]]
 Owed: TypeAlias = Callable[[], Awaitable[list[tuple[OpenRequest, Message]]]]
 """Fetches the requests that are open, also those this program never heard of."""
 Decide: TypeAlias = Callable[[Message], bool | Awaitable[bool | None] | None]
-"""Decides about a request that was interrupted."""
 
 
 class Respond(Protocol):

@@ -308,7 +308,6 @@ class Position:
         self.epoch = epoch
         self._start = after
         self.heard = after or 0
-        """The last message the client knows of."""
         self.kept = self.heard
         """The last message that went to the author's buffer; less than `heard` when behind."""
         self.behind = False

@@ -35,7 +35,6 @@ class Context(Entity):
     """What a tool may know of the call it serves: a parameter of this type is filled in."""
 
     request: Message
-    """The request, as it came."""
     send_progress: SendProgress
 
     @property

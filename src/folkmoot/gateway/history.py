@@ -98,7 +98,6 @@ class CallHistory:
 
 
 EMPTY: Final = Slot()
-"""A minute in which nothing was noted."""
 
 
 def mean_ms(slot: Slot) -> float | None:
@@ -110,7 +109,6 @@ BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 
 """Seconds: the buckets in which answers are counted by how long they took."""
 CANCELLED: Final = "cancelled"
 BAD: Final = frozenset({"error", "tool_error", "invalid"})
-"""Answers that are errors."""
 
 
 class CallTally:

@@ -45,7 +45,6 @@ class ToolEntry(Struct, frozen=True, kw_only=True, eq=False):
     """`ns:tool`"""
     namespace: str
     own: str
-    """The server's own name for it."""
     definition: Definition
     """As shown, but for `name`, which each style spells its own way."""
     schema: dict[str, Any]

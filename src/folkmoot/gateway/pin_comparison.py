@@ -80,7 +80,6 @@ class Judging:
         self.verdicts: dict[str, Verdict] = {}
         """By the names that the backend lists now."""
         self.pinned_as: dict[str, str] = {}
-        """The names that their pins have."""
         self.pin: list[Definite] = []
         self.hold: list[Definite] = []
         """New tools that are kept without being accepted."""

@@ -188,7 +188,6 @@ ASKS: Final[Mapping[str, Callable[[Catalogue, dict[str, Any]], RoutedRequest]]] 
     RESOURCES_READ: of_resource,
     COMPLETION: of_completion,
 }
-"""The methods that a backend answers."""
 
 
 class Checks(Entity):

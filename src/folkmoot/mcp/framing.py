@@ -34,7 +34,6 @@ class LineSplitter:
         self._chunk = b""
         self._at = 0
         self._parts: list[bytes] = []
-        """The line that is not whole yet."""
         self._held = 0
         self._skipping = False
         self.passed_over = b""

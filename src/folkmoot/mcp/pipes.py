@@ -116,7 +116,6 @@ class PipeWriter(asyncio.BaseProtocol):
     def __init__(self, on_lost: Callable[[], None] | None = None) -> None:
         self.closed = False
         self._on_lost = on_lost
-        """Called when nobody reads any more."""
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
         self._size = 0

@@ -30,7 +30,6 @@ from folkmoot.proxy.interceptors.base import TYPES, context_of, method_of, root_
 
 MOST_HELD: Final = 256
 PREVIEW: Final = 200
-"""Characters of a message that are shown."""
 MOST_REASON: Final = 1_000
 
 _TYPES: Final = {root: name for name, root in TYPES.items()}

@@ -111,7 +111,6 @@ class SessionManager(Entity):
     _by_age: OrderedDict[str, ProxySession] = field(default_factory=OrderedDict)
     opened: int = 0
     ended: Counter[str] = field(default_factory=Counter)
-    """How many sessions have ended, by why."""
 
     def __len__(self) -> int:
         return len(self._by_use)

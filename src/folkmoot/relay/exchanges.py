@@ -218,7 +218,6 @@ class Replies(Entity):
     connection: ConnectionInfo | None = None
     """What the answer came over, once it begins."""
     caller: Principal | None = None
-    """Who asked, where that is known."""
     _reader: EventReader | None = None
     _stream: str = ""
     _told: bool = False

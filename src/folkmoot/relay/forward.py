@@ -32,8 +32,6 @@ from folkmoot.taskgroups import Interruptible, group
 from folkmoot.transports.bodies import read_body, replaying
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
@@ -142,32 +140,28 @@ async def answer_server(target: HttpTarget, client: Headers, answer: Envelope) -
         logger.warning("a message was not carried", extra={"error": error.message})
 
 
-class Forwarder:
+class Forwarder(Entity):
     """The ASGI application at `/mcp` in front of one Streamable HTTP server.
 
     Clients of an era that the server does not speak are led to `front`.
     """
 
-    def __init__(
-        self,
-        target: HttpTarget,
-        steps: Steps,
-        talks: HttpConversations,
-        *,
-        limits: Limits,
-        headers: Sequence[str] = (),
-        eras: EraSwitch | None = None,
-        front: ASGIApp | None = None,
-    ) -> None:
-        self._server = ForwardTarget(target, steps, talks, limits, eras, Contexts())
-        self._limits = limits
-        self._headers = tuple(headers)
-        self._eras = eras
-        self._front = front
-        self._tasks = asyncio.TaskGroup()
+    target: HttpTarget
+    steps: Steps
+    talks: HttpConversations
+    limits: Limits
+    headers: tuple[str, ...] = ()
+    eras: EraSwitch | None = None
+    front: ASGIApp | None = None
+    _tasks: asyncio.TaskGroup = msgspec.field(default_factory=asyncio.TaskGroup)
+    _exchanges: set[Interruptible] = set()
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
+        self._server = ForwardTarget(
+            self.target, self.steps, self.talks, self.limits, self.eras, Contexts()
+        )
         self._watching = DisconnectWatch(self._tasks)
-        self._exchanges: set[Interruptible] = set()
-        self._stopping = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -186,18 +180,18 @@ class Forwarder:
             if body is None:
                 return
             try:
-                message = decode_message(body, self._limits)
+                message = decode_message(body, self.limits)
             except e.MessageError as error:
                 await say_json(send, answer_of(Block(error), readable_id(body)), error.http)
                 return
-        headers = self._server.contexts.headers_of(scope, self._headers)
-        away = self._eras is not None and await self._eras.leads_away(message, headers)
+        headers = self._server.contexts.headers_of(scope, self.headers)
+        away = self.eras is not None and await self.eras.leads_away(message, headers)
         if not away:
             exchange = ForwardedExchange(self._server, scope, headers, message, send)
             away = await self._unless_gone(receive, exchange)
-        if away and self._front is not None:
+        if away and self.front is not None:
             known = receive if body is None else replaying(body, receive)
-            await self._front(scope, known, send)
+            await self.front(scope, known, send)
 
     def stop(self) -> None:
         """End all open exchanges after a short wait, so that the server can stop."""

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 
@@ -44,16 +44,16 @@ from folkmoot.transports.mcp.session_ids import shown_header
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import Message, Scope, Send
 
     from folkmoot.core.message import ProtocolMessage
-    from folkmoot.core.policy import Principal
     from folkmoot.core.ports import Bus, Clock, Interceptor
     from folkmoot.proxy.interceptors.base import Groups
     from folkmoot.relay.conversation import HttpConversation
     from folkmoot.relay.steps import Envelope
     from folkmoot.settings import Settings
     from folkmoot.transports.mcp.arrivals import Exchange
+    from folkmoot.transports.mcp.endpoint import McpEndpoint
 
 LENGTH: Final = b"content-length"
 OUR_HEADERS: Final = (
@@ -76,21 +76,6 @@ MOCKED: Final = "mocked"
 """The outcome of a call that a rule answered in the server's place."""
 
 
-class TappedEndpoint(Protocol):
-    """What stands behind the tap."""
-
-    def principal(self, exchange: Exchange) -> Principal:
-        """Who asks, as policy knows them."""
-
-    def stopped(self, exchange: Exchange, request: Request, outcome: str) -> None:
-        """Told of a call that was stopped, or whose answer was kept back, and in a word how."""
-
-    async def __call__(
-        self, scope: Scope, receive: Receive, send: Send, *, tapped: bool = False
-    ) -> None:
-        """Answer a request; one that is `tapped` has not to pass the tap."""
-
-
 class Tap(Entity):
     """Has everything said at an endpoint pass the steps.
 
@@ -110,7 +95,7 @@ class Tap(Entity):
         body: bytes | None,
         send: Send,
         serve: Callable[[Scope, bytes | None, Send], Awaitable[None]],
-        endpoint: TappedEndpoint,
+        endpoint: McpEndpoint,
     ) -> None:
         """Take one request through, and what `serve` answers to it."""
         scope, caller = exchange.scope, endpoint.principal(exchange)
@@ -156,7 +141,7 @@ class Tap(Entity):
             trail.end()
 
 
-async def tell_endpoint(endpoint: TappedEndpoint, scope: Scope, answer: Envelope) -> None:
+async def tell_endpoint(endpoint: McpEndpoint, scope: Scope, answer: Envelope) -> None:
     """Answer a request of the hub's in the client's place."""
     body = encode_message(answer.message)
     said = [pair for pair in scope["headers"] if pair[0] not in SAID_ANEW]
@@ -261,7 +246,6 @@ class HubInterception(Entity):
     given: Sequence[Interceptor] = ()
     _rules: Rules | None = None
     interceptors: Chain = field(default_factory=Chain)
-    """Empty until they are loaded."""
     _canonical: Callable[[str], str] = str
     tap: Tap | None = None
     """What everything said at `/mcp` passes, if there is anything to do."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from folkmoot.core.entity import Entity
 from folkmoot.core.ports import Store, Tx
@@ -22,6 +22,9 @@ from folkmoot.quotas import (
 )
 from folkmoot.rooms.limits import MAX_BUDGETS
 from folkmoot.rooms.machine import BACKEND, Append
+
+if TYPE_CHECKING:
+    from folkmoot.rooms.history import MemoryHistory
 
 GATEWAY_AUTHOR: Final = ""
 """The author of what the gateway says about nobody."""
@@ -238,20 +241,6 @@ LARGEST: Final = 2**62
 """More bytes than there are: the bound where none is set."""
 
 
-class Held(Protocol):
-    """A history in memory."""
-
-    owner: str | None
-    """The account whose room it is."""
-    bytes: int
-    """What its messages take."""
-
-    def __hash__(self) -> int: ...
-
-    def shrink(self, most_bytes: int) -> None:
-        """Keep so many bytes at most."""
-
-
 class MemoryBudget:
     """What all histories in memory take together. A bound of 0 is none."""
 
@@ -260,12 +249,12 @@ class MemoryBudget:
         self.most = total
         self._most_of_account = account or LARGEST
         self._most = total or LARGEST
-        self._counted: dict[Held, int] = {}
+        self._counted: dict[MemoryHistory, int] = {}
         self._by_owner: Counter[str | None] = Counter()
         self.used = 0
         """What they take at present."""
 
-    def changed(self, history: Held) -> None:
+    def changed(self, history: MemoryHistory) -> None:
         """A history has grown or shrunk; if there is too much now, some history is trimmed."""
         self._count(history, history.bytes)
         while self._by_owner[history.owner] > self._most_of_account:
@@ -273,7 +262,7 @@ class MemoryBudget:
         while self.used > self._most:
             self._shrink(self._heaviest(), self._most // 10)
 
-    def remove(self, history: Held) -> None:
+    def remove(self, history: MemoryHistory) -> None:
         """A history is gone."""
         self._count(history, 0)
         self._counted.pop(history, None)
@@ -283,7 +272,7 @@ class MemoryBudget:
         most = self._most_of_account * part
         return sum(used > most for owner, used in self._by_owner.items() if owner is not None)
 
-    def _count(self, history: Held, size: int) -> None:
+    def _count(self, history: MemoryHistory, size: int) -> None:
         change = size - self._counted.get(history, 0)
         self._counted[history] = size
         self.used += change

@@ -32,7 +32,6 @@ Listed: TypeAlias = list[queries.Seen]
 Handles: TypeAlias = list[str]
 Owners: TypeAlias = dict[RoomId, Handles]
 Served: TypeAlias = dict[RoomId, tuple[str, ...]]
-"""The backends of rooms."""
 
 
 class _Resolved(NamedTuple):

@@ -172,7 +172,6 @@ class MemoryHistory:
     ) -> None:
         self.owner = owner
         self.bytes = 0
-        """What its messages take."""
         self._most = most
         self._on_trim = on_trim
         self._budget = budget or MemoryBudget()

@@ -35,7 +35,6 @@ WEBSOCKET: Final = TransportContext.websocket()
 
 Message: TypeAlias = bytes | McpxMessage
 LookUp: TypeAlias = Callable[[Lookup], Awaitable[Facts]]
-"""Looks something up in the store."""
 
 
 class Lookups(Entity):

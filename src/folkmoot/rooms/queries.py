@@ -313,7 +313,6 @@ class RoomRow(Struct, frozen=True):
     bytes: int
     created_at: int
     last_at: float | None
-    """When the last stored message came."""
 
 
 async def rooms_overview(tx: Tx, after: str, limit: int) -> dict[RoomId, RoomRow]:

@@ -53,7 +53,6 @@ from folkmoot.rooms.visits import RemoteVisits
 logger = logging.getLogger("folkmoot.rooms")
 
 OnConnection: TypeAlias = ToConnection | Hearing | ShutConnection | HoldConnection | DrainConnection
-"""What is done with one connection."""
 
 
 class RemoteRoom(Entity):
@@ -85,7 +84,6 @@ class RemoteRoom(Entity):
         self.durable = self.record.durable
         self.used_at = self.traffic.now()
         self.visits = RemoteVisits(self, self.traffic.now, self.visit_seconds)
-        """Those who are here without a connection."""
         self._next = count(1)
         self._status = RoomStatus(
             self.epoch, 0, self.record.first_seq, self.record.first_seq, self.record.last_seq

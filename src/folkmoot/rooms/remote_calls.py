@@ -33,45 +33,25 @@ class JoinBody(Struct, frozen=True, gc=False):
     credential: str | None
 
 
-class PostedInvite(Struct, frozen=True, gc=False):
-    """An invitation that was asked for without a connection."""
-
-    id: str
-    by: Principal
-    handle: str | None
-    guest: str | None
-    capabilities: tuple[Source, ...]
-
-
 class Posted(Struct, frozen=True, gc=False):
     """What came of a message that was posted."""
 
     messages: list[Append]
-    invite: PostedInvite | None = None
+    invite: tuple[str, Principal, str | None, str | None, tuple[Source, ...]] | None = None
+    """An invitation that was asked for, all of it but a connection: there is none."""
 
     @classmethod
     def of(cls, effects: list[Effect]) -> Posted:
         """The part of it that concerns whoever posted."""
-        invite = next((one for one in effects if type(one) is Invite), None)
-        return cls(
-            [one for one in effects if type(one) is Append],
-            None
-            if invite is None
-            else PostedInvite(
-                invite.id, invite.by, invite.handle, invite.guest, invite.capabilities
-            ),
-        )
+        invites = [msgspec.structs.astuple(one)[1:] for one in effects if type(one) is Invite]
+        messages = [one for one in effects if type(one) is Append]
+        return cls(messages, invites[0] if invites else None)
 
     @property
     def effects(self) -> list[Effect]:
         """The same as effects of the room."""
-        effects: list[Effect] = [*self.messages]
-        if self.invite is not None:
-            asked = self.invite
-            effects.append(
-                Invite(None, asked.id, asked.by, asked.handle, asked.guest, asked.capabilities)
-            )
-        return effects
+        invites = () if self.invite is None else (Invite(None, *self.invite),)
+        return [*self.messages, *invites]
 
 
 class PageRead(Struct, frozen=True, gc=False):

@@ -38,7 +38,6 @@ class RoomStream(ABC):
     """What a room in use delivers, and what can be read of it."""
 
     visits: Visits
-    """Those who are here without a connection."""
 
     def __init__(self, machine: Room, history: History, crowd: Crowd, spawn: Spawn) -> None:
         self.machine = machine

@@ -76,7 +76,6 @@ class Metrics:
         self._durations: dict[str, Durations] = {}
         self.watch(self._requests)
         self.in_flight = 0
-        """HTTP requests being answered at this moment."""
         Gauge(
             "folkmoot_http_requests_in_flight",
             "HTTP requests being answered at this moment.",

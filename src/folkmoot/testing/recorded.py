@@ -109,7 +109,6 @@ class RecordedServer:
 
     def __init__(self, marked: Marked, choice: str, folder: Path) -> None:
         self.path = marked.path
-        """Where the tape is, or will be."""
         self._marked = marked
         self._recorded = folder / "recorded"
         self._misses = folder / "misses.jsonl"
@@ -269,7 +268,6 @@ class Background(Generic[T]):
         )
         self._thread.start()
         self.value = self._entered.result()
-        """What the context gave."""
 
     def stop(self) -> None:
         """Leave the context, ignoring its errors."""

@@ -92,7 +92,6 @@ class Hosts:
         advice: str = ADVICE,
     ) -> None:
         self.advice = advice
-        """What whoever names another host is told."""
         names = {_one_spelling(bound), host_of(urlsplit(public_url).netloc)}
         patterns = [name.lower() for name in allowed]
         names.update(_one_spelling(name) for name in patterns if not name.startswith("*."))

@@ -8,10 +8,12 @@ import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import field
 from starlette.responses import Response
 from starlette.routing import Route
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.transports.answers import JsonResponse
 from folkmoot.transports.guard import is_operator
 from folkmoot.transports.limits import HEALTH_CACHE_SECONDS, READY_SECONDS
@@ -37,40 +39,30 @@ Detail: TypeAlias = Callable[[], object]
 CountUsers: TypeAlias = Callable[[], Awaitable[int]]
 
 
-class Health:
+class Health(Entity, kw_only=True):
     """The answers about the hub's own state."""
 
-    def __init__(
-        self,
-        *,
-        version: str,
-        clock: Clock,
-        count_users: CountUsers,
-        checks: Mapping[str, Check],
-        details: Mapping[str, Detail] | None = None,
-        metrics: Metrics,
-        serves_metrics: bool,
-        operators: Operators,
-    ) -> None:
-        self._version = version
-        self._clock = clock
-        self._started = clock.monotonic()
-        self._count_users = count_users
-        self._checks = checks
-        self._details = details or {}
-        self._metrics = metrics
-        self._serves_metrics = serves_metrics
-        self._operators = operators
-        self._checking = asyncio.Lock()
-        self._found: dict[str, dict[str, object]] = {}
-        self._found_at = -math.inf
+    version: str
+    clock: Clock
+    count_users: CountUsers
+    checks: Mapping[str, Check]
+    details: Mapping[str, Detail] = {}
+    metrics: Metrics
+    serves_metrics: bool
+    operators: Operators
+    _checking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: dict[str, dict[str, object]] = {}
+    _found_at: float = -math.inf
+
+    def __post_init__(self) -> None:
+        self._started = self.clock.monotonic()
 
     def routes(self) -> list[Route]:
         """Where the answers are served."""
         return [
             Route("/health", self.alive),
             Route("/health/ready", self.ready),
-            Route("/metrics", self.metrics),
+            Route("/metrics", self.show_metrics),
         ]
 
     async def alive(self, _: Request) -> Response:
@@ -78,9 +70,9 @@ class Health:
         return JsonResponse(
             {
                 "status": "ok",
-                "version": self._version,
-                "users": await self._count_users(),
-                "uptime": round(self._clock.monotonic() - self._started, 3),
+                "version": self.version,
+                "users": await self.count_users(),
+                "uptime": round(self.clock.monotonic() - self._started, 3),
             }
         )
 
@@ -88,7 +80,7 @@ class Health:
         """Whether every part works: 200 or 503 for everyone, and why for operators."""
         report = await self.report()
         status = 200 if report["status"] == READY else 503
-        if not self._operators.admit(request.scope):
+        if not self.operators.admit(request.scope):
             report = {"status": report["status"]}
         return JsonResponse(report, status)
 
@@ -96,14 +88,14 @@ class Health:
         """What the checks found within the last second: the database is really written and read."""
         # Whoever asks while the checks run waits for what they find.
         async with self._checking:
-            if self._clock.monotonic() - self._found_at >= HEALTH_CACHE_SECONDS:
+            if self.clock.monotonic() - self._found_at >= HEALTH_CACHE_SECONDS:
                 self._found = {
-                    name: await self._outcome(name, check) for name, check in self._checks.items()
+                    name: await self._outcome(name, check) for name, check in self.checks.items()
                 }
-                self._found_at = self._clock.monotonic()
+                self._found_at = self.clock.monotonic()
             found = self._found
         ready = all(outcome["ok"] for outcome in found.values())
-        details = {name: detail() for name, detail in self._details.items()}
+        details = {name: detail() for name, detail in self.details.items()}
         return {"status": READY if ready else "not ready", "checks": found, **details}
 
     async def _outcome(self, name: str, check: Check) -> dict[str, object]:
@@ -121,20 +113,20 @@ class Health:
             return _failed("failed", "The check failed; see the log.")
         return {"ok": True}
 
-    async def metrics(self, request: Request) -> Response:
+    async def show_metrics(self, request: Request) -> Response:
         """The metrics, for Prometheus; 404 when they are switched off, or for whom they are not.
 
         On the operator's socket they are never switched off.
         """
-        if not self._serves_metrics and not is_operator(request.scope):
+        if not self.serves_metrics and not is_operator(request.scope):
             raise e.NotFound("Metrics are switched off on this hub.")
-        if not self._operators.admit(request.scope):
-            if self._operators.has_token:
+        if not self.operators.admit(request.scope):
+            if self.operators.has_token:
                 raise e.AuthenticationRequired(
                     "Metrics need the operator's token, as a bearer token."
                 )
             raise e.NotFound("Metrics are for the operator of this hub, on its own machine.")
-        content, content_type = self._metrics.exposition(request.headers.get("accept", ""))
+        content, content_type = self.metrics.exposition(request.headers.get("accept", ""))
         return Response(
             content, headers={"content-type": content_type, "cache-control": "no-store"}
         )

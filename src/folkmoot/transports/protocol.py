@@ -117,7 +117,6 @@ class JoinedWrites(Struct, eq=False):
     transport: asyncio.Transport
     lines: HeadLines = NO_LINES
     last: bytes = b""
-    """The last line of the head."""
     head: bytes = b""
     """The head, until it has left."""
     status: int = 0

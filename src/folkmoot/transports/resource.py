@@ -131,7 +131,7 @@ class Resource(Entity):
     public_url: str = ""
 
     def __post_init__(self) -> None:
-        self._public_url = self.public_url.rstrip("/")
+        self.public_url = self.public_url.rstrip("/")
         self._may_be_direct = not self.public_url and not self.addresses.believes_proxies
         self._endpoints = dict(self.endpoints)
         if "GET" in self.endpoints:
@@ -233,7 +233,7 @@ class Resource(Entity):
         """The caller, and a check that refuses them if they lost access while waiting."""
         caller = Caller(
             address=self.addresses.of(scope),
-            base_url=self._public_url or _base_url(scope),
+            base_url=self.public_url or _base_url(scope),
             is_direct=partial(is_direct, scope) if self._may_be_direct else None,
             operator=is_operator(scope),
         )

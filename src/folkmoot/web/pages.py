@@ -177,10 +177,10 @@ class Pages(Entity, kw_only=True):
     policy: Policy = "open"
 
     def __post_init__(self) -> None:
-        self._public_url = self.public_url.rstrip("/")
+        self.public_url = self.public_url.rstrip("/")
         # Strangers ask for it as often as they like, and it is the same for most.
         self._landing = lru_cache(MAX_LANDING_PAGES)(self._draw_landing)
-        self._path = urlsplit(self._public_url).path
+        self._path = urlsplit(self.public_url).path
         self._frame = PageFrame(base=self._path)
         self._headers = self._frame.headers
         self._bodies = {name: source(f"{name}.html") for name in BODIES}
@@ -198,7 +198,7 @@ class Pages(Entity, kw_only=True):
             Route("/invite/{code}", self.accept, methods=["POST"]),
             *self._installable().routes(),
             *Documentation(self._path).routes(),
-            *Discovery(public_url=self._public_url).routes(),
+            *Discovery(public_url=self.public_url).routes(),
         ]
 
     def _installable(self) -> Installable:
@@ -357,7 +357,7 @@ class Pages(Entity, kw_only=True):
 
     def _base(self, request: Request) -> str:
         """What the reader reached the hub at."""
-        return self._public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
+        return self.public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
 
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
         """An error as a page."""

@@ -69,11 +69,9 @@ class HttpAnswer(Struct, eq=False):
     parts: list[bytes]
     """Of its body, as far as they came and were not read."""
     whole: bool = False
-    """Whether all of it has come."""
     error: HttpFailure | None = None
     """Why nothing more comes, if it is not whole."""
     waiter: asyncio.Future[None] | None = None
-    """Who waits for more."""
 
     @property
     def headers(self) -> Headers:
@@ -147,7 +145,6 @@ class HttpConnection(asyncio.Protocol):
         self._to_the_end = False
         """Whether the end of the connection is that of the answer."""
         self.usable = True
-        """Whether it can carry another exchange."""
         self._unread = 0
         """Bytes of the answer that came since it was read last."""
         self._held = False

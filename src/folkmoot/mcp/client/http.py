@@ -73,7 +73,6 @@ class HttpLink(WebLink):
     ) -> None:
         super().__init__(target, clock, **options)
         self.server_session: str | None = None
-        """The id the server gave its session."""
         self.version: str | None = None
         """The version a handshake has agreed on."""
         self._listen = listen

@@ -145,7 +145,6 @@ QUESTION_SECONDS: Final = 300.0
 MOST_PARKED: Final = 256
 """Calls that may wait for their clients; for more, the oldest is given up."""
 MOST_ASKED: Final = 16
-"""Questions that one call may have waiting."""
 
 
 class Expirable(Protocol):

@@ -25,7 +25,6 @@ from folkmoot.mcp.wire import ELICIT, NEEDED, REQUEST_STATE, cancellation, membe
 MOST_ROUNDS: Final = 10
 """How often a server may want input for one request, as the official clients have it."""
 MOST_QUESTIONS: Final = 64
-"""Questions in one wish for input."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 0.25
 

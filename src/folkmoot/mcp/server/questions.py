@@ -40,7 +40,6 @@ MOST_QUESTIONS: Final = 64
 ID_BYTES: Final = 12
 
 Perform: TypeAlias = "Callable[[McpRequest], Awaitable[McpAnswer]]"
-"""Makes the request."""
 
 
 async def in_rounds(session: HandshakeSession, asked: McpRequest, perform: Perform) -> McpAnswer:

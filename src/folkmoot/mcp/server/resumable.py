@@ -72,7 +72,6 @@ class MemoryShare(Entity):
 
     most: int
     used: int = 0
-    """The bytes that are in use."""
     streams: OrderedDict[Stream, ResumableStreams] = field(default_factory=OrderedDict)
     """And the sessions that they belong to."""
 

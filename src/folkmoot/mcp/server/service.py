@@ -48,7 +48,6 @@ class McpRequest(Struct, kw_only=True, eq=False, weakref=True):
     version: str
     """The version of MCP that the client itself speaks."""
     era: Era = Era.HANDSHAKE
-    """The era of that version."""
     capabilities: dict[str, Any]
     """What the client can be asked for."""
     token: MessageId | None = None

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from folkmoot.mcp.server.streams import Stream
 
 STATELESS_METHODS: Final = frozenset((wire.DISCOVER, wire.LISTEN))
-"""What only the other era has."""
 ENDED: Final = "The session has ended."
 
 

@@ -92,7 +92,6 @@ class Stream:
         self.events = events
         self.answer: PlainAnswer | None = None
         self.done = False
-        """Whether nothing more is said in it."""
         self.arrived = False
         """Whether all of it was written to a client that was there."""
         self.begun = False

@@ -38,7 +38,6 @@ def may_hold_secret(raw: bytes, known: search.Pieces = search.NO_PIECES) -> bool
 
 Span: TypeAlias = tuple[int, int]
 Secrets: TypeAlias = tuple[tuple[str, str], ...]
-"""Credentials and what kind each is of."""
 
 SESSION_KIND: Final = "session"
 

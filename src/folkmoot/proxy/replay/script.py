@@ -95,9 +95,7 @@ class Script(msgspec.Struct, frozen=True):
     """Everything a recorded server does."""
 
     calls: tuple[RecordedCall, ...]
-    """The client's requests."""
     cues: tuple[RecordedCall, ...]
-    """The client's notifications."""
     opening: tuple[Beat, ...]
     """What the server said before it heard anything."""
     versions: dict[Era, str]

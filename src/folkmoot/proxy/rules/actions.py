@@ -201,4 +201,3 @@ ACTIONS: Final = {
     "delay": ActionType("lets it go on later", DelayOptions, Delays),
     "hold": ActionType("keeps it until someone decides", HoldOptions, Holds),
 }
-"""Every action by its name."""

@@ -193,79 +193,49 @@ class OfKind(Condition):
             and pattern.method.matches(key.method)
         ):
             return False
-        return True if pattern.context.is_any else OfContext(pattern.context)
+        context = pattern.context
+        return context.is_any or OfMessage(lambda view: context.matches(view.context))
 
 
-class OfContext(Condition):
-    """The context of a kind whose other parts fit."""
+class OfMessage(Condition):
+    """A condition that a key alone never decides."""
 
-    def __init__(self, context: Glob) -> None:
-        self._context = context
-
-    def for_key(self, _key: MessageKey) -> Condition:
-        """A key alone never decides it."""
-        return self
-
-    def holds(self, view: MessageView) -> bool:
-        """Whether the context fits too."""
-        return self._context.matches(view.context)
-
-
-class OfSession(Condition):
-    """The session's id."""
-
-    def __init__(self, globs: tuple[Glob, ...]) -> None:
-        self._globs = globs
-
-    def for_key(self, _key: MessageKey) -> Condition:
-        """A key alone never decides it."""
-        return self
-
-    def holds(self, view: MessageView) -> bool:
-        """Whether the id fits one of the patterns."""
-        return any(each.matches(view.session) for each in self._globs)
-
-
-class OfCaller(Condition):
-    """A condition on the caller; it never holds for an unknown caller."""
-
-    def __init__(self, test: Callable[[Principal], bool]) -> None:
+    def __init__(self, test: Callable[[MessageView], bool]) -> None:
         self._test = test
 
     def for_key(self, _key: MessageKey) -> Condition:
-        """A key alone never decides it."""
+        """All of it is left to ask."""
         return self
 
     def holds(self, view: MessageView) -> bool:
-        """Whether the caller is one of those named."""
+        """Whether the message passes."""
+        return self._test(view)
+
+
+def of_caller(test: Callable[[Principal], bool]) -> Condition:
+    """A condition on the caller; it never holds for an unknown caller."""
+
+    def holds(view: MessageView) -> bool:
         caller = view.envelope.context.caller
-        return caller is not None and self._test(caller)
+        return caller is not None and test(caller)
+
+    return OfMessage(holds)
 
 
-class OfValue(Condition):
-    """What stands at a path."""
+def of_value(
+    path: JsonPath, tests: tuple[Test, ...], *, is_not: Test | None, exists: bool | None
+) -> Condition:
+    """Whether some value at a path passes every test, and none is what it must not be."""
 
-    def __init__(
-        self, path: JsonPath, tests: tuple[Test, ...], *, is_not: Test | None, exists: bool | None
-    ) -> None:
-        self._path = path
-        self._tests = tests
-        self._is_not = is_not
-        self._exists = exists
-
-    def for_key(self, _key: MessageKey) -> Condition:
-        """A key alone never decides it."""
-        return self
-
-    def holds(self, view: MessageView) -> bool:
-        """Whether some value there passes every test, and none is what it must not be."""
-        values = self._path.select(view.body)
-        if self._exists is not None and self._exists is not bool(values):
+    def holds(view: MessageView) -> bool:
+        values = path.select(view.body)
+        if exists is not None and exists is not bool(values):
             return False
-        if self._is_not is not None and any(map(self._is_not, values)):
+        if is_not is not None and any(map(is_not, values)):
             return False
-        tests = self._tests
         return not tests or any(all(test(value) for test in tests) for value in values)
+
+    return OfMessage(holds)
 
 
 class All(Condition):

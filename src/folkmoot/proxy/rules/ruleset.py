@@ -52,7 +52,6 @@ class RuleStep:
         """Whether the action must be shown the message in any case."""
         self.acts = action.concerns(key) and condition is not False
         self.guards = self.acts and action.guards
-        """Whether it only checks."""
         self._condition = condition if isinstance(condition, Condition) else None
 
     def is_about(self, view: MessageView) -> bool:

@@ -20,16 +20,16 @@ from folkmoot.proxy.rules.conditions import (
     AnyOf,
     Condition,
     Not,
-    OfCaller,
     OfKey,
     OfKind,
-    OfSession,
+    OfMessage,
     OfTool,
-    OfValue,
     Wrong,
     alike,
     literals,
     nearest,
+    of_caller,
+    of_value,
 )
 
 DEEPEST: Final = 16
@@ -105,7 +105,7 @@ class _Compiler(Entity):
             raise Wrong(f"condition 'path' needs a comparison: {', '.join(sorted(ABOUT_VALUES))}")
         unwanted = source.get("is_not")
         is_not = (lambda value: alike(value, unwanted)) if "is_not" in source else None
-        return OfValue(path, tests, is_not=is_not, exists=exists)
+        return of_value(path, tests, is_not=is_not, exists=exists)
 
 
 def _direction(names: tuple[str, ...], _means: Means) -> Condition:
@@ -138,13 +138,14 @@ def _tool(patterns: tuple[str, ...], means: Means) -> Condition:
 
 
 def _session(patterns: tuple[str, ...], _means: Means) -> Condition:
-    return OfSession(tuple(map(glob, patterns)))
+    globs = tuple(map(glob, patterns))
+    return OfMessage(lambda view: any(each.matches(view.session) for each in globs))
 
 
 def _caller(patterns: tuple[str, ...], means: Means) -> Condition:
     _check_known("caller", means)
     globs = tuple(glob(pattern.removeprefix("@").lower()) for pattern in patterns)
-    return OfCaller(
+    return of_caller(
         lambda who: who.type in ACCOUNTS and any(each.matches(who.name) for each in globs)
     )
 
@@ -152,13 +153,13 @@ def _caller(patterns: tuple[str, ...], means: Means) -> Condition:
 def _group(names: tuple[str, ...], means: Means) -> Condition:
     groups_of = _check_known("group", means)
     wanted = frozenset(name.removeprefix("@") for name in names)
-    return OfCaller(lambda who: who.type in ACCOUNTS and not wanted.isdisjoint(groups_of(who)))
+    return of_caller(lambda who: who.type in ACCOUNTS and not wanted.isdisjoint(groups_of(who)))
 
 
 def _account(names: tuple[str, ...], means: Means) -> Condition:
     _check_known("account", means)
     wanted = frozenset(_one_of("account", name, ACCOUNT_KINDS) for name in names)
-    return OfCaller(lambda who: (who.type.value if who.account_id else NOBODY) in wanted)
+    return of_caller(lambda who: (who.type.value if who.account_id else NOBODY) in wanted)
 
 
 def _check_known(name: str, means: Means) -> Groups:

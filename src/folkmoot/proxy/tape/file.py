@@ -152,7 +152,6 @@ class TapeFile:
         self._plain = not compress
         self.size = 0
         self._look_at = 0.0
-        """How many bytes were written."""
         self._owed = b""
         try:
             self._descriptor = os.open(path, NEW, MODE)

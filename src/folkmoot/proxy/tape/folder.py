@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.proxy.tape import pages
 from folkmoot.proxy.tape.file import MAGIC, BrokenStream, is_recorded, opened
 from folkmoot.proxy.tape.lines import EndLine, Header, Line, MessageLine, decode_line
@@ -59,24 +60,15 @@ class TapePage(Struct, frozen=True, kw_only=True):
     """Where the next page begins; also at the end of a tape that is still being recorded."""
 
 
-class TapeFolder:
+class TapeFolder(Entity):
     """The tapes of a folder; of none where the hub does not record."""
 
-    def __init__(
-        self,
-        folder: Path | None,
-        *,
-        place: str = "",
-        only: str | None = None,
-        turns: asyncio.Semaphore | None = None,
-    ) -> None:
-        """`only` is the one file of the folder that counts. What is not the hub's own `place` must
-        belong to the hub's user.
-        """
-        self.folder = folder
-        self.place = place
-        self._only = only
-        self._turns = turns or asyncio.Semaphore(AT_ONCE)
+    folder: Path | None
+    place: str = ""
+    """Empty for the hub's own folder; what is in another must belong to the hub's user."""
+    only: str | None = None
+    """The one file of the folder that counts."""
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     def names(self) -> list[tuple[int, str]]:
         """The names of what may be tapes, each with when it was written last."""
@@ -153,7 +145,7 @@ class TapeFolder:
 
     async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         """Read something without holding up the loop, and not too much at once."""
-        async with self._turns:
+        async with self.turns:
             return await asyncio.to_thread(work, *arguments)
 
     @contextmanager
@@ -182,7 +174,7 @@ class TapeFolder:
         return opened_as
 
     def _may_be(self, name: str) -> bool:
-        return NAME.fullmatch(name) is not None and self._only in (None, name)
+        return NAME.fullmatch(name) is not None and self.only in (None, name)
 
     def _stored(self, name: str) -> StoredTape:
         with self._opener(name) as opener, open(name, "rb", opener=opener) as stored:

@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import field
 from msgspec.structs import replace
@@ -30,8 +30,9 @@ from folkmoot.telemetry.logs import BACKEND
 
 if TYPE_CHECKING:
     from folkmoot.core.ports import Clock
+    from folkmoot.gateway.gateway import Gateway
     from folkmoot.gateway.history import ServerHistory
-    from folkmoot.gateway.model import Backend, Inventory
+    from folkmoot.gateway.model import Inventory
     from folkmoot.relay.upstream.nodes import BackendNodes
     from folkmoot.settings.backends import BackendSpec
 
@@ -63,32 +64,10 @@ MOST_HAND_OVER_SECONDS: Final = HAND_OVER_SECONDS + 5.0
 """How long a node that stops waits for its links to be given away, at most."""
 
 
-class Hears(Protocol):
-    """Whoever is told of servers: the gateway."""
-
-    def attach(self, backend: Backend) -> None:
-        """A backend was added, replacing one of the same namespace."""
-
-    def detach(self, namespace: str) -> None:
-        """There is none any more."""
-
-    async def arrived(self, namespace: str, inventory: Inventory) -> None:
-        """The lists of a backend were read."""
-
-    def lost(self, namespace: str, why: str) -> None:
-        """It is away."""
-
-    def task_changed(self, namespace: str, own: str) -> None:
-        """A backend notified of a changed task."""
-
-    def state_changed(self, namespace: str, state: str) -> None:
-        """It is in another state."""
-
-
 class Fleet(Entity):
     """All backends, each in its own task, so that none affects another."""
 
-    gateway: Hears
+    gateway: Gateway
     clock: Clock
     environ: Mapping[str, str] | None = None
     hidden: Callable[[], Iterable[str]] = tuple

@@ -74,7 +74,6 @@ class KeptConversation(Entity):
     conversation: BackendConversation | None = None
     failures: int = 0
     losses: int = 0
-    """How often an open conversation broke."""
     why: str = ""
     next_attempt: float | None = None
     """By the clock of the loop; None while an attempt is made or none is needed."""

@@ -35,7 +35,6 @@ class SettingsFollower(Entity):
     """Reads the settings again when a file of theirs changes. Wrong ones change nothing."""
 
     loaded: Loaded
-    """The settings as last read."""
     apply: Apply
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _editing: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -249,7 +249,6 @@ class Pauses:
         self._deadlines = deadlines
         self.by_account: dict[str, Pause] = {}
         self.get = self.by_account.get
-        """The pause of an account, or None."""
 
     def __iter__(self) -> Iterator[Pause]:
         return iter([*self.by_account.values()])

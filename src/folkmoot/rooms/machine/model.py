@@ -87,7 +87,6 @@ HubCheck: TypeAlias = Callable[[Principal], MessageCheck | None]
 """The check of what someone says; None where the hub denies them nothing."""
 
 AccountStanding: TypeAlias = Literal["suspended", "restored", "deleted"]
-"""What became of an account."""
 
 HubDenies: TypeAlias = Callable[[Principal, str], Sequence[Source]]
 """What the hub denies someone to say in the room of this name, by the scope they came with too."""

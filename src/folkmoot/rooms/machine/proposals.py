@@ -79,7 +79,6 @@ class Proposal(msgspec.Struct):
     deadline: float
     state: ProposalStatus = ProposalStatus.OPEN
     rejected_by: tuple[str, ...] = ()
-    """The accounts that rejected it."""
     closed_by: str | None = None
     closed_at: float | None = None
     is_trimmed: bool = False

@@ -141,9 +141,7 @@ class EventStreams(Entity):
     _count: int = 0
     _stopping: bool = False
     told: Counter[str] = field(default_factory=Counter)
-    """How many events were told, by name."""
     resumed: int = 0
-    """How many streams were resumed."""
     _reloading: asyncio.TimerHandle | None = None
     _missed: bool = False
 

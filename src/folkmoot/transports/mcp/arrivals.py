@@ -194,7 +194,7 @@ class Arrivals(Entity, kw_only=True):
 
     def __post_init__(self) -> None:
         self._authentication = self.accounts.authentication
-        self._public_url = self.public_url.rstrip("/")
+        self.public_url = self.public_url.rstrip("/")
         self._may_be_direct = not self.public_url and not self.addresses.believes_proxies
 
     async def exchange(self, scope: Scope, gone: str = "") -> Exchange:
@@ -252,7 +252,7 @@ class Arrivals(Entity, kw_only=True):
                 self.sessions.leave(session)
             raise
         credential = identity.credential if identity is not None and account is not None else None
-        url = self._public_url
+        url = self.public_url
         if not url:
             url = f"{scope['scheme']}://{head.first.get(b'host', b'').decode('latin-1')}"
         caller = Caller(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from folkmoot.gateway.operations import HubPolicy
 from folkmoot.gateway.requests import ASKS
 from folkmoot.mcp.wire import HANDSHAKE_VERSION, SUBSCRIBE, TOOLS_CALL
 from folkmoot.transports.mcp.backend_changes import ListChanges, Watches
-from folkmoot.transports.mcp.calls import BackendCalls
+from folkmoot.transports.mcp.calls import BackendCalls, RunningCalls
 from folkmoot.transports.mcp.listening import SubscriptionListener
 from folkmoot.transports.mcp.lists import Lists, server_info
 from folkmoot.transports.mcp.notices import INBOX, Notices
@@ -23,40 +23,21 @@ from folkmoot.transports.mcp.subscribers import LISTS, RIGHTS, TASK, Subscribers
 from folkmoot.transports.mcp.tasks import TASK_METHODS, TaskRequests
 
 if TYPE_CHECKING:
-    from folkmoot.accounts import Accounts
     from folkmoot.core.policy import Principal
-    from folkmoot.core.ports import Bus, Event
-    from folkmoot.gateway.gateway import Gateway
-    from folkmoot.gateway.rights import HubRights
-    from folkmoot.gateway.task_calls import TaskCalls
-    from folkmoot.mail import Mail
-    from folkmoot.operations import ToolCatalogue
+    from folkmoot.core.ports import Event
     from folkmoot.transports.mcp.arrivals import Exchange
-    from folkmoot.transports.mcp.calls import RunningCalls
-    from folkmoot.transports.mcp.service import SignIn
+    from folkmoot.transports.mcp.endpoint import McpEndpoint
     from folkmoot.transports.mcp.sessions import McpSession
 
 
 class Parts:
     """The parts of one endpoint; they work while `running()` is entered."""
 
-    def __init__(
-        self,
-        *,
-        version: str,
-        catalogue: ToolCatalogue,
-        calls: RunningCalls,
-        accounts: Accounts,
-        mail: Mail,
-        bus: Bus,
-        gateway: Gateway,
-        task_calls: TaskCalls,
-        rights: HubRights,
-        session_changed: Callable[[McpSession], Awaitable[None]],
-        sign_in: SignIn,
-    ) -> None:
-        info = server_info(version)
-        self.calls = calls
+    def __init__(self, endpoint: McpEndpoint) -> None:
+        bus, accounts, gateway = endpoint.bus, endpoint.accounts, endpoint.gateway
+        catalogue, rights = endpoint.catalogue, endpoint.rights
+        info = server_info(endpoint.version)
+        self.calls = calls = RunningCalls(endpoint.tools, endpoint.backends, endpoint.clock, rights)
         bus.listen(ACCOUNTS, calls.account_changed)
         bus.listen(CREDENTIALS, calls.credential_ended)
         self._gateway = gateway
@@ -65,20 +46,20 @@ class Parts:
         self.lists = Lists(catalogue, rights, gateway, info)
         self._policy = policy = HubPolicy(rights)
         self._notices = Notices(bus, accounts, self._may_hear)
-        self._tasks = TaskRequests(gateway, task_calls, policy, calls)
+        self._tasks = TaskRequests(gateway, endpoint.task_calls, policy, calls)
         bus.listen(TASKS, self._task_changed)
         self.subscribers = Subscribers(accounts, rights, self._may_hear, self._tasks.notice)
         backends = BackendCalls(gateway, rights, calls)
         self._watches = Watches(gateway, self.subscribers)
         self._resources = resources = Resources(
             policy=policy,
-            mail=mail,
+            mail=endpoint.mail,
             deliveries=self.deliveries,
             notices=self._notices,
             subscribers=self.subscribers,
             backends=backends,
             watches=self._watches,
-            session_changed=session_changed,
+            session_changed=endpoint.session_changed,
         )
         self.service = HubService(
             server_info=info,
@@ -93,7 +74,7 @@ class Parts:
             ),
             backends=backends,
             tasks=self._tasks,
-            sign_in=sign_in,
+            sign_in=endpoint.sign_in,
         )
         self._changes = ListChanges(bus, self.subscribers, self._renew)
 

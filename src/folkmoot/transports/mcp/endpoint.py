@@ -8,8 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec import field
+
 from folkmoot.accounts.model import read_change
 from folkmoot.core import errors as e
+from folkmoot.core.entity import Entity
 from folkmoot.core.events import ACCOUNTS, CREDENTIALS, about
 from folkmoot.core.strict import check_single
 from folkmoot.mcp.server.direct import DirectServer
@@ -30,7 +33,6 @@ from folkmoot.transports.limits import (
 from folkmoot.transports.mcp.admission import answer_invalid, reduce_declared
 from folkmoot.transports.mcp.arrivals import REWRITTEN_KEY, Arrivals
 from folkmoot.transports.mcp.assembly import Parts
-from folkmoot.transports.mcp.calls import RunningCalls
 from folkmoot.transports.mcp.forwarding import MISDIRECTED, NOT_HERE, ForwardOutcome
 from folkmoot.transports.mcp.homes import Homes, SessionElsewhere
 from folkmoot.transports.mcp.session_counts import SessionCounts
@@ -65,99 +67,82 @@ Tap: TypeAlias = "Callable[[Exchange, bytes | None, Send, Serve, McpEndpoint], A
 Serve: TypeAlias = "Callable[[Scope, bytes | None, Send], Awaitable[None]]"
 
 
-class McpEndpoint:
+class McpEndpoint(Entity, kw_only=True):
     """`/mcp` of one hub; it serves while `running()` is entered."""
 
-    def __init__(
-        self,
-        *,
-        version: str,
-        catalogue: ToolCatalogue,
-        tools: Pipeline,
-        backends: Pipeline,
-        rights: HubRights,
-        gateway: Gateway,
-        task_calls: TaskCalls,
-        accounts: Accounts,
-        mail: Mail,
-        bus: Bus,
-        clock: Clock,
-        store: Store,
-        sealer: Sealer,
-        epoch: str,
-        hosts: Hosts,
-        addresses: Addresses,
-        public_url: str = "",
-        drain_seconds: float = 0.0,
-        options: McpSettings,
-        sessions_per_account: int = 0,
-        session_homes: SessionHomes | None = None,
-        forwarding: Forwarding | None = None,
-    ) -> None:
-        self.tap: Tap | None = None
-        """What every request and answer passes, where there are interceptors or a tape."""
-        self._rights = rights
-        self._drain_seconds = drain_seconds
-        self._catalogue = catalogue
-        self._changes = 0
-        """How often an account changed, or a credential ended, since the hub began."""
-        bus.listen(ACCOUNTS, self._account_changed)
-        bus.listen(CREDENTIALS, self._credential_ended)
-        self._parts = Parts(
-            version=version,
-            catalogue=catalogue,
-            calls=RunningCalls(tools, backends, clock, rights),
-            accounts=accounts,
-            mail=mail,
-            bus=bus,
-            gateway=gateway,
-            task_calls=task_calls,
-            rights=rights,
-            session_changed=self.session_changed,
-            sign_in=self.sign_in,
-        )
+    version: str
+    catalogue: ToolCatalogue
+    tools: Pipeline
+    backends: Pipeline
+    rights: HubRights
+    gateway: Gateway
+    task_calls: TaskCalls
+    accounts: Accounts
+    mail: Mail
+    bus: Bus
+    clock: Clock
+    store: Store
+    sealer: Sealer
+    epoch: str
+    hosts: Hosts
+    addresses: Addresses
+    public_url: str = ""
+    drain_seconds: float = 0.0
+    options: McpSettings
+    sessions_per_account: int = 0
+    session_homes: SessionHomes | None = None
+    forwarding: Forwarding | None = None
+    tap: Tap | None = None
+    """What every request and answer passes, where there are interceptors or a tape."""
+    answered: dict[str, int] = field(default_factory=lambda: {"stateless": 0, "handshake": 0})
+    """How many requests of each era were answered."""
+    _changes: int = 0
+    """How often an account changed, or a credential ended, since the hub began."""
+    _exchanges: set[Exchange] = set()
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
+        options, homes = self.options, self.session_homes
+        self.bus.listen(ACCOUNTS, self._account_changed)
+        self.bus.listen(CREDENTIALS, self._credential_ended)
+        self._parts = Parts(self)
         self._sessions = Sessions(
-            clock,
+            self.clock,
             idle_seconds=options.session_idle_seconds,
             most=options.max_sessions,
             most_nobodys=options.max_anonymous_sessions,
             most_bytes=options.max_session_bytes,
-            most_of_one=sessions_per_account,
+            most_of_one=self.sessions_per_account,
             on_end=self._parts.end_session,
         )
         self._homes: Homes | None = None
-        if session_homes is not None:
-            self._homes = Homes(
-                session_homes, bus, clock, self._sessions.drop, self._sessions.forget
-            )
-        self._forwarding = forwarding
+        if homes is not None:
+            drop, forget = self._sessions.drop, self._sessions.forget
+            self._homes = Homes(homes, self.bus, self.clock, drop, forget)
         self._stored = StoredSessions(
-            store=store,
-            sealer=sealer,
-            epoch=epoch,
-            clock=clock,
-            accounts=accounts,
+            store=self.store,
+            sealer=self.sealer,
+            epoch=self.epoch,
+            clock=self.clock,
+            accounts=self.accounts,
             sessions=self._sessions,
             begun=self._parts.subscribers.meet,
             subscribed=self._parts.subscribed,
             homes=self._homes,
         )
         self._arrivals = Arrivals(
-            accounts=accounts,
+            accounts=self.accounts,
             sessions=self._sessions,
-            hosts=hosts,
-            addresses=addresses,
+            hosts=self.hosts,
+            addresses=self.addresses,
             names=options.names,
-            public_url=public_url,
+            public_url=self.public_url,
             stored=self._stored,
         )
-        if session_homes is not None:
+        if homes is not None:
             close = partial(self._stored.close, by_client=False)
-            self._arrivals.counts = SessionCounts(session_homes, bus, clock, self._sessions, close)
-        self._exchanges: set[Exchange] = set()
-        self.answered = {"stateless": 0, "handshake": 0}
-        """How many requests of each era were answered."""
-        self._stopping = False
+            counts = SessionCounts(homes, self.bus, self.clock, self._sessions, close)
+            self._arrivals.counts = counts
         streams = None
         if options.resume_seconds:
             streams = StreamBudget(
@@ -166,7 +151,6 @@ class McpEndpoint:
                 most_bytes=options.max_stream_bytes,
             )
         self._server = DirectServer(self._parts.service, self, streams=streams)
-        self._idle_seconds = options.session_idle_seconds
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -175,10 +159,10 @@ class McpEndpoint:
             beside.run(self._end_idle_sessions())
             if self._arrivals.counts is not None:
                 beside.run(self._arrivals.counts.run())
-            if self._forwarding is None:
+            if self.forwarding is None:
                 yield
             else:
-                async with self._forwarding.running():
+                async with self.forwarding.running():
                     yield
 
     @property
@@ -200,14 +184,14 @@ class McpEndpoint:
             # What backends have not answered by then is answered while the connections are there.
             loop = asyncio.get_running_loop()
             why = e.HubStopping("The hub is stopping, and the backend did not answer in time.")
-            loop.call_later(DRAIN_SHARE * self._drain_seconds, self._parts.calls.give_up, why)
+            loop.call_later(DRAIN_SHARE * self.drain_seconds, self._parts.calls.give_up, why)
         self._stopping = True
         if self._homes is not None:
             self._homes.is_stopping = True
         if self._server.streams is not None:
             self._server.streams.abandon()
-        if self._forwarding is not None:
-            self._forwarding.stop()
+        if self.forwarding is not None:
+            self.forwarding.stop()
         for exchange in tuple(self._exchanges):
             if not exchange.listens:
                 exchange.caller.hub_stops = True
@@ -272,10 +256,10 @@ class McpEndpoint:
             return None
         try:
             for _ in range(FORWARD_ATTEMPTS):
-                if self._forwarding is None or self._homes is None or tapped:
+                if self.forwarding is None or self._homes is None or tapped:
                     break
                 home = elsewhere.home
-                outcome = await self._forwarding.forward(home, scope, body, receive, send)
+                outcome = await self.forwarding.forward(home, scope, body, receive, send)
                 if outcome is ForwardOutcome.ANSWERED:
                     return None
                 self._homes.forget(elsewhere.session_id)
@@ -324,7 +308,7 @@ class McpEndpoint:
                 await self._recheck_exchange(exchange)
             refusal = None
             if exchange.token_invalid:
-                refusal = answer_invalid(exchange, body, self._catalogue)
+                refusal = answer_invalid(exchange, body, self.catalogue)
             if refusal is None and body is not None:
                 try:
                     # Of a short message nothing is too long, and it is read where it is served.
@@ -425,7 +409,9 @@ class McpEndpoint:
     async def _end_idle_sessions(self) -> None:
         """End idle sessions, as long as the hub runs."""
         while True:
-            await asyncio.sleep(min(self._idle_seconds / IDLE_CHECKS, SESSION_CHECK_SECONDS))
+            await asyncio.sleep(
+                min(self.options.session_idle_seconds / IDLE_CHECKS, SESSION_CHECK_SECONDS)
+            )
             while (session := self._sessions.next_idle()) is not None:
                 await self._stored.close(session, by_client=False)
 

@@ -142,7 +142,6 @@ class Forwarding(Entity):
     services: dict[str, NodeService] = {}
     """What other nodes may ask of this one beside `/mcp`, by path."""
     forwarded: int = 0
-    """How many requests other nodes were asked."""
     refused: int = 0
     """How many were refused whose mark, or body, was not a node's."""
     answers_at_own: bool | None = None
@@ -150,7 +149,7 @@ class Forwarding(Entity):
 
     def __post_init__(self) -> None:
         self._most_bytes = self.body_bytes + MAX_FORWARDED_HEAD_BYTES
-        self._total_bytes = max(self.total_bytes, self._most_bytes)
+        self.total_bytes = max(self.total_bytes, self._most_bytes)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -403,7 +402,7 @@ class Forwarding(Entity):
         if size > self._most_bytes:
             why = f"A forwarded request may have at most {self._most_bytes:,} bytes."
             raise e.BodyTooLarge(why, limit=self._most_bytes)
-        full = self._accepted >= MAX_FORWARDED or self._held + size > self._total_bytes
+        full = self._accepted >= MAX_FORWARDED or self._held + size > self.total_bytes
         if full and claim.digest != PROBE_DIGEST:
             raise e.HubFull(
                 "The node answers as many requests of other nodes as it can; try again in a "

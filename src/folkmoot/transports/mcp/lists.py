@@ -89,7 +89,6 @@ WHAT: Final[dict[str, What]] = {
     wire.TEMPLATES_LIST: "templates",
     wire.PROMPTS_LIST: "prompts",
 }
-"""The methods that list, and what."""
 STYLED: Final = frozenset(("tools", "prompts"))
 """The lists whose entries have names."""
 TOLD: Final = ("name", "description", "inputSchema", "annotations")

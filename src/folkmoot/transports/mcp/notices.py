@@ -47,7 +47,6 @@ class Notice(NamedTuple):
 
 
 Notify: TypeAlias = Callable[[Notice], Awaitable[None]]
-"""Sends one change notice to a client."""
 
 
 class SessionTasks:

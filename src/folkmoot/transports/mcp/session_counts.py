@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("folkmoot.mcp")
 
 ALL: Final = ""
-"""The key of all sessions."""
 
 
 class SessionCounts(Entity):

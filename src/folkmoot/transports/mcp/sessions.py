@@ -102,7 +102,7 @@ class Sessions(Entity):
         self._most_in_memory = max(2, self.most_bytes // SESSION_BYTES)
         # A tenth of all: nobody's sessions keep the others from having any.
         tenth = max(MIN_SESSIONS, self.most // 10)
-        self._most_of_one = min(self.most_of_one or tenth, tenth)
+        self.most_of_one = min(self.most_of_one or tenth, tenth)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -158,7 +158,7 @@ class Sessions(Entity):
 
     def is_over(self, user_id: str, elsewhere: int = 0) -> bool:
         """Whether a user has as many sessions as they may, with those at other nodes."""
-        return self._of_user[user_id] + elsewhere >= self._most_of_one
+        return self._of_user[user_id] + elsewhere >= self.most_of_one
 
     def longest_unused(self, user_id: str) -> McpSession | None:
         """The session that a user has not used for longest; clients often leave theirs behind."""
@@ -179,7 +179,7 @@ class Sessions(Entity):
     def too_many(self) -> e.TooManySessions:
         """What a user is told who uses as many sessions as they may have."""
         return e.TooManySessions(
-            f"You have {self._most_of_one} sessions in use; close some.",
+            f"You have {self.most_of_one} sessions in use; close some.",
             setting="quotas.sessions_per_account",
         )
 

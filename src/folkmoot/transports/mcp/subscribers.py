@@ -93,7 +93,6 @@ class StreamSubscriber(Subscriber):
         self._account_id = account_id
         self._credential_id = credential_id
         self.wanted = wanted
-        """The lists it wants to hear of."""
         self.urgent = False
         """Whether urgent mail has come that was not told yet."""
         self.ended = False

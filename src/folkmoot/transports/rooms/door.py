@@ -62,7 +62,6 @@ class Wish(Struct, frozen=True):
     conn: str | None = None
     """The client's own id of the connection, under which it may come back."""
     serve: bool = False
-    """Whether the connection offers tools."""
 
 
 def read_wish(query: Mapping[str, list[str]]) -> Wish:

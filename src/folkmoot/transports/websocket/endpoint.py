@@ -75,7 +75,6 @@ class WebSocketEndpoint(Entity):
     limits: LinkLimits = field(default_factory=LinkLimits)
     _links: set[WebSocketConnection] = set()
     opened: int = 0
-    """How many links there have been."""
     closed: Counter[int] = field(default_factory=Counter)
     """How many of them ended, by close code."""
 

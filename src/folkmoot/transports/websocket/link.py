@@ -94,7 +94,6 @@ class WebSocketConnection(asyncio.Protocol):
         self.quiet = False
         """Whether nothing has come since the last ping."""
         self.code = LOST
-        """With which code the link was closed."""
         self.audience: Audience | None = None
         """The links with which it hears the same; for the audience itself to set."""
         self._loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from picows import WSListener, WSMsgType
 
@@ -22,22 +22,7 @@ if TYPE_CHECKING:
     from picows import WSFrame, WSTransport
 
     from folkmoot.transports.websocket.limits import ConnectionRate
-
-
-class Receiver(Protocol):
-    """Gets the messages and the end of a connection."""
-
-    def on_text(self, *messages: bytes) -> None:
-        """Whole messages came: all that were read at once, in their order."""
-
-    def on_ping(self, payload: bytes) -> None:
-        """A ping came."""
-
-    def on_close(self, code: int, reason: str) -> None:
-        """The client wants to close."""
-
-    def on_violation(self, code: CloseCode, *, readable: bool) -> None:
-        """The client broke a rule; unless `readable`, nothing after it can be understood."""
+    from folkmoot.transports.websocket.link import WebSocketConnection
 
 
 class Unfinished:
@@ -91,7 +76,7 @@ class FrameReader(WSListener):
 
     def __init__(
         self,
-        receiver: Receiver,
+        receiver: WebSocketConnection,
         max_message_bytes: int,
         unfinished: Unfinished | None = None,
         owner: str = "",
