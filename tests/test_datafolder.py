@@ -31,14 +31,14 @@ def _open_mask() -> object:
     os.umask(previous)
 
 
-def test_a_new_folder_and_the_parents_made_for_it_are_private(tmp_path: Path) -> None:
+def test_a_new_folder_and_the_parents_made_for_it_are_private(tmp_path: Path):
     with DataFolder.open(tmp_path / "a" / "b") as folder:
         assert mode(tmp_path / "a") == mode(tmp_path / "a" / "b") == 0o700
         assert mode(folder.paths.lock) == 0o600
         assert not folder.tightened
 
 
-def test_a_folder_that_was_made_in_vain_is_removed(tmp_path: Path) -> None:
+def test_a_folder_that_was_made_in_vain_is_removed(tmp_path: Path):
     with DataFolder.open(tmp_path / "a" / "b"):
         pass
     assert list(tmp_path.iterdir()) == []
@@ -49,9 +49,7 @@ def test_a_folder_that_was_made_in_vain_is_removed(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b" / "hub.lock").exists()
 
 
-def test_nobody_gets_a_lock_on_a_file_that_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_gets_a_lock_on_a_file_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     locked = fcntl.flock
 
     def lock(descriptor: int, flags: int) -> None:
@@ -63,7 +61,7 @@ def test_nobody_gets_a_lock_on_a_file_that_is_gone(
         DataFolder.open(tmp_path)
 
 
-def test_the_things_in_it_have_fixed_names(tmp_path: Path) -> None:
+def test_the_things_in_it_have_fixed_names(tmp_path: Path):
     paths = Paths(tmp_path)
     found = (paths.database, paths.master_key, paths.control_socket, paths.lock)
     assert [path.name for path in found] == [
@@ -79,14 +77,14 @@ def test_the_things_in_it_have_fixed_names(tmp_path: Path) -> None:
     assert paths.database_exists()
 
 
-def test_a_folder_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+def test_a_folder_that_others_could_read_is_closed_to_them(tmp_path: Path):
     tmp_path.chmod(0o755)
     with DataFolder.open(tmp_path) as folder:
         assert folder.tightened
     assert mode(tmp_path) == 0o700
 
 
-def test_a_second_hub_is_told_who_has_the_folder(tmp_path: Path) -> None:
+def test_a_second_hub_is_told_who_has_the_folder(tmp_path: Path):
     with (
         DataFolder.open(tmp_path),
         pytest.raises(e.DataFolderInUse, match=rf"another hub \(process {os.getpid()}\)") as caught,
@@ -95,7 +93,7 @@ def test_a_second_hub_is_told_who_has_the_folder(tmp_path: Path) -> None:
     assert caught.value.data == {"pid": os.getpid()}
 
 
-def test_a_folder_can_be_taken_again_after_it_was_closed(tmp_path: Path) -> None:
+def test_a_folder_can_be_taken_again_after_it_was_closed(tmp_path: Path):
     for _ in range(2):
         folder = DataFolder.open(tmp_path)
         assert folder.paths.lock.read_text() == f"{os.getpid()}\n"
@@ -105,7 +103,7 @@ def test_a_folder_can_be_taken_again_after_it_was_closed(tmp_path: Path) -> None
         assert running_hub(tmp_path) is None
 
 
-def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path):
     program = (
         "import pathlib, sys, time\n"
         "from folkmoot.datafolder import DataFolder\n"
@@ -124,7 +122,7 @@ def test_the_lock_of_a_killed_hub_is_free(tmp_path: Path) -> None:
     DataFolder.open(tmp_path).close()
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(e.DataFolderUnwritable, match=re.escape(f"{file}: is not a folder.")):
@@ -134,7 +132,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     assert levels(file)["data folder"] == "problem"
 
 
-def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path):
     (tmp_path / "hub.lock").symlink_to(tmp_path / "precious")
     with pytest.raises(e.DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
         DataFolder.open(tmp_path)
@@ -142,7 +140,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
+def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path):
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(e.DataFolderUnwritable, match="Permission denied"):
@@ -155,17 +153,17 @@ def test_a_place_where_we_may_not_write_is_refused(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-def test_a_place_that_the_system_keeps_to_itself_is_refused() -> None:
+def test_a_place_that_the_system_keeps_to_itself_is_refused():
     with pytest.raises(e.DataFolderUnwritable, match="cannot be created"):
         DataFolder.open(Path("/proc/folkmoot/data"))
 
 
-def test_examining_a_folder_that_is_not_there_changes_nothing(tmp_path: Path) -> None:
+def test_examining_a_folder_that_is_not_there_changes_nothing(tmp_path: Path):
     assert set(levels(tmp_path / "a" / "b").values()) == {"ok"}
     assert not (tmp_path / "a").exists()
 
 
-def test_examining_tells_what_is_open_to_others_and_how_to_mend_it(tmp_path: Path) -> None:
+def test_examining_tells_what_is_open_to_others_and_how_to_mend_it(tmp_path: Path):
     paths = Paths(tmp_path)
     paths.database.write_bytes(b"x")
     paths.master_key.write_text("key")
@@ -180,7 +178,7 @@ def test_examining_tells_what_is_open_to_others_and_how_to_mend_it(tmp_path: Pat
     assert mode(tmp_path) == 0o750
 
 
-def test_examining_tells_of_a_running_hub(tmp_path: Path) -> None:
+def test_examining_tells_of_a_running_hub(tmp_path: Path):
     with DataFolder.open(tmp_path):
         texts = [finding.text for finding in examine(tmp_path)]
         assert f"running, process {os.getpid()}" in texts
@@ -190,7 +188,7 @@ def test_examining_tells_of_a_running_hub(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_a_lock_that_is_no_file_is_refused_without_waiting(
     tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+):
     tmp_path.chmod(0o700)
     make(tmp_path / "hub.lock")
     with pytest.raises(e.DataFolderUnwritable, match=r"hub\.lock: cannot be opened"):
@@ -200,7 +198,7 @@ def test_a_lock_that_is_no_file_is_refused_without_waiting(
     assert levels(tmp_path)["hub"] == "problem"
 
 
-def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path):
     paths = Paths(tmp_path)
     paths.database.mkdir()
     with pytest.raises(e.DataFolderUnwritable, match=r"folkmoot\.db: is a folder"):
@@ -210,7 +208,7 @@ def test_a_folder_in_the_place_of_the_database_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize("us", [0, 4242])
 def test_a_folder_of_another_user_is_refused_even_to_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, us: int
-) -> None:
+):
     owner = 65534 if os.geteuid() == 0 else os.geteuid()
     os.chown(tmp_path, owner, -1)
     monkeypatch.setattr(os, "geteuid", lambda: us)
@@ -222,7 +220,7 @@ def test_a_folder_of_another_user_is_refused_even_to_root(
     assert levels(tmp_path)["data folder"] == "problem"
 
 
-def test_what_a_killed_maker_of_the_key_left_is_removed(tmp_path: Path) -> None:
+def test_what_a_killed_maker_of_the_key_left_is_removed(tmp_path: Path):
     (tmp_path / ".master.key.0a1b2c3d.part").write_text("half a key")
     (tmp_path / "kept.part").touch()
     with DataFolder.open(tmp_path):
@@ -231,7 +229,7 @@ def test_what_a_killed_maker_of_the_key_left_is_removed(tmp_path: Path) -> None:
 
 def test_examining_what_may_not_be_seen_is_a_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     stat_of = Path.stat
 
     def guarded(self: Path, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -244,7 +242,7 @@ def test_examining_what_may_not_be_seen_is_a_finding(
     assert levels(tmp_path / "closed" / "data") == {"data folder": "problem", "disk space": "ok"}
 
 
-def test_examining_a_socket_does_not_fail(tmp_path: Path) -> None:
+def test_examining_a_socket_does_not_fail(tmp_path: Path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(Paths(tmp_path).control_socket))
         assert levels(tmp_path)["permissions"] == "warning"

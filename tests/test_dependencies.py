@@ -51,7 +51,7 @@ def imported() -> dict[str, set[str]]:
     return found
 
 
-def test_whatever_is_imported_is_declared_and_the_other_way_round() -> None:
+def test_whatever_is_imported_is_declared_and_the_other_way_round():
     tops = {name.split(".")[0] for name in imported()}
     used = {PACKAGES.get(name, name.replace("_", "-")) for name in tops}
     # pytest is that of whoever tests with the plugin.
@@ -96,7 +96,7 @@ def source_of(inside: Inside) -> str:
 
 
 @pytest.mark.parametrize("inside", INSIDES, ids=lambda inside: inside.name)
-def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside: Inside) -> None:
+def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside: Inside):
     mark = blake2b(source_of(inside).encode(), digest_size=8).hexdigest()
     assert mark == inside.mark, (
         f"{inside.package} {version(inside.package)} changed {inside.name}, whose insides are used "
@@ -106,13 +106,13 @@ def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside: Inside) -
 
 
 @pytest.mark.parametrize("package", sorted({inside.package for inside in INSIDES}))
-def test_a_package_whose_insides_are_used_is_bounded(package: str) -> None:
+def test_a_package_whose_insides_are_used_is_bounded(package: str):
     lowest, most = re.fullmatch(r">=([\d.]+),<([\d.]+)", declared()[package]).groups()  # type: ignore[union-attr]
     major, minor, *_ = map(int, lowest.split("."))
     assert most == f"{major}.{minor + 1}"
 
 
-def test_insides_are_used_in_one_file_each() -> None:
+def test_insides_are_used_in_one_file_each():
     uses = {
         PROTOCOL: re.compile(r"^ *(?:from|import) uvicorn\b", re.MULTILINE),
         PARSER: re.compile(r"picows\.picows\b|from picows import picows\b|WSProtocol"),

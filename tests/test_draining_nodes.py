@@ -38,7 +38,7 @@ async def listed(hub: Hub) -> dict[str, ListedNode]:
 
 async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
     hubs: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     first, second = hubs
     ann = await first.accounts.register("ann")
     bob = await first.accounts.register("bob")
@@ -83,7 +83,7 @@ async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
 
 async def test_a_node_can_be_drained_while_everybody_talks_there(
     hubs: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     first, second = hubs
     ann = await first.accounts.register("ann")
     await hubs.call(first, ann.token, "room/create", name=ROOM)
@@ -103,7 +103,7 @@ async def test_a_node_can_be_drained_while_everybody_talks_there(
         assert places == sorted(set(places))
 
 
-async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair) -> None:
+async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair):
     owners = [each.store.room_owners for each in hubs]
     assert owners[0] is not None
     assert owners[1] is not None
@@ -113,9 +113,7 @@ async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair) -> No
     assert sorted(drained) == [False, True]
 
 
-async def test_rooms_that_wait_to_be_given_away_go_on(
-    hubs: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rooms_that_wait_to_be_given_away_go_on(hubs: Pair, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("folkmoot.rooms.nodes.DRAINED_AT_ONCE", 1)
     first, second = hubs
     ann = await first.accounts.register("ann")

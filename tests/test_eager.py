@@ -11,13 +11,13 @@ async def at_once() -> str:
     return "there"
 
 
-async def test_what_is_there_already_is_done_at_once() -> None:
+async def test_what_is_there_already_is_done_at_once():
     eager = Eager(at_once())
     assert eager.done
     assert eager.result == await eager == "there"
 
 
-async def test_what_takes_a_while_can_be_awaited_to_its_end() -> None:
+async def test_what_takes_a_while_can_be_awaited_to_its_end():
     async def slow() -> int:
         for _ in range(3):
             await asyncio.sleep(0)
@@ -29,7 +29,7 @@ async def test_what_takes_a_while_can_be_awaited_to_its_end() -> None:
     assert eager.done
 
 
-async def test_its_errors_are_raised_where_it_is_awaited() -> None:
+async def test_its_errors_are_raised_where_it_is_awaited():
     async def fails() -> None:
         await asyncio.sleep(0)
         raise ValueError("no")
@@ -38,7 +38,7 @@ async def test_its_errors_are_raised_where_it_is_awaited() -> None:
         await Eager(fails())
 
 
-async def test_a_timeout_ends_it_and_it_may_clean_up_first() -> None:
+async def test_a_timeout_ends_it_and_it_may_clean_up_first():
     cleaned = False
 
     async def waits() -> None:
@@ -55,7 +55,7 @@ async def test_a_timeout_ends_it_and_it_may_clean_up_first() -> None:
     assert cleaned
 
 
-async def test_whoever_takes_no_notice_of_an_end_goes_on() -> None:
+async def test_whoever_takes_no_notice_of_an_end_goes_on():
     async def stubborn() -> str:
         try:
             await asyncio.Event().wait()
@@ -67,7 +67,7 @@ async def test_whoever_takes_no_notice_of_an_end_goes_on() -> None:
     assert await eager == "still here"
 
 
-async def test_it_can_go_on_outside_of_a_task_and_then_in_one() -> None:
+async def test_it_can_go_on_outside_of_a_task_and_then_in_one():
     loop = asyncio.get_running_loop()
     first, second = loop.create_future(), loop.create_future()
 

@@ -51,9 +51,7 @@ SCHEMAS = st.recursive(schemas(st.just(True)), schemas, max_leaves=5)
 
 
 @given(SCHEMAS, VALUES)
-def test_a_value_is_judged_as_the_reference_implementation_judges_it(
-    schema: Any, value: Any
-) -> None:
+def test_a_value_is_judged_as_the_reference_implementation_judges_it(schema: Any, value: Any):
     wanted = jsonschema.Draft202012Validator(schema).is_valid(value)
     judged = Schema(schema)
     assert judged.fits(value) is wanted
@@ -61,7 +59,7 @@ def test_a_value_is_judged_as_the_reference_implementation_judges_it(
     assert bool(judged.faults(value)) is not wanted
 
 
-def test_what_does_not_fit_is_said_with_its_place() -> None:
+def test_what_does_not_fit_is_said_with_its_place():
     schema = Schema({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["b"]})
     assert sorted(schema.faults({"a": "x"})) == [
         '"b" is a required property',
@@ -77,14 +75,14 @@ def test_what_does_not_fit_is_said_with_its_place() -> None:
     assert len(fault) < 250
 
 
-def test_a_pattern_that_takes_exponential_time_elsewhere_is_judged() -> None:
+def test_a_pattern_that_takes_exponential_time_elsewhere_is_judged():
     schema = Schema({"properties": {"x": {"pattern": "^(a+)+$"}}})
     assert schema.fits({"x": "a" * 2_000})
     assert schema.faults({"x": "a" * 60 + "!"})[0].startswith("x: ")
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", r"(a)\1", "(", "(a{1000}){1000}", "[ab]{9999}"])
-def test_a_pattern_that_is_not_linear_is_left_out_and_the_rest_is_judged(pattern: str) -> None:
+def test_a_pattern_that_is_not_linear_is_left_out_and_the_rest_is_judged(pattern: str):
     schema = Schema({"properties": {"x": {"type": "string", "pattern": pattern}}})
     assert schema.fits({"x": "anything"})
     assert schema.faults({"x": 5}) == ['x: 5 is not of type "string"']
@@ -92,7 +90,7 @@ def test_a_pattern_that_is_not_linear_is_left_out_and_the_rest_is_judged(pattern
     assert named.fits({"x": 5})
 
 
-def test_patterns_are_left_out_for_a_value_with_much_text_and_the_rest_is_judged() -> None:
+def test_patterns_are_left_out_for_a_value_with_much_text_and_the_rest_is_judged():
     schema = Schema({"properties": {"x": {"type": "string", "pattern": "^[ab]*$"}}})
     assert not schema.fits({"x": "c"})
     assert schema.fits({"x": "c" * (MOST_TEXT + 1)})
@@ -162,7 +160,7 @@ COSTLY = [
 @pytest.mark.parametrize(
     ("schema", "value"), [each[1:] for each in COSTLY], ids=[e[0] for e in COSTLY]
 )
-def test_no_schema_and_value_together_take_long(schema: Any, value: Any) -> None:
+def test_no_schema_and_value_together_take_long(schema: Any, value: Any):
     judged = Schema(schema)
     began = time.thread_time()
     judged.faults(value)
@@ -176,7 +174,7 @@ def test_no_schema_and_value_together_take_long(schema: Any, value: Any) -> None
 )
 def test_a_schema_that_cannot_be_used_refuses_nothing(
     schema: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     judged = Schema(schema)
     assert judged.faults({"a": 1}) == []
     assert judged.unusable
@@ -187,7 +185,7 @@ def test_a_schema_that_cannot_be_used_refuses_nothing(
 
 
 @pytest.mark.parametrize("name", ["$ref", "$schema", "$dynamicRef", "$recursiveRef", "$id"])
-def test_nothing_is_fetched_for_a_schema(name: str) -> None:
+def test_nothing_is_fetched_for_a_schema(name: str):
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
@@ -198,11 +196,11 @@ def test_nothing_is_fetched_for_a_schema(name: str) -> None:
     assert judged.unusable is (name == "$ref")
 
 
-def test_a_file_is_not_read_for_a_schema() -> None:
+def test_a_file_is_not_read_for_a_schema():
     assert Schema({"$ref": "file:///etc/hostname"}).faults(5) == []
 
 
-def test_dialects_are_heeded_and_an_unknown_one_is_the_newest() -> None:
+def test_dialects_are_heeded_and_an_unknown_one_is_the_newest():
     old = {"$schema": "http://json-schema.org/draft-04/schema#"}
     strictly = {**old, "properties": {"n": {"maximum": 3, "exclusiveMaximum": True}}}
     assert Schema(strictly).faults({"n": 3})
@@ -211,14 +209,14 @@ def test_dialects_are_heeded_and_an_unknown_one_is_the_newest() -> None:
     assert unknown.faults({"a": 1})
 
 
-def test_a_value_that_breaks_the_library_does_not_switch_the_check_off() -> None:
+def test_a_value_that_breaks_the_library_does_not_switch_the_check_off():
     schema = Schema({"properties": {"n": {"multipleOf": 1e-300}, "s": {"type": "string"}}})
     schema.faults({"n": 1e308})
     assert schema.fits({"s": "\ud800"})
     assert schema.faults({"s": 1})
 
 
-def test_a_schema_that_refers_to_itself_is_judged_at_every_depth() -> None:
+def test_a_schema_that_refers_to_itself_is_judged_at_every_depth():
     tree = {"properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}}
     assert Schema(tree).fits(nested("next", 50, {"n": 1}))
     assert Schema(tree).faults(nested("next", 3, {"n": "x"})) == [
@@ -226,7 +224,7 @@ def test_a_schema_that_refers_to_itself_is_judged_at_every_depth() -> None:
     ]
 
 
-def test_one_schema_in_many_sessions_is_kept_once_and_schemas_are_bounded() -> None:
+def test_one_schema_in_many_sessions_is_kept_once_and_schemas_are_bounded():
     schemas = Schemas()
     assert schemas.of({"type": "object"}) is schemas.of({"type": "object"})
     assert schemas.of(None) is None

@@ -42,7 +42,7 @@ def load(file: Path, *, given: str | None = None, database_exists: bool = False)
 @pytest.mark.requirement("key.file-made-at-first-start")
 def test_the_first_start_makes_a_private_key_file_that_later_starts_read(
     file: Path, tmp_path: Path
-) -> None:
+):
     key = load(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert load(file, database_exists=True).secret() == key.secret()
@@ -50,7 +50,7 @@ def test_the_first_start_makes_a_private_key_file_that_later_starts_read(
 
 
 @pytest.mark.requirement("key.not-beside-existing-database")
-def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path) -> None:
+def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path):
     with pytest.raises(e.KeyUnusable, match="is missing, and the database"):
         load(tmp_path / "master.key", database_exists=True)
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +66,7 @@ def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path) -> None
         f"  {SECRET.hex()}\n",
     ],
 )
-def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: str) -> None:
+def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: str):
     key = load(tmp_path / "master.key", given=text, database_exists=True)
     assert key.secret() == SECRET
     assert list(tmp_path.iterdir()) == []
@@ -77,9 +77,7 @@ def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: st
     "text",
     ["", "hunter2-hunter2", "00" * 31, "00" * 33, "é" * 43, "*" * 43, "A" * 44, "A" * 43 + "=="],
 )
-def test_what_is_no_key_is_refused_without_being_repeated(
-    file: Path, tmp_path: Path, text: str
-) -> None:
+def test_what_is_no_key_is_refused_without_being_repeated(file: Path, tmp_path: Path, text: str):
     with pytest.raises(e.KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
         load(tmp_path / "master.key", given=text)
     assert not text or text not in str(caught.value)
@@ -90,21 +88,21 @@ def test_what_is_no_key_is_refused_without_being_repeated(
     assert not text or text not in str(caught.value)
 
 
-def test_a_key_that_is_given_wins_over_the_file(file: Path) -> None:
+def test_a_key_that_is_given_wins_over_the_file(file: Path):
     made = load(file)
     assert load(file, given=SECRET.hex()).id != made.id
 
 
 @pytest.mark.requirement("key.file-permissions")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
-def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(file: Path, mode: int) -> None:
+def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(file: Path, mode: int):
     make_key(file)
     file.chmod(mode)
     with pytest.raises(e.KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
         load(file)
 
 
-def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Path) -> None:
+def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Path):
     os.mkfifo(file, 0o600)
     with pytest.raises(e.KeyUnusable, match="is not a file"):
         load(file)
@@ -118,24 +116,24 @@ def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Pat
         load(file)
 
 
-def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path) -> None:
+def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path):
     with pytest.raises(e.KeyUnusable, match="cannot be created: No such file or directory"):
         load(tmp_path / "missing" / "master.key")
 
 
-def test_several_who_make_a_key_at_once_agree_on_one(file: Path, tmp_path: Path) -> None:
+def test_several_who_make_a_key_at_once_agree_on_one(file: Path, tmp_path: Path):
     with ThreadPoolExecutor(8) as pool:
         ids = {key.id for key in pool.map(make_key, [file] * 8)}
     assert ids == {read_key(file).id}
     assert [path.name for path in tmp_path.iterdir()] == ["master.key"]
 
 
-def test_the_id_of_a_key_is_stable_and_tells_keys_apart() -> None:
+def test_the_id_of_a_key_is_stable_and_tells_keys_apart():
     assert MasterKey(SECRET).id == "eadb83f8efba1d51"
     assert MasterKey(SECRET[::-1]).id != "eadb83f8efba1d51"
 
 
-def test_a_key_shows_nothing_but_its_id() -> None:
+def test_a_key_shows_nothing_but_its_id():
     key = MasterKey(SECRET)
     for shown in (repr(key), str(key), f"{key}"):
         assert shown == f"<MasterKey {key.id}>"
@@ -144,30 +142,30 @@ def test_a_key_shows_nothing_but_its_id() -> None:
     assert not hasattr(key, "__dict__")
 
 
-def test_a_key_is_written_as_it_is_read() -> None:
+def test_a_key_is_written_as_it_is_read():
     assert parse_key(format_key(MasterKey(SECRET)), "x").secret() == SECRET
 
 
-def test_a_key_of_the_wrong_length_is_refused() -> None:
+def test_a_key_of_the_wrong_length_is_refused():
     with pytest.raises(e.KeyUnusable, match="32 bytes"):
         MasterKey(b"short")
 
 
-def test_a_key_that_opens_nothing_is_refused_naming_it_and_those_that_do() -> None:
+def test_a_key_that_opens_nothing_is_refused_naming_it_and_those_that_do():
     key, other = MasterKey(SECRET), MasterKey(SECRET[::-1])
     check_key(key, [other.id, key.id])
     with pytest.raises(e.KeyMismatch, match=f"{key.id}.*{other.id}"):
         check_key(key, [other.id])
 
 
-def test_every_spelling_that_is_read_as_a_key_can_be_hidden() -> None:
+def test_every_spelling_that_is_read_as_a_key_can_be_hidden():
     key = MasterKey(SECRET)
     for text in spellings(key):
         assert parse_key(text, "x").secret() == SECRET
     assert {SECRET.hex(), format_key(key)} <= set(spellings(key))
 
 
-def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: Path) -> None:
+def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: Path):
     file = tmp_path / "copy"
     put_key(file, MasterKey(SECRET))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -183,7 +181,7 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
 def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
     file: Path,
     tmp_path: Path,
-) -> None:
+):
     old, new = make_key(file), MasterKey(SECRET)
     given_up = Replacement(file, new)
     assert read_key(file).id == old.id
@@ -200,9 +198,7 @@ def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(
-    file: Path, tmp_path: Path
-) -> None:
+def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(file: Path, tmp_path: Path):
     old = make_key(file)
     Replacement(file, MasterKey(SECRET))
     assert len(list(tmp_path.iterdir())) == 2
@@ -211,7 +207,7 @@ def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(
     assert read_key(file).id == old.id
 
 
-def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path) -> None:
+def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path):
     secret, file = tmp_path / "secret", tmp_path / "master.key"
     key = make_key(secret)
     file.symlink_to(secret)
@@ -225,7 +221,7 @@ def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path) -> None:
 def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_else(
     file: Path,
     tmp_path: Path,
-) -> None:
+):
     old = make_key(file)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))

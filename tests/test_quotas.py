@@ -54,7 +54,7 @@ async def send_until_refused(
 
 @pytest.mark.requirement("hub.quota-mail", "hub.quota-told")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 50000})
-async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: Meeting) -> None:
+async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: Meeting):
     ann, bob, eve = await hub.people("ann", "bob", "eve")
     sent, answer = await send_until_refused(eve, "ann")
     assert (answer["code"], answer["quota"]) == ("quota_exceeded", "mail_bytes_per_account")
@@ -86,7 +86,7 @@ async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: M
 
 @pytest.mark.requirement("hub.quota-mail")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 20000})
-async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting) -> None:
+async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting):
     ann, eve = await hub.people("ann", "eve")
     sent: list[dict[str, Any]] = []
     while True:
@@ -110,7 +110,7 @@ async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting) -> Non
 
 @pytest.mark.requirement("hub.quota-mail")
 @pytest.mark.settings(quotas={"mail_bytes": 30000})
-async def test_all_mail_of_the_hub_is_bounded_too(hub: Meeting) -> None:
+async def test_all_mail_of_the_hub_is_bounded_too(hub: Meeting):
     _, eve = await hub.people("ann", "eve")
     _, answer = await send_until_refused(eve, "ann")
     assert answer["quota"] == "mail_bytes"
@@ -126,9 +126,7 @@ async def post_until_refused(who: Asker, room: str) -> tuple[int, dict[str, Any]
 
 
 @pytest.mark.requirement("hub.quota-rooms", "hub.quota-told")
-async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(
-    tmp_path: Path,
-) -> None:
+async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tmp_path: Path):
     async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
         ada, bob, eve = await here.people("ada", "bob", "eve")
         for who, room in ((ada, "one"), (bob, "two")):
@@ -148,7 +146,7 @@ async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(
 
 
 @pytest.mark.requirement("hub.quota-rooms")
-async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path: Path) -> None:
+async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path: Path):
     async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
         ada, bob, eve = await here.people("ada", "bob", "eve")
         await ada.create("one", access="open")
@@ -162,7 +160,7 @@ async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_pat
 
 
 @pytest.mark.requirement("hub.quota-rooms")
-async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path) -> None:
+async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path):
     async with house(tmp_path, quotas={"all_rooms_bytes": 100_000}) as here:
         ada = await here.person("ada")
         await ada.create("one")
@@ -173,7 +171,7 @@ async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path) -> None:
 @pytest.mark.requirement("hub.quota-told", "hub.quota-rooms")
 async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websocket(
     tmp_path: Path,
-) -> None:
+):
     async with town(tmp_path, quotas={"room_bytes_per_account": 100_000}) as there:
         ann = await there.person("ann")
         await there.room(ann)
@@ -191,9 +189,7 @@ async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_w
 
 
 @pytest.mark.requirement("hub.quota-memory-rooms")
-async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(
-    tmp_path: Path,
-) -> None:
+async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(tmp_path: Path):
     quotas = {
         "memory_room_bytes": 200_000,
         "memory_bytes_per_account": 300_000,
@@ -224,7 +220,7 @@ def message(seq: int, account: str, size: int) -> Append:
 
 
 @pytest.mark.requirement("hub.quota-memory-rooms")
-def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody() -> None:
+def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody():
     told: list[tuple[int, int]] = []
     budget = MemoryBudget(room=1_000, account=900, total=800)
     history = MemoryHistory(
@@ -240,7 +236,7 @@ def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody() ->
 @pytest.mark.settings(
     quotas={"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
 )
-async def test_invites_guests_and_sessions_are_counted(hub: Meeting) -> None:
+async def test_invites_guests_and_sessions_are_counted(hub: Meeting):
     ann = await hub.person("ann")
     codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
     answer, is_error = await ann.result("msg/invite", {})
@@ -261,9 +257,7 @@ async def test_invites_guests_and_sessions_are_counted(hub: Meeting) -> None:
 
 
 @pytest.mark.requirement("hub.quota-disk", "hub.quota-told")
-async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(
-    hub: Meeting,
-) -> None:
+async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(hub: Meeting):
     ann, bob = await hub.people("ann", "bob")
     sent = await ann.call("msg/send", to="bob", body="hello")
     await ann.call("room/create", name="tea")
@@ -298,7 +292,7 @@ async def fill_disk(there: Meeting, free: int) -> None:
 
 @pytest.mark.requirement("hub.quota-told")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 20000, "mail_bytes": 100000})
-async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting) -> None:
+async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting):
     _, eve = await hub.people("ann", "eve")
     await send_until_refused(eve, "ann")
     await hub.hub.quotas.refresh(hub.hub.store)
@@ -316,7 +310,7 @@ async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting) -> No
 
 
 @pytest.mark.settings(quotas=NO_QUOTAS)
-async def test_a_quota_of_0_is_none(hub: Meeting) -> None:
+async def test_a_quota_of_0_is_none(hub: Meeting):
     ann, _ = await hub.people("ann", "bob")
     await fill_disk(hub, 0)
     await ann.call("msg/send", to="bob", body=BODY)
@@ -326,7 +320,7 @@ async def test_a_quota_of_0_is_none(hub: Meeting) -> None:
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
+def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent():
     assert warning("mail_bytes_per_account", QuotaUse(799, 1_000)) is None
     assert warning("mail_bytes_per_account", QuotaUse(900, 0)) is None
     told = "You have used 80% of what you can store as mail: 800 bytes of 1000 bytes."
@@ -346,5 +340,5 @@ def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent() -> None:
         (5 << 40, "5.0 TiB"),
     ],
 )
-def test_amounts_are_told_as_people_read_them(size: int, told: str) -> None:
+def test_amounts_are_told_as_people_read_them(size: int, told: str):
     assert in_bytes(size) == told

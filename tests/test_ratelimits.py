@@ -22,7 +22,7 @@ def limits(clock: StillClock, most: int = 2, max_keys: int = 100) -> RateLimits:
     return RateLimits(clock, {"send": Limit(most, MINUTE)}, max_keys=max_keys)
 
 
-async def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> None:
+async def test_as_many_as_may_be_and_then_none_until_the_window_is_over():
     clock = StillClock()
     counted = limits(clock)
     await counted.take("send", "alice")
@@ -39,7 +39,7 @@ async def test_as_many_as_may_be_and_then_none_until_the_window_is_over() -> Non
 
 
 @pytest.mark.parametrize("since_start", [62_165.994, 62_308.665, 64_221.07])
-async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: float) -> None:
+async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: float):
     clock = StillClock()
     clock.seconds = since_start
     counted = RateLimits(clock, {"send": Limit(1, HOUR)})
@@ -49,7 +49,7 @@ async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: flo
     assert refused.value.data == {"retry_after": HOUR}
 
 
-async def test_of_guesses_only_the_wrong_ones_count() -> None:
+async def test_of_guesses_only_the_wrong_ones_count():
     counted = limits(StillClock())
     for _ in range(3):
         async with counted.guessing("send", "alice", e.InvitationInvalid):
@@ -67,7 +67,7 @@ async def test_of_guesses_only_the_wrong_ones_count() -> None:
             pytest.fail("There were too many.")
 
 
-async def test_what_was_refused_does_not_count() -> None:
+async def test_what_was_refused_does_not_count():
     clock = StillClock()
     counted = limits(clock, most=1)
     await counted.take("send", "alice")
@@ -78,7 +78,7 @@ async def test_what_was_refused_does_not_count() -> None:
     await counted.take("send", "alice")
 
 
-async def test_what_was_given_back_leaves_nothing_behind() -> None:
+async def test_what_was_given_back_leaves_nothing_behind():
     counted = limits(StillClock())
     await counted.take("send", "alice")
     await counted.give_back("send", "alice")
@@ -87,14 +87,14 @@ async def test_what_was_given_back_leaves_nothing_behind() -> None:
     assert counted.keys("send") == 0
 
 
-async def test_a_limit_that_does_not_exist_stops_nobody() -> None:
+async def test_a_limit_that_does_not_exist_stops_nobody():
     counted = RateLimits(StillClock(), {})
     for _ in range(1_000):
         await counted.take("send", "alice")
     assert counted.keys("send") == 0
 
 
-async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> None:
+async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own():
     clock = StillClock()
     counted = RateLimits(clock, {"send": Limit(1, MINUTE), "recover": Limit(1, HOUR)}, max_keys=10)
     await counted.take("recover", "alice")
@@ -122,11 +122,11 @@ async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own() -> Non
         (2 * DAY, "2 days"),
     ],
 )
-def test_a_time_is_told_as_people_say_it(seconds: int, words: str) -> None:
+def test_a_time_is_told_as_people_say_it(seconds: int, words: str):
     assert in_words(seconds) == words
 
 
-async def test_what_is_only_slowed_counts_on_and_locks_nobody_out() -> None:
+async def test_what_is_only_slowed_counts_on_and_locks_nobody_out():
     clock = StillClock()
     counted = RateLimits(clock, {"recover": Limit(2, HOUR, slows=True)})
     waits = [await counted.take("recover", "alice") for _ in range(4)]
@@ -144,9 +144,7 @@ async def restarted(store: SqliteStore, clock: StillClock) -> RateLimits:
     return counted
 
 
-async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
-    store: SqliteStore,
-) -> None:
+async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(store: SqliteStore):
     clock = StillClock()
     counted = await restarted(store, clock)
     for _ in range(2):
@@ -167,7 +165,7 @@ async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(
 
 async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written_only_when_new(
     store: SqliteStore,
-) -> None:
+):
     clock = StillClock()
     counted = await restarted(store, clock)
 
@@ -189,7 +187,7 @@ async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written
     assert (await restarted(store, clock)).keys("recover") == KEPT_KEYS
 
 
-async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
+async def test_what_cannot_be_given_back_spoils_nothing_that_was_done():
     class Away:
         async def take(self, _key: str, _most: int, _seconds: int, *, overdraw: bool) -> float:
             return 0.0 if not overdraw else 1.0
@@ -204,7 +202,7 @@ async def test_what_cannot_be_given_back_spoils_nothing_that_was_done() -> None:
     assert done
 
 
-def test_taking_from_a_limit_in_memory_never_switches_tasks() -> None:
+def test_taking_from_a_limit_in_memory_never_switches_tasks():
     counted = limits(StillClock())
     for method in (counted.take, counted.give_back):
         with pytest.raises(StopIteration):

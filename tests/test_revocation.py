@@ -118,7 +118,7 @@ class Membership(Revocable):
 @pytest.mark.parametrize("kind", [Token, LaterSession, Grant, Membership])
 async def test_what_one_node_revokes_every_node_refuses(
     tmp_path: Path, kind: type[Revocable], cut: bool
-) -> None:
+):
     async with several_nodes(tmp_path, ("one", "two", "three"), cut=cut) as nodes:
         given = kind(nodes)
         await given.prepare()
@@ -138,7 +138,7 @@ async def test_what_one_node_revokes_every_node_refuses(
 
 async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
     tmp_path: Path,
-) -> None:
+):
     async with several_nodes(tmp_path) as nodes:
         one, two = nodes
         ann = await one.accounts.register("ann")

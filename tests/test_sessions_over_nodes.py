@@ -143,7 +143,7 @@ async def whoami(wire: Wire, id_: int = 1) -> str:
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes) -> None:
+async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes):
     wire = await hub.enter("ann")
     for there in hub:
         assert await whoami(at(wire, there)) == "ann"
@@ -151,9 +151,7 @@ async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes) -> None
     assert [forwarded(there) for there in hub] == [0, 1, 1]
 
 
-async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(
-    hub: Nodes, talker: Talker
-) -> None:
+async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(hub: Nodes, talker: Talker):
     wire = await hub.enter("ann", capabilities={"elicitation": {}})
     there = at(wire, hub[1])
     async with listening(there) as heard, calling(there, ask=True) as said:
@@ -171,9 +169,7 @@ async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(
 
 
 @pytest.mark.settings(count=3)
-async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(
-    hub: Nodes, talker: Talker
-) -> None:
+async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(hub: Nodes, talker: Talker):
     wire = await hub.enter("ann")
     _, last = await broken(at(wire, hub[1]), talker)
     talker.go_on.set()
@@ -183,7 +179,7 @@ async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(
     assert (hub.demo.cancelled, len(hub.demo.asked)) == ([], 1)
 
 
-async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub: Nodes) -> None:
+async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub: Nodes):
     wire = await hub.enter("ann")
     async with listening(at(wire, hub[1])):
         assert len(hub[0].hub.mcp._exchanges) == 1
@@ -192,7 +188,7 @@ async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hu
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes) -> None:
+async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes):
     wire = await hub.enter("ann")
     ended = await hub[1].ask("DELETE", headers=wire.headers({}))
     assert ended.status == 200
@@ -205,7 +201,7 @@ async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes)
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes) -> None:
+async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes):
     wire = await hub.enter("ann")
     assert await whoami(at(wire, hub[1])) == "ann"
     await hub.stop(0)
@@ -216,7 +212,7 @@ async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes) -> 
 
 async def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_session(
     hub: Nodes, talker: Talker
-) -> None:
+):
     wire = await hub.enter("ann")
     async with listening(wire) as said:
         heard = (await said.next()).event_id
@@ -235,7 +231,7 @@ async def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_
 
 
 @pytest.mark.settings(count=3)
-async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes) -> None:
+async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes):
     wire = await hub.enter("ann")
     await hub.stop(0)
     asked = [whoami(at(wire, hub[1 + n % 2]), n) for n in range(16)]
@@ -244,7 +240,7 @@ async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes
 
 
 @pytest.mark.settings(count=3)
-async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nodes) -> None:
+async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nodes):
     wire = await hub.enter("ann")
     lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
     # Nothing listens there.
@@ -260,7 +256,7 @@ async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nod
 
 
 @pytest.mark.settings(count=3)
-async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: Nodes) -> None:
+async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: Nodes):
     wire = await wired(hub[0], "")
     arguments = {"handle": "eve"}
     made = await at(wire, hub[1]).ask(
@@ -276,7 +272,7 @@ async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: 
         assert await whoami(at(wire, there)) == "eve"
 
 
-async def test_another_credential_does_not_open_a_session_at_another_node(hub: Nodes) -> None:
+async def test_another_credential_does_not_open_a_session_at_another_node(hub: Nodes):
     ann = await hub[0].hub.accounts.register("ann")
     eve = await hub[0].hub.accounts.register("eve")
     wire = await wired(hub[0], ann.token)
@@ -313,7 +309,7 @@ async def has_stream(*meetings: Meeting) -> bool:
 @pytest.mark.settings(count=3)
 async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(
     hub: Nodes, talker: Talker
-) -> None:
+):
     ann = await hub[0].hub.accounts.register("ann")
     bob = await hub[0].hub.accounts.register("bob")
     heard: list[Any] = []
@@ -360,7 +356,7 @@ def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
     return msgspec.structs.replace(given, **changes)
 
 
-async def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
+async def test_what_no_node_has_marked_is_not_served(tmp_path: Path):
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
         forwarding = hub[1].hub._forwarding
@@ -399,7 +395,7 @@ async def test_what_no_node_has_marked_is_not_served(tmp_path: Path) -> None:
 
 async def test_forwarded_requests_are_bounded_in_size_and_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
         here, there = (each.hub._forwarding for each in hub)
@@ -428,7 +424,7 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
 
 
 @pytest.mark.settings(count=3)
-async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub: Nodes) -> None:
+async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub: Nodes):
     wire = await hub.enter("ann")
     # The second believes that the third has it, and the third that the second has it.
     homes = [each.hub.mcp._homes for each in hub]
@@ -460,7 +456,7 @@ class Stranger:
             yield NodeHome(there.hub.bus.node, f"http://127.0.0.1:{port}")
 
 
-async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes) -> None:
+async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes):
     redirect = b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n"
     stranger, homes = Stranger(redirect, b""), hub[1].hub.mcp._homes
     async with stranger.instead_of(hub[0]) as home:
@@ -474,9 +470,7 @@ async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes) -
 
 
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
-async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
-    hub: Nodes, status: str
-) -> None:
+async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(hub: Nodes, status: str):
     stranger = Stranger(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status.encode())
     homes: Any = hub[1].hub.mcp._homes
     clock = hub[1].hub.clock
@@ -493,7 +487,7 @@ async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(
 
 async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewhere(
     hub: Nodes, talker: Talker
-) -> None:
+):
     wire = await hub.enter("ann")
     async with calling(wire) as said:
         assert (await said.message())[1]["params"]["progress"] == 1
@@ -507,7 +501,7 @@ async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_el
         assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes) -> None:
+async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes):
     ann = await hub[0].hub.accounts.register("ann")
     one, other = [await wired(hub[0], ann.token) for _ in range(2)]
     assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
@@ -520,7 +514,7 @@ async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes) -> None:
 @pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
 async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
     tmp_path: Path, trusted: list[str], found: str
-) -> None:
+):
     async with nodes(tmp_path, http={"trusted_proxies": trusted}) as hub:
         wire = await wired(hub[0], "")
         arrivals: Any = hub[0].hub.mcp._arrivals
@@ -542,7 +536,7 @@ async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_tr
         assert not any(each.is_direct() for each in callers)
 
 
-async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub: Nodes) -> None:
+async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub: Nodes):
     ann = await hub[0].hub.accounts.register("ann")
     wires = [await wired(hub[0], token) for token in (ann.token, "")]
     house = hub[0].hub._server._protocols.house
@@ -578,7 +572,7 @@ async def opening(there: Meeting, token: str = "") -> int:
 @pytest.mark.settings(quotas={"sessions_per_account": 3})
 async def test_an_account_has_so_many_sessions_at_all_nodes_together(
     hub: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.EXCESS_SECONDS", 60.0)
     ann = await hub[0].hub.accounts.register("ann")
     wires = [await wired(hub[0], ann.token) for _ in range(3)]
@@ -590,7 +584,7 @@ async def test_an_account_has_so_many_sessions_at_all_nodes_together(
 
 
 @pytest.mark.settings(quotas={"sessions_per_account": 1})
-async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes) -> None:
+async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes):
     wire = await hub.enter("ann")
     async with listening(wire):
         assert await opening(hub[1], wire.token) == 429
@@ -607,7 +601,7 @@ async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes) -
 
 
 @pytest.mark.settings(count=1)
-async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes) -> None:
+async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes):
     ann = await hub[0].hub.accounts.register("ann")
     bob = await hub[0].hub.accounts.register("bob")
     for account in (ann, bob):
@@ -622,7 +616,7 @@ async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes) 
 
 
 @pytest.mark.settings(count=1)
-async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes) -> None:
+async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes):
     counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
     assert counts is not None
     assert shared is not None
@@ -646,7 +640,7 @@ async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes) 
 
 
 @pytest.mark.settings(count=3, mcp={"max_anonymous_sessions": 2})
-async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(hub: Nodes) -> None:
+async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(hub: Nodes):
     assert await opening(hub[0]) == 200
     assert await opening(hub[1]) == 200
     assert await opening(hub[2]) == 429
@@ -657,7 +651,7 @@ async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(h
 @pytest.mark.settings(mcp={"max_sessions": 2})
 async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
     hub: Nodes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.RECOUNT_SECONDS", 0.0)
     ann = await hub[0].hub.accounts.register("ann")
     await wired(hub[0], ann.token)

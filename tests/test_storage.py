@@ -19,13 +19,13 @@ def _same_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "hub")
 
 
-def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path: Path) -> None:
+def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path: Path):
     before = storage.node_name(Paths(tmp_path))
     (tmp_path / "master.key").write_text("made meanwhile")
     assert storage.node_name(Paths(tmp_path)) == before
 
 
-def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Path) -> None:
+def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Path):
     folder = tmp_path / "data"
     folder.mkdir()
     one = storage.node_name(Paths(folder))
@@ -36,7 +36,7 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Pat
 
 def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     names = set()
     for number in ("1" * 32, "2" * 32):
         machine = tmp_path / number
@@ -51,7 +51,7 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
 @pytest.mark.parametrize("_server", [pytest.param(None, id="18", marks=postgres.NEEDED)])
 async def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
     tmp_path: Path, _server: None
-) -> None:
+):
     from folkmoot.store.postgres import HubNode, PostgresStore
 
     folder = tmp_path / "data"

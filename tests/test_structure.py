@@ -25,14 +25,14 @@ def sources() -> dict[str, str]:
     return {name: path.read_text() for name, path in found.items() if name not in GENERATED}
 
 
-def test_no_more_class_names_are_used_twice_than_before() -> None:
+def test_no_more_class_names_are_used_twice_than_before():
     defined = re.compile(r"^ *class (\w+)[(:\[]", re.MULTILINE)
     places = Counter(name for text in sources().values() for name in defined.findall(text))
     repeated = sorted(name for name, times in places.items() if times > 1)
     assert len(repeated) <= MOST_REPEATED_NAMES, repeated
 
 
-def test_no_more_files_are_fragments_than_before() -> None:
+def test_no_more_files_are_fragments_than_before():
     # A table of limits is as long as it is.
     chapters = {name: text for name, text in sources().items() if Path(name).name != "limits.py"}
     short = sorted(name for name, text in chapters.items() if text.count("\n") < SHORT)

@@ -10,7 +10,7 @@ from folkmoot.core import errors as e
 from folkmoot.taskgroups import aside
 
 
-async def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them() -> None:
+async def test_what_fails_beside_tasks_comes_out_as_itself_and_ends_them():
     ended = asyncio.Event()
 
     async def wait() -> None:

@@ -31,26 +31,26 @@ async def wraps(tx: Tx) -> list[Row]:
     return await tx.fetch("SELECT key, value FROM meta WHERE key LIKE 'data_key.%' ORDER BY key")
 
 
-def test_what_is_sealed_opens_again_and_is_not_readable() -> None:
+def test_what_is_sealed_opens_again_and_is_not_readable():
     sealed = VAULT.seal("subject", "row", b"hello")
     assert VAULT.open("subject", "row", sealed) == b"hello"
     assert b"hello" not in base64.b64decode(sealed)
 
 
-def test_the_same_thing_is_sealed_differently_each_time() -> None:
+def test_the_same_thing_is_sealed_differently_each_time():
     assert VAULT.seal("subject", "row", b"x") != VAULT.seal("subject", "row", b"x")
 
 
 @pytest.mark.parametrize(
     ("purpose", "row"), [("subject", "other"), ("body", "row"), ("subjectr", "ow")]
 )
-def test_what_is_moved_to_another_place_does_not_open(purpose: str, row: str) -> None:
+def test_what_is_moved_to_another_place_does_not_open(purpose: str, row: str):
     with pytest.raises(e.SealBroken):
         VAULT.open(purpose, row, VAULT.seal("subject", "row", b"hello"))
 
 
 @pytest.mark.requirement("crypto.tampering-detected")
-def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it() -> None:
+def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it():
     raw = bytearray(base64.b64decode(VAULT.seal("subject", "row", b"hello")))
     for place in range(len(raw)):
         changed = raw.copy()
@@ -61,13 +61,13 @@ def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it() -> N
 
 
 @pytest.mark.parametrize("sealed", ["", "AAAA", "not base64", "\N{SNOWMAN}", "A" * 31, "=" * 64])
-def test_what_was_never_sealed_does_not_open(sealed: str) -> None:
+def test_what_was_never_sealed_does_not_open(sealed: str):
     with pytest.raises(e.SealBroken):
         VAULT.open("subject", "row", sealed)
 
 
 @pytest.mark.requirement("crypto.tampering-detected")
-def test_what_is_sealed_has_one_spelling() -> None:
+def test_what_is_sealed_has_one_spelling():
     sealed = VAULT.seal("subject", "row", b"hello")
     letters = sealed.rstrip("=")
     for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/":
@@ -77,14 +77,14 @@ def test_what_is_sealed_has_one_spelling() -> None:
                 VAULT.open("subject", "row", other)
 
 
-def test_a_vault_shows_no_key_and_is_not_pickled() -> None:
+def test_a_vault_shows_no_key_and_is_not_pickled():
     assert repr(VAULT) == f"<Vault of master key {OLD.id}>"
     with pytest.raises(TypeError):
         pickle.dumps(VAULT)
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vault: Vault) -> None:
+async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vault: Vault):
     sealed = vault.seal("subject", "row", b"hello")
     again = await Vault.load(store, OLD)
     assert again.open("subject", "row", sealed) == b"hello"
@@ -92,7 +92,7 @@ async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vau
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_another_master_key_opens_nothing_and_changes_nothing(store: SqliteStore) -> None:
+async def test_another_master_key_opens_nothing_and_changes_nothing(store: SqliteStore):
     await Vault.load(store, OLD)
     before = await store.read(wraps)
     with pytest.raises(e.KeyMismatch):
@@ -100,16 +100,14 @@ async def test_another_master_key_opens_nothing_and_changes_nothing(store: Sqlit
     assert await store.read(wraps) == before
 
 
-async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(
-    store: SqliteStore,
-) -> None:
+async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(store: SqliteStore):
     await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
     with pytest.raises(e.KeyMismatch):
         await Vault.load(store, NEW)
     assert (await Vault.load(store, OLD)).master_id == OLD.id
 
 
-async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore) -> None:
+async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore):
     async def spoil(tx: Tx) -> None:
         await tx.execute(
             "UPDATE meta SET value = ? WHERE key = ?",
@@ -125,7 +123,7 @@ async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore) -> 
 @pytest.mark.requirement("rest.rotate-master")
 async def test_the_master_key_is_changed_while_the_vault_is_in_use(
     store: SqliteStore, vault: Vault
-) -> None:
+):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW)
     await vault.settle_on(store, NEW)
@@ -140,7 +138,7 @@ async def test_the_master_key_is_changed_while_the_vault_is_in_use(
 @pytest.mark.parametrize(("found", "lost"), [(OLD, NEW), (NEW, OLD)])
 async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
     store: SqliteStore, vault: Vault, found: MasterKey, lost: MasterKey
-) -> None:
+):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW)
     assert (await Vault.load(store, found)).open("subject", "row", sealed) == b"hello"
@@ -150,7 +148,7 @@ async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, vault: Vault) -> None:
+async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, vault: Vault):
     with pytest.raises(e.KeyMismatch):
         await vault.settle_on(store, NEW)
     assert vault.master_id == OLD.id
@@ -160,7 +158,7 @@ async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, va
 @pytest.mark.requirement("rest.rotate-master")
 async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(
     store: SqliteStore, vault: Vault
-) -> None:
+):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW, awaited=True)
     for _ in range(2):
@@ -174,9 +172,7 @@ async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_a_key_that_is_withdrawn_opens_nothing_any_more(
-    store: SqliteStore, vault: Vault
-) -> None:
+async def test_a_key_that_is_withdrawn_opens_nothing_any_more(store: SqliteStore, vault: Vault):
     await vault.admit(store, NEW, awaited=True)
     await vault.withdraw(store)
     assert vault.awaited_id is None
@@ -190,7 +186,7 @@ async def test_a_key_that_is_withdrawn_opens_nothing_any_more(
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
     store: SqliteStore, vault: Vault, awaited: bool
-) -> None:
+):
     third = MasterKey(b"t" * 32)
     await vault.admit(store, third, awaited=True)
     await vault.admit(store, NEW, awaited=awaited)
@@ -205,7 +201,7 @@ async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
 @pytest.mark.requirement("rest.rotate-master")
 async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
     store: SqliteStore, vault: Vault, tmp_path: Path
-) -> None:
+):
     [[_, dropped]] = await store.read(wraps)
     await vault.admit(store, NEW)
     await vault.settle_on(store, NEW)
@@ -216,7 +212,7 @@ async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
 @pytest.mark.sqlite("reads its file")
 async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(
     store: SqliteStore, vault: Vault
-) -> None:
+):
     await vault.admit(store, NEW, awaited=True)
     info = await store.info()
     assert info.opened_by == tuple(sorted([OLD.id, NEW.id]))
@@ -227,7 +223,7 @@ async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(
     assert info.awaited_key_id is None
 
 
-def test_a_derived_key_is_the_same_each_time_and_another_for_each_purpose() -> None:
+def test_a_derived_key_is_the_same_each_time_and_another_for_each_purpose():
     again = Vault(b"d" * 32, NEW.id)
     assert VAULT.derive("audit") == again.derive("audit")
     assert VAULT.derive("audit") != VAULT.derive("input")

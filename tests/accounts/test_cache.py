@@ -21,7 +21,7 @@ def remember(known: KnownIdentities, name: str, owner: str = "") -> None:
     known.put(f"hash of {name}", identity(name, owner), read_at=known.moment)
 
 
-def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first() -> None:
+def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first():
     known = KnownIdentities(most=3)
     for name in ("a", "b", "c"):
         remember(known, name)
@@ -32,7 +32,7 @@ def test_only_so_many_are_remembered_and_the_one_not_seen_longest_goes_first() -
     assert known.get("hash of a") == identity("a")
 
 
-def test_a_credential_that_ended_is_forgotten_and_no_other() -> None:
+def test_a_credential_that_ended_is_forgotten_and_no_other():
     known = KnownIdentities()
     for name in ("token", "other"):
         remember(known, name, "ann")
@@ -44,7 +44,7 @@ def test_a_credential_that_ended_is_forgotten_and_no_other() -> None:
     assert len(known) == 2
 
 
-def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
+def test_what_was_read_before_a_change_is_not_remembered_after_it():
     known = KnownIdentities()
     for forget in (lambda: known.forget("c_a"), lambda: known.forget_account("a")):
         read_at = known.moment
@@ -58,7 +58,7 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it() -> None:
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_that_was_seen_costs_no_statement(world: World) -> None:
+async def test_a_token_that_was_seen_costs_no_statement(world: World):
     new = await world.register("alice")
     assert await world.accounts.authenticate(new.token) == new.account
     before = len(world.store.statements)
@@ -68,7 +68,7 @@ async def test_a_token_that_was_seen_costs_no_statement(world: World) -> None:
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: World) -> None:
+async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: World):
     new = await world.register("alice")
     accounts = world.accounts
 
@@ -83,7 +83,7 @@ async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: W
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world: World) -> None:
+async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world: World):
     new = await world.register("alice")
     accounts = world.accounts
     gate = world.store.in_unit = Gate()

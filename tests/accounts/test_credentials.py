@@ -21,7 +21,7 @@ LETTERS = st.text(CODE_ALPHABET, min_size=12, max_size=12)
 
 
 @pytest.mark.requirement("auth.token-format")
-def test_a_token_is_sk_and_64_lower_case_hexadecimal_digits() -> None:
+def test_a_token_is_sk_and_64_lower_case_hexadecimal_digits():
     tokens = {new_token() for _ in range(100)}
     assert len(tokens) == 100
     assert all(re.fullmatch("sk_[0-9a-f]{64}", token) and len(token) == 67 for token in tokens)
@@ -43,18 +43,18 @@ def test_a_token_is_sk_and_64_lower_case_hexadecimal_digits() -> None:
         "\ud800",
     ],
 )
-def test_what_is_no_token_has_no_hash(text: str) -> None:
+def test_what_is_no_token_has_no_hash(text: str):
     assert hash_token(text) is None
 
 
 @pytest.mark.requirement("auth.token-hashed")
-def test_a_token_is_hashed_by_sha256() -> None:
+def test_a_token_is_hashed_by_sha256():
     token = new_token()
     assert hash_token(token) == sha256(token.encode()).hexdigest()
 
 
 @pytest.mark.requirement("recovery.code-format")
-def test_a_recovery_code_is_three_groups_of_four_unmistakable_characters() -> None:
+def test_a_recovery_code_is_three_groups_of_four_unmistakable_characters():
     codes = {new_recovery_code() for _ in range(200)}
     assert len(codes) == 200
     assert CODE_ALPHABET == "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -65,9 +65,7 @@ def test_a_recovery_code_is_three_groups_of_four_unmistakable_characters() -> No
 
 @pytest.mark.requirement("recovery.lenient-input")
 @given(LETTERS, st.randoms(use_true_random=False), st.lists(st.integers(0, 12), max_size=6))
-def test_a_recovery_code_is_the_same_in_any_case_with_or_without_dashes(
-    letters, random, dashes
-) -> None:
+def test_a_recovery_code_is_the_same_in_any_case_with_or_without_dashes(letters, random, dashes):
     canonical = f"{letters[:4]}-{letters[4:8]}-{letters[8:]}"
     written = [random.choice((c, c.lower())) for c in letters]
     for place in dashes:
@@ -78,18 +76,18 @@ def test_a_recovery_code_is_the_same_in_any_case_with_or_without_dashes(
 
 
 @given(st.text(max_size=20) | st.text(CODE_ALPHABET + "01IOabi-\u017f\u0131", max_size=16))
-def test_only_twelve_letters_of_the_alphabet_are_a_recovery_code(text: str) -> None:
+def test_only_twelve_letters_of_the_alphabet_are_a_recovery_code(text: str):
     letters = text.strip().replace("-", "").upper()
     expected = text.isascii() and len(letters) == 12 and set(letters) <= set(CODE_ALPHABET)
     assert (hash_recovery_code(text) is not None) == expected
 
 
-def test_a_recovery_code_of_a_million_characters_is_refused_unread() -> None:
+def test_a_recovery_code_of_a_million_characters_is_refused_unread():
     assert hash_recovery_code("-" * 1_000_000 + "A" * 12) is None
 
 
 @pytest.mark.requirement("invite.code-entropy")
-def test_an_invite_code_has_128_bits_in_characters_that_need_no_escape() -> None:
+def test_an_invite_code_has_128_bits_in_characters_that_need_no_escape():
     codes = {new_invite_code() for _ in range(100)}
     assert len(codes) == 100
     assert all(re.fullmatch("ic_[0-9a-f]{32}", code) for code in codes)

@@ -10,7 +10,7 @@ from folkmoot.core import errors as e
 
 
 @pytest.mark.requirement("crypto.key-pair", "crypto.key-format")
-def test_a_key_pair_is_one_that_any_nacl_box_can_use() -> None:
+def test_a_key_pair_is_one_that_any_nacl_box_can_use():
     ours, theirs = new_key_pair(), PrivateKey.generate()
     assert len(ours.public) == 44
     assert len(ours.private) == 32
@@ -20,7 +20,7 @@ def test_a_key_pair_is_one_that_any_nacl_box_can_use() -> None:
     assert new_key_pair().public != ours.public
 
 
-def test_a_key_pair_prints_no_private_key() -> None:
+def test_a_key_pair_prints_no_private_key():
     pair = new_key_pair()
     assert repr(pair) == f"<KeyPair {pair.public}>"
 
@@ -42,7 +42,7 @@ def test_a_key_pair_prints_no_private_key() -> None:
         "not base64 at all",
     ],
 )
-def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
+def test_what_is_no_key_is_an_error_that_names_the_field(text: str):
     with pytest.raises(e.ArgumentInvalid, match="client_public_key") as refused:
         check_public_key("client_public_key", text)
     assert refused.value.data == {"field": "client_public_key"}
@@ -62,12 +62,12 @@ def test_what_is_no_key_is_an_error_that_names_the_field(text: str) -> None:
     ],
 )
 @pytest.mark.parametrize("high_bit", [0, 2**255])
-def test_a_key_of_low_order_is_refused(number: int, high_bit: int) -> None:
+def test_a_key_of_low_order_is_refused(number: int, high_bit: int):
     key = base64.b64encode((number + high_bit).to_bytes(32, "little")).decode()
     with pytest.raises(e.ArgumentInvalid, match="client_public_key must be a public key"):
         check_public_key("client_public_key", key)
 
 
-def test_a_key_is_kept_as_it_was_given() -> None:
+def test_a_key_is_kept_as_it_was_given():
     key = base64.b64encode(bytes(range(32))).decode()
     assert check_public_key("client_public_key", key) == key

@@ -13,7 +13,7 @@ KEY = base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.mark.requirement("tool.set-profile.only-given")
-async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path) -> None:
+async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path):
     async with world(tmp_path) as here:
         new = await here.register("alice")
         before = new.account
@@ -38,7 +38,7 @@ async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_
 
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
-async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: World) -> None:
+async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: World):
     alice = await world.join("alice")
     with pytest.raises(e.NothingToUpdate, match=r"^No fields to update\.$"):
         await world.accounts.set_profile(alice)
@@ -63,7 +63,7 @@ async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: Wo
 )
 async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
     world: World, field: str, value: str
-) -> None:
+):
     alice = await world.join("alice")
     fields: dict[str, Any] = {"status": "fine", field: value}
     with pytest.raises(e.ArgumentInvalid, match=field):
@@ -72,9 +72,7 @@ async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
 
 
 @pytest.mark.requirement("tool.change-handle.output")
-async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(
-    world: World,
-) -> None:
+async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(world: World):
     new = await world.register("alice")
     assert await world.accounts.authenticate(new.token) == new.account
     change = await world.accounts.change_handle(new.account, "alice_v2")
@@ -84,7 +82,7 @@ async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_on
     assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
 
-async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world: World) -> None:
+async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world: World):
     alice = await world.join("alice")
     for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
         with pytest.raises(e.ArgumentInvalid, match="payload_formats"):

@@ -38,7 +38,7 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("handle.shares-names", "gateway.reserved-names")
-async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World) -> None:
+async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World):
     accounts = with_names()(world)
     mallory = (await accounts.register("mallory")).account
     code = await accounts.create_invite(mallory)
@@ -54,7 +54,7 @@ async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World) -> No
 
 
 @pytest.mark.requirement("handle.shares-names")
-async def test_a_stranger_takes_no_handle_that_has_rights(world: World) -> None:
+async def test_a_stranger_takes_no_handle_that_has_rights(world: World):
     accounts = with_names()(world)
     mallory = (await accounts.register("mallory")).account
     ordinary = [await accounts.create_invite(mallory), await accounts.create_invite(None)]
@@ -74,7 +74,7 @@ async def test_a_stranger_takes_no_handle_that_has_rights(world: World) -> None:
 @pytest.mark.parametrize("policy", ["open", "invite", "closed"])
 async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     world: World, tmp_path: Path, policy: Policy
-) -> None:
+):
     accounts = with_names(policy)(world)
     made = await accounts.invite_for("@Gina")
     assert (made.handle, made.until) == ("gina", START + 7 * DAY)
@@ -89,7 +89,7 @@ async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     assert made.code.encode() not in contents(tmp_path)
 
 
-async def test_where_registration_is_closed_no_other_code_says_anything_else(world: World) -> None:
+async def test_where_registration_is_closed_no_other_code_says_anything_else(world: World):
     closed = with_names("closed")(world)
     codes = [None, "", "nonsense", "ic_" + "0" * 32, await closed.create_invite(None)]
     before = world.store.writes
@@ -99,7 +99,7 @@ async def test_where_registration_is_closed_no_other_code_says_anything_else(wor
     assert world.store.writes == before, "a stranger's code makes the writer work"
 
 
-async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world: World) -> None:
+async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world: World):
     accounts = with_names("closed")(world)
     first = await accounts.invite_for("gina")
     second = await accounts.invite_for("gina", 2 * DAY)
@@ -112,7 +112,7 @@ async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world: 
     await accounts.register("gina", invite_code=third.code)
 
 
-async def test_no_invite_is_made_for_a_handle_that_cannot_be_had(world: World) -> None:
+async def test_no_invite_is_made_for_a_handle_that_cannot_be_had(world: World):
     accounts = with_names()(world)
     alice, bob = await world.join("alice"), await world.join("bobby")
     await accounts.change_handle(alice, "alice2")
@@ -136,7 +136,7 @@ async def invited(accounts: Accounts, handle: str) -> Account:
     return (await accounts.register(handle, invite_code=code)).account
 
 
-async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(world: World) -> None:
+async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(world: World):
     accounts = with_names()(world)
     gina = await invited(accounts, "gina")
     mallory = (await accounts.register("mallory")).account
@@ -149,7 +149,7 @@ async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(worl
     assert (await invited(accounts, "gina")).id != gina.id
 
 
-async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(world: World) -> None:
+async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(world: World):
     accounts = with_names()(world)
     gina = await invited(accounts, "gina")
     mallory = (await accounts.register("mallory")).account
@@ -164,7 +164,7 @@ async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(wo
     await refused(accounts.register("gina"), e.InviteRequired)
 
 
-async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world: World) -> None:
+async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world: World):
     accounts = with_names()(world)
     code = (await accounts.invite_for("gina")).code
     several = [accounts.register("gina", invite_code=code) for _ in range(4)]
@@ -179,7 +179,7 @@ async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world:
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("handle.shares-names")
-async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(world: World) -> None:
+async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(world: World):
     accounts, gate = world.accounts, Gate()
     async with asyncio.TaskGroup() as tasks:
         held = tasks.create_task(world.inner.write(gate.unit))
@@ -200,7 +200,7 @@ OFFICIAL_SPELLINGS = (
 )
 
 
-async def test_nobody_registers_as_or_changes_to_someone_official(world: World) -> None:
+async def test_nobody_registers_as_or_changes_to_someone_official(world: World):
     accounts = Accounts(world.store, world.clock, world.vault, policy="open")
     mallory = (await accounts.register("mallory")).account
     code = await accounts.create_invite(mallory)
@@ -216,7 +216,7 @@ async def test_nobody_registers_as_or_changes_to_someone_official(world: World) 
     assert desk.account.handle == "support"
 
 
-async def test_whoever_has_an_official_name_keeps_it(world: World) -> None:
+async def test_whoever_has_an_official_name_keeps_it(world: World):
     accounts = Accounts(world.store, world.clock, world.vault, policy="open")
     made = await accounts.register("rooted")
     # As an account of an earlier version, which anyone could register.

@@ -13,7 +13,7 @@ from folkmoot.core import errors as e
     ("field", "least", "most"),
     [("display_name", 1, 100), ("bio", 0, 500), ("status", 0, 100), ("nickname", 0, 100)],
 )
-def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int) -> None:
+def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int):
     for length in (least, most):
         for character in "a\U0001f600":
             assert check_text(field, character * length) == character * length
@@ -27,12 +27,12 @@ def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int
     "bad", ["\0", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066", "\ud800"]
 )
 @pytest.mark.parametrize("field", ["display_name", "bio", "status", "nickname"])
-def test_no_text_holds_a_control_character(field: str, bad: str) -> None:
+def test_no_text_holds_a_control_character(field: str, bad: str):
     with pytest.raises(e.ArgumentInvalid, match=f"{field} must not have control characters"):
         check_text(field, f"a{bad}b")
 
 
-def test_only_a_bio_has_several_lines() -> None:
+def test_only_a_bio_has_several_lines():
     assert check_text("bio", "one\r\n\ttwo\n") == "one\r\n\ttwo\n"
     for field in ("display_name", "status", "nickname"):
         with pytest.raises(e.ArgumentInvalid):
@@ -40,12 +40,12 @@ def test_only_a_bio_has_several_lines() -> None:
 
 
 @pytest.mark.parametrize("blank", [" ", "  ", "\u3000", "\u00a0", "\u200b"])
-def test_a_display_name_can_be_seen(blank: str) -> None:
+def test_a_display_name_can_be_seen(blank: str):
     with pytest.raises(e.ArgumentInvalid, match="display_name must not be blank"):
         check_text("display_name", blank)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=100))
-def test_every_plane_of_unicode_may_be_written(text: str) -> None:
+def test_every_plane_of_unicode_may_be_written(text: str):
     turning = {*map(chr, range(0x2028, 0x202F)), *map(chr, range(0x2066, 0x206A))}
     assert is_plain(text) == turning.isdisjoint(text)

@@ -32,9 +32,7 @@ async def unread(desk: Desk) -> int:
     return total
 
 
-async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(
-    town: Town,
-) -> None:
+async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(town: Town):
     ada, bob = await town.people("ada", "bob")
     town.calls.clear()
     sent = await ada.call("msg_send", to="@Bob", body="The boat is ready.")
@@ -63,7 +61,7 @@ async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_bot
     assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "Again."
 
 
-async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town: Town) -> None:
+async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town: Town):
     [ada] = await town.people("ada")
     bob = await town.person("bob")
     sent = await ada.call("msg/send", to="bob", body="Hello.")
@@ -77,7 +75,7 @@ async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town
     assert sent["bridge"]["mode"] == "e2e"
 
 
-async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town: Town) -> None:
+async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town: Town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="One.")
     bob.hands_over = False
@@ -101,9 +99,7 @@ async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town:
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_what_does_not_open_is_delivered_once_and_what_was_not_handed_over_again(
-    town: Town,
-) -> None:
+async def test_what_does_not_open_is_delivered_once_and_what_was_not_handed_over_again(town: Town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="Spoilt.")
     await ada.call("msg/send", to="bob", body="Whole.")
@@ -138,7 +134,7 @@ def junk() -> EncryptedPayload:
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_a_strangers_junk_does_not_make_waiting_spin(town: Town) -> None:
+async def test_a_strangers_junk_does_not_make_waiting_spin(town: Town):
     [bob] = await town.people("bob")
     eve = (await town.hub.accounts.register("eve")).account
     await town.hub.mail.send(eve, "bob", encrypted_payload=junk())
@@ -151,7 +147,7 @@ async def test_a_strangers_junk_does_not_make_waiting_spin(town: Town) -> None:
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town: Town) -> None:
+async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town: Town):
     [bob] = await town.people("bob")
     for number in range(MAX_LOOKUPS_PER_PAGE + 3):
         eve = (await town.hub.accounts.register(f"eve_{number}")).account
@@ -166,7 +162,7 @@ async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town: Town
         await asyncio.sleep(0.01)
 
 
-async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town) -> None:
+async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town):
     ada, bob = await town.people("ada", "bob")
     await bob.call("msg/send", to="ada", body="For the first.")
     second = await town.desk(ada.account, "second")
@@ -182,7 +178,7 @@ async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town) 
     assert (await ada.call("msg/inbox"))["messages"][0]["body"] == "For the first."
 
 
-async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: Town) -> None:
+async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: Town):
     [ada] = await town.people("ada")
     assert any("made a device key" in said for said in ada.said)
     await ada.bridge.device.hub.call("msg/set_profile", client_public_key="")
@@ -194,7 +190,7 @@ async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: T
     assert named["client_public_key"] == ada.bridge.device.owner
 
 
-async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(town: Town) -> None:
+async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(town: Town):
     ada, bob = await town.people("ada", "bob")
     sent = await ada.call("msg/send", to="bob", body="Before.")
     await bob.call("msg/send", to="ada", body="So.")
@@ -223,9 +219,7 @@ async def deliver(there: Town, sender: Desk, to: str, content: bytes, key: Devic
     return message_id
 
 
-async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(
-    town: Town,
-) -> None:
+async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(town: Town):
     ada, bob = await town.people("ada", "bob")
     key = ada.bridge.device.keys.current
     plain = {
@@ -256,7 +250,7 @@ async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothi
         assert "the box does not say" in mine["bridge"]["note"]
 
 
-async def test_the_client_gets_no_way_around_the_bridge(town: Town) -> None:
+async def test_the_client_gets_no_way_around_the_bridge(town: Town):
     ada, bob = await town.people("ada", "bob")
     town.calls.clear()
     box = {"ciphertext": "", "nonce": "", "sender_public_key": ""}
@@ -295,7 +289,7 @@ async def test_the_client_gets_no_way_around_the_bridge(town: Town) -> None:
     assert answer["bridge"]["mode"] == "e2e"
 
 
-async def test_tools_are_described_as_they_are_through_the_bridge(town: Town) -> None:
+async def test_tools_are_described_as_they_are_through_the_bridge(town: Town):
     ada, bob = await town.people("ada", "bob")
     tools = {it["name"]: it for it in (await ada.request("tools/list"))["tools"]}
     for name in ("msg_send", "msg_reply"):
@@ -315,14 +309,14 @@ async def test_tools_are_described_as_they_are_through_the_bridge(town: Town) ->
     assert "can read" in (await ada.call("msg/invite", message="Come."))["bridge"]["note"]
 
 
-def test_the_bridge_knows_every_tool_of_mail_and_what_it_may_send_with() -> None:
+def test_the_bridge_knows_every_tool_of_mail_and_what_it_may_send_with():
     mail = {tool.name: tool for tool in CATALOGUE.tools if tool.name.startswith("msg/")}
     assert mail.keys() == KNOWN
     for name, allowed in SENDING.items():
         assert set(mail[name].schema["properties"]) - {*HIDDEN[name]} <= allowed
 
 
-def test_the_modes_are_documented_as_they_are() -> None:
+def test_the_modes_are_documented_as_they_are():
     page = (Path(__file__).parents[2] / "docs/tutorials/bridge.md").read_text(encoding="utf-8")
     for mode, meaning in MODES.items():
         assert f"| `{mode}` | {meaning} |" in page

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_any_view(
     tmp_path: Path, host: str, desk: Desk, theme: str, width: int
-) -> None:
+):
     with Process(tmp_path, **variables(host)) as running:
         hub = f"http://127.0.0.1:{running.port}"
         first = desk.open(hub, theme=theme, width=width, size=700)

@@ -104,7 +104,7 @@ def card(page: Console, text: str) -> Any:
     return page.page.get_by_role("list", name="Waiting for you").locator("li").filter(has_text=text)
 
 
-def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, desk: Desk) -> None:
+def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, desk: Desk):
     one, other = moot.room(), moot.room()
     page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
     expect(page.text("Nothing waits for you.")).to_be_visible()
@@ -141,9 +141,7 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, d
     expect(page.text("Nothing waits for you.")).to_be_visible()
 
 
-def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
-    moot: Moot, desk: Desk
-) -> None:
+def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot: Moot, desk: Desk):
     room = moot.room(capabilities=["*"])
     cid = Person(moot.here.url, "cid")
     cid.call("room/join", room=room)
@@ -172,9 +170,7 @@ def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(
     assert moot.said(room, "Only once.") == 1
 
 
-def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(
-    moot: Moot, desk: Desk
-) -> None:
+def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot: Moot, desk: Desk):
     page = Console(desk, moot.here.url, moot.ada.token, "/asks")
     waits = moot.hold(moot.bob)
     held = card(page, "ask first")
@@ -212,9 +208,7 @@ def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(
     waits.join()
 
 
-def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(
-    moot: Moot, desk: Desk
-) -> None:
+def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot: Moot, desk: Desk):
     room = moot.room()
     moot.propose(room, HOSTILE, reason=HOSTILE)
     waits = moot.hold(moot.bob)

@@ -31,7 +31,7 @@ PAINTED = """() => new Promise((done) => {
 @pytest.mark.timeout(600)
 def test_a_room_with_ten_thousand_messages_of_a_hundred_people_paints_like_one_with_ten(
     hub: str, desk: Desk
-) -> None:
+):
     ada = Person(hub, "ada")
     for name in ("small", "large"):
         ada.call("room/create", name=name)
@@ -70,9 +70,7 @@ def size_of(session: CDPSession) -> Size:
 
 
 @pytest.mark.timeout(int(SECONDS) + 300)
-def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(
-    hub: str, desk: Desk
-) -> None:
+def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(hub: str, desk: Desk):
     owner = Person(hub, "owner")
     owner.call("room/create", name="busy", capabilities=["*"])
     tokens = [Person(hub, f"worker_{number}").token for number in range(4)]

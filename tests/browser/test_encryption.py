@@ -91,7 +91,7 @@ def bridging(home: Home) -> Iterator[Bridge]:
 
 
 @pytest.mark.requirement("app.key-generation", "app.key-warning", "app.shows-mode")
-def test_the_app_and_the_bridge_read_each_other(hub: str, desk: Desk, tmp_path: Path) -> None:
+def test_the_app_and_the_bridge_read_each_other(hub: str, desk: Desk, tmp_path: Path):
     ada = Person(hub, "ada")
     inbox = desk.open(hub, ada.token)
     mine = turn_on(inbox)
@@ -135,7 +135,7 @@ def test_the_app_and_the_bridge_read_each_other(hub: str, desk: Desk, tmp_path: 
 
 
 @pytest.mark.requirement("app.encrypts", "app.decrypts")
-def test_the_app_and_a_plain_client_read_each_other(hub: str, desk: Desk) -> None:
+def test_the_app_and_a_plain_client_read_each_other(hub: str, desk: Desk):
     cleo, dan = Person(hub, "cleo"), Person(hub, "dan")
     inbox = desk.open(hub, cleo.token)
     turn_on(inbox)
@@ -158,7 +158,7 @@ def test_the_app_and_a_plain_client_read_each_other(hub: str, desk: Desk) -> Non
     assert dan.last()["body"] == "This the hub may read."
 
 
-def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub: str, desk: Desk) -> None:
+def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub: str, desk: Desk):
     eva, finn = Person(hub, "eva"), Person(hub, "finn")
     old, new = DeviceKey.fresh(), DeviceKey.fresh()
     finn.call("msg/set_profile", client_public_key=old.public)
@@ -187,7 +187,7 @@ def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub: str, desk: Des
 
 def test_a_key_is_backed_up_and_restored_where_nothing_is_kept(
     hub: str, desk: Desk, tmp_path: Path
-) -> None:
+):
     gil, hal = Person(hub, "gil"), Person(hub, "hal")
     key = DeviceKey.fresh()
     hal.call("msg/set_profile", client_public_key=key.public)

@@ -24,7 +24,7 @@ BODIES = (
 )
 
 
-def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk) -> None:
+def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk):
     reader, stranger = Person(hub, "reader"), Person(hub, "stranger")
     stranger.call("msg/set_profile", display_name="<img src=x onerror=alert(1)>", bio="<b>x")
     for body in BODIES:
@@ -56,7 +56,7 @@ def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk) -> None:
     assert inbox.frame.locator("html").evaluate("() => document.title") == "Inbox"
 
 
-def test_the_inbox_comes_back_when_the_hub_does(tmp_path: Path, host: str, desk: Desk) -> None:
+def test_the_inbox_comes_back_when_the_hub_does(tmp_path: Path, host: str, desk: Desk):
     with Process(tmp_path, **variables(host)) as first:
         hub = f"http://127.0.0.1:{first.port}"
         kim, lee = Person(hub, "kim"), Person(hub, "lee")

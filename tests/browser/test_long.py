@@ -94,9 +94,7 @@ def seconds_to_show(inbox: Inbox, handle: str, text: str) -> float:
     return perf_counter() - before
 
 
-def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
-    place: tuple[str, str], desk: Desk
-) -> None:
+def test_ten_thousand_messages_open_like_ten_and_stay_smooth(place: tuple[str, str], desk: Desk):
     inbox = desk.open(*place, size=800, real_time=True)
     inbox.frame.locator(".row").nth(1).wait_for()
     # Messages of one moment are stored in no certain order.
@@ -132,7 +130,7 @@ def test_ten_thousand_messages_open_like_ten_and_stay_smooth(
 
 def test_from_navigation_ten_thousand_messages_are_painted_like_ten(
     place: tuple[str, str], desk: Desk
-) -> None:
+):
     hub, token = place
     web = Web(desk, hub, real_time=True).sign_in(token)
     web.page.add_init_script(PAINTED)

@@ -56,7 +56,7 @@ def tear(cable: Cable, *, reset: bool) -> None:
 @pytest.mark.timeout(120)
 async def test_a_bus_comes_back_however_its_connection_ends(
     tmp_path: Path, encrypted: bool, reset: bool
-) -> None:
+):
     chain, key = certificate(tmp_path)
     options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
     server = NatsProcess(*options)
@@ -91,7 +91,7 @@ async def test_a_bus_comes_back_however_its_connection_ends(
 
 async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     answered = NatsConnection.ask
     asked: list[NatsConnection] = []
 
@@ -111,7 +111,7 @@ async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
 @pytest.mark.parametrize("error", [RuntimeError("closed"), LookupError("a fault")])
 async def test_a_bus_whose_frames_cannot_be_written_connects_again(
     monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+):
     write = NatsConnection.write
     failed: list[NatsConnection] = []
 
@@ -136,7 +136,7 @@ async def test_a_bus_whose_frames_cannot_be_written_connects_again(
 @pytest.mark.timeout(120)
 async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     from folkmoot.bus import nats_client
 
     # The system would give the connection up.
@@ -168,7 +168,7 @@ async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
 
 
 @pytest.mark.timeout(120)
-async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not() -> None:
+async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole_or_not():
     shared = b"h" * 32
     async with (
         cabled(nats.SHARED[0].port) as (cable, port),
@@ -197,7 +197,7 @@ async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole
 
 async def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     shared = b"f" * 32
     async with node(key=shared) as one, node(key=shared) as two:
         await until(lambda: one.peers == two.peers == 1)

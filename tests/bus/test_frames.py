@@ -40,7 +40,7 @@ def event(reader: FrameChecker, frame: bytes) -> Accepted | None:
     return reader.read(ALL, frame, 0.0, to_all=True)
 
 
-def test_an_event_and_a_message_arrive_whole() -> None:
+def test_an_event_and_a_message_arrive_whole():
     writer, reader = pair()
     [frame] = writer.event(ALL, b"news", 1024)
     assert event(reader, frame) == Accepted(ONE, b"news")
@@ -50,7 +50,7 @@ def test_an_event_and_a_message_arrive_whole() -> None:
 
 
 @given(st.data())
-def test_a_frame_that_was_changed_anywhere_is_dropped(data: st.DataObject) -> None:
+def test_a_frame_that_was_changed_anywhere_is_dropped(data: st.DataObject):
     writer, reader = pair()
     [frame] = writer.event(ALL, b"some news", 1024)
     place = data.draw(st.integers(0, len(frame) - 1))
@@ -64,14 +64,14 @@ def test_a_frame_that_was_changed_anywhere_is_dropped(data: st.DataObject) -> No
 
 
 @given(st.binary(max_size=200))
-def test_anything_at_all_may_come(data: bytes) -> None:
+def test_anything_at_all_may_come(data: bytes):
     _, reader = pair()
     assert event(reader, data) is None
     assert reader.read(TO_TWO, data, 0.0, to_all=False) is None
     assert reader.dropped.total() == 2
 
 
-def test_another_hub_has_another_key_and_other_subjects() -> None:
+def test_another_hub_has_another_key_and_other_subjects():
     _, reader = pair()
     [frame] = FrameMaker(ONE, b"x" * 32).event(ALL, b"news", 1024)
     assert event(reader, frame) is None
@@ -79,7 +79,7 @@ def test_another_hub_has_another_key_and_other_subjects() -> None:
     assert hub_name(KEY) != hub_name(b"x" * 32)
 
 
-def test_a_frame_is_valid_only_where_it_was_sent() -> None:
+def test_a_frame_is_valid_only_where_it_was_sent():
     writer, reader = pair()
     to_three = "hub.node." + "03" * 16
     [message] = writer.sent(to_three, b"for three", 1024)
@@ -90,7 +90,7 @@ def test_a_frame_is_valid_only_where_it_was_sent() -> None:
     assert reader.dropped == {"forged": 2, "unknown": 1}
 
 
-def test_nothing_is_accepted_twice_and_nothing_of_its_own() -> None:
+def test_nothing_is_accepted_twice_and_nothing_of_its_own():
     writer, reader = pair()
     [news], [message] = writer.event(ALL, b"news", 1024), writer.sent(TO_TWO, b"hello", 1024)
     assert event(reader, news) is not None
@@ -101,7 +101,7 @@ def test_nothing_is_accepted_twice_and_nothing_of_its_own() -> None:
     assert reader.dropped == {"replayed": 2}
 
 
-def test_what_an_ended_process_sent_is_not_accepted_by_one_that_started_later() -> None:
+def test_what_an_ended_process_sent_is_not_accepted_by_one_that_started_later():
     ended = FrameMaker("09" * 16, KEY)
     recorded = [ended.pulse(ALL), *ended.event(ALL, b"old news", 1024)]
     answer = ended.ask(TO_TWO, answer=True)
@@ -114,7 +114,7 @@ def test_what_an_ended_process_sent_is_not_accepted_by_one_that_started_later() 
     assert later.dropped == {"unknown_sender": 2, "forged": 1}
 
 
-def test_an_unknown_sender_is_asked_now_and_then() -> None:
+def test_an_unknown_sender_is_asked_now_and_then():
     reader = FrameChecker(TWO, KEY)
     pulse = FrameMaker(ONE, KEY).pulse(ALL)
     asked = [reader.read(ALL, pulse, now, to_all=True) for now in (0.0, ASK_SECONDS / 2)]
@@ -122,7 +122,7 @@ def test_an_unknown_sender_is_asked_now_and_then() -> None:
     assert reader.read(ALL, pulse, ASK_SECONDS, to_all=True) == Accepted(ONE, unknown=True)
 
 
-def test_no_more_are_asked_than_are_remembered() -> None:
+def test_no_more_are_asked_than_are_remembered():
     reader = FrameChecker(TWO, KEY)
     pulses = [FrameMaker(f"{number:032x}", KEY).pulse(ALL) for number in range(MAX_ASKED + 50)]
     asked = [reader.read(ALL, pulse, 0.0, to_all=True) for pulse in pulses]
@@ -130,7 +130,7 @@ def test_no_more_are_asked_than_are_remembered() -> None:
     assert reader.read(ALL, pulses[-1], ASK_SECONDS, to_all=True) is not None
 
 
-def test_who_is_met_late_says_how_much_was_missed() -> None:
+def test_who_is_met_late_says_how_much_was_missed():
     writer, reader = FrameMaker(ONE, KEY), FrameChecker(TWO, KEY)
     for _ in range(3):
         writer.skip()
@@ -139,7 +139,7 @@ def test_who_is_met_late_says_how_much_was_missed() -> None:
     assert reader.known == 1
 
 
-def test_a_pulse_tells_what_was_lost_last_and_an_old_one_tells_nothing() -> None:
+def test_a_pulse_tells_what_was_lost_last_and_an_old_one_tells_nothing():
     writer, reader = pair()
     old = writer.pulse(ALL)
     writer.event(ALL, b"lost", 1024)
@@ -149,7 +149,7 @@ def test_a_pulse_tells_what_was_lost_last_and_an_old_one_tells_nothing() -> None
 
 
 @given(st.binary(max_size=2_000), st.integers(OVERHEAD + 1, 400))
-def test_a_large_message_travels_in_pieces(payload: bytes, room: int) -> None:
+def test_a_large_message_travels_in_pieces(payload: bytes, room: int):
     writer, reader = pair()
     pieces = writer.sent(TO_TWO, payload, room)
     assert all(len(piece) <= room for piece in pieces)
@@ -158,7 +158,7 @@ def test_a_large_message_travels_in_pieces(payload: bytes, room: int) -> None:
     assert [each for each in found if each is not None and each.payload is None] == found[:-1]
 
 
-def test_a_message_whose_pieces_do_not_follow_one_another_is_dropped() -> None:
+def test_a_message_whose_pieces_do_not_follow_one_another_is_dropped():
     writer, reader = pair()
     first, _, third = writer.event(ALL, b"x" * 300, OVERHEAD + 100)
     assert event(reader, first) == Accepted(ONE)
@@ -168,7 +168,7 @@ def test_a_message_whose_pieces_do_not_follow_one_another_is_dropped() -> None:
     assert event(reader, following) == Accepted(ONE, b"whole")
 
 
-def test_pieces_of_two_messages_make_none() -> None:
+def test_pieces_of_two_messages_make_none():
     writer, reader = pair()
     first = writer.event(ALL, b"x" * 300, OVERHEAD + 100)
     second = writer.event(ALL, b"y" * 300, OVERHEAD + 100)
@@ -178,7 +178,7 @@ def test_pieces_of_two_messages_make_none() -> None:
     assert reader.dropped == {"cut": 2}
 
 
-def test_what_another_release_would_write_is_dropped() -> None:
+def test_what_another_release_would_write_is_dropped():
     _, reader = pair()
 
     def written(kind: FrameKind, subject: str, body: bytes, **changed: int) -> bytes:
@@ -198,7 +198,7 @@ def test_what_another_release_would_write_is_dropped() -> None:
     assert event(reader, written(FrameKind.EVENT, ALL, b"news")) == Accepted(ONE, b"news", 8)
 
 
-def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(frames, "MAX_PEERS", 2)
     reader = FrameChecker(TWO, KEY)
     writers = [FrameMaker(f"{number:032x}", KEY) for number in range(3)]
@@ -207,7 +207,7 @@ def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (reader.known, reader.dropped) == (2, {"too_many_senders": 1})
 
 
-def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(frames, "MAX_SENT_BYTES", 250)
     writer, reader = pair()
     found = [event(reader, each) for each in writer.event(ALL, b"x" * 300, OVERHEAD + 100)]
@@ -219,7 +219,7 @@ def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_SENT_BYTES > MAX_FRAME_BYTES
 
 
-def test_unfinished_messages_of_all_senders_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_messages_of_all_senders_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(frames, "MAX_UNFINISHED_BYTES", 1_000)
     reader = FrameChecker(TWO, KEY)
     writers = [FrameMaker(f"{number:032x}", KEY) for number in range(20)]
@@ -245,7 +245,7 @@ class Step:
 )
 def test_whatever_a_network_does_events_come_once_in_order_and_gaps_are_told(
     steps: list[tuple[int, int]],
-) -> None:
+):
     writer, reader = pair()
     wire: list[bytes] = []
     sent: list[bytes] = []

@@ -4,7 +4,7 @@ from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Event, Missed
 
 
-async def test_a_queue_is_bounded_by_bytes_as_well() -> None:
+async def test_a_queue_is_bounded_by_bytes_as_well():
     bus = MemoryBus(max_event=100, max_queued=1000, max_queued_bytes=250)
     subscription = await bus.subscribe("a")
     for letter in "abcde":
@@ -17,7 +17,7 @@ async def test_a_queue_is_bounded_by_bytes_as_well() -> None:
     assert found == [Missed(3), Event("a", "d" * 98), Event("a", "e" * 98)]
 
 
-async def test_a_closed_subscription_is_forgotten() -> None:
+async def test_a_closed_subscription_is_forgotten():
     bus = MemoryBus()
     subscriptions = [await bus.subscribe(f"a.{number}") for number in range(10)]
     assert bus.subscriptions == 10

@@ -100,7 +100,7 @@ def is_event(message: Any) -> bool:
     return ".events" in message.subject and len(message.data) > OVERHEAD
 
 
-async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte() -> None:
+async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte():
     async with two_nodes() as (one, two):
         heard: list[Event] = []
         one.listen("room.>", heard.append)
@@ -118,7 +118,7 @@ async def test_an_event_reaches_every_node_once_also_one_of_a_mebibyte() -> None
         assert not two.dropped
 
 
-async def test_what_belongs_to_a_node_stays_there() -> None:
+async def test_what_belongs_to_a_node_stays_there():
     async with two_nodes(local=["held.>"]) as (one, two):
         subscription = await two.subscribe(">")
         assert not one.has_audience("held.1")
@@ -128,7 +128,7 @@ async def test_what_belongs_to_a_node_stays_there() -> None:
         assert await receive(subscription, 1) == [Event("room.1", None)]
 
 
-async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() -> None:
+async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size():
     key = secrets.token_bytes(32)
     async with node(key=key) as one, node(key=key) as two, node(key=key) as three:
         await until(lambda: one.peers == two.peers == three.peers == 2)
@@ -157,7 +157,7 @@ async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size() 
 
 
 @pytest.mark.settings(config="max_payload: 2KB")
-async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess) -> None:
+async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess):
     async with two_nodes(server.url) as (one, two):
         subscription = await two.subscribe("a")
         one.emit("a", "x" * 100_000)
@@ -165,9 +165,7 @@ async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess) -> None:
 
 
 @pytest.mark.settings(config="max_payload: 8MB")
-async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(
-    server: NatsProcess,
-) -> None:
+async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(server: NatsProcess):
     key = secrets.token_bytes(32)
     tap = tapped(key, server.url)
     async with two_nodes(server.url, key) as (one, two), tap as (seen, publish):
@@ -196,7 +194,7 @@ async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(
         await until(lambda: len(heard) == 2)
 
 
-async def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later() -> None:
+async def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_started_later():
     key = secrets.token_bytes(32)
     async with tapped(key) as (seen, publish):
         async with node(key=key) as ended:
@@ -212,7 +210,7 @@ async def test_frames_of_a_process_that_ended_are_not_accepted_by_one_that_start
             assert (later.peers, heard) == (0, [])
 
 
-async def test_hubs_on_one_server_do_not_hear_each_other() -> None:
+async def test_hubs_on_one_server_do_not_hear_each_other():
     async with node() as one, two_nodes() as (two, three):
         heard: list[Event] = []
         one.listen(">", heard.append)
@@ -222,7 +220,7 @@ async def test_hubs_on_one_server_do_not_hear_each_other() -> None:
         assert (one.peers, heard, one.dropped) == (0, [], {})
 
 
-async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> None:
+async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed():
     key = secrets.token_bytes(32)
     async with two_nodes(key=key) as (one, two), tapped(key) as (seen, publish):
         subscription = await two.subscribe("a")
@@ -248,7 +246,7 @@ async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed() -> Non
 
 async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     from folkmoot.bus import nats as module
 
     monkeypatch.setattr(module, "MAX_OUTBOX", 4)
@@ -267,7 +265,7 @@ async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
         assert one.dropped == {"unsent": 7}
 
 
-async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others() -> None:
+async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the_others():
     async with two_nodes() as (one, two):
         subscription = await two.subscribe("a")
         await until(lambda: not one._outbox)
@@ -284,7 +282,7 @@ async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the
 @pytest.mark.usefixtures("brief")
 async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
     server: NatsProcess, how: str
-) -> None:
+):
     async with two_nodes(server.url) as (one, two):
         both = [await bus.subscribe("a") for bus in (one, two)]
         doubts: list[str] = []
@@ -316,7 +314,7 @@ async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
 
 async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
     server: NatsProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from folkmoot.bus import nats as module
 
     monkeypatch.setattr(module, "ANSWER_SECONDS", 600.0)
@@ -335,7 +333,7 @@ async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_m
 
 async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
     server: NatsProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     from folkmoot.bus import nats as module
 
     ask: Any = module.NatsConnection.ask
@@ -363,7 +361,7 @@ async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not on this system")
-async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured: Secured) -> None:
+async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured: Secured):
     for url in (nats.SHARED[0].url, secured.url):
         async with node(url, tls=secured.trusting) as bus:
             assert bus._client is not None
@@ -372,7 +370,7 @@ async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured:
             assert limit == 1000 * limits.SILENT_SECONDS
 
 
-async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess) -> None:
+async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess):
     other = nats.SHARED[0]
     url = f"{server.url},127.0.0.1:{other.port}"
     async with node(url) as bus:
@@ -383,7 +381,7 @@ async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsPro
 
 
 @pytest.mark.settings(config='lame_duck_duration: "30s"\nlame_duck_grace_period: "100ms"')
-async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess) -> None:
+async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess):
     """The server tells its clients, and ends their connections one by one."""
     url, key = f"{server.url},127.0.0.1:{nats.SHARED[0].port}", secrets.token_bytes(32)
     async with node(url, key) as one, node(key=key) as two:
@@ -398,7 +396,7 @@ async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess)
 
 
 @pytest.mark.usefixtures("brief")
-async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess) -> None:
+async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess):
     async with asyncio.timeout(300):
         async with two_nodes(server.url) as (one, two):
             server.pause()
@@ -407,9 +405,7 @@ async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: N
                 await asyncio.sleep(0.01)
 
 
-async def test_a_server_that_cannot_be_used_is_named_without_its_password(
-    server: NatsProcess,
-) -> None:
+async def test_a_server_that_cannot_be_used_is_named_without_its_password(server: NatsProcess):
     locked = NatsProcess("--user", "hub", "--pass", "right%word")
     try:
         address = f"127.0.0.1:{locked.port}"
@@ -428,7 +424,7 @@ async def test_a_server_that_cannot_be_used_is_named_without_its_password(
             pass
 
 
-async def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
+async def test_a_password_is_not_sent_to_a_server_without_tls():
     came: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -448,7 +444,7 @@ async def test_a_password_is_not_sent_to_a_server_without_tls() -> None:
 
 async def test_a_server_with_tls_is_used_when_it_is_trusted(
     secured: Secured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     # It gets it also where its address does not say so.
     for url in (secured.url, secured.process.url):
         async with two_nodes(url, tls=secured.trusting) as (one, two):
@@ -482,7 +478,7 @@ class CutConnection(NatsConnection):
             data = data[size:]
 
 
-async def test_whatever_is_published_is_received_however_it_comes() -> None:
+async def test_whatever_is_published_is_received_however_it_comes():
     chance = random.Random(1)
     sent = [chance.randbytes(int(2 ** chance.uniform(0, 17))) for _ in range(300)]
     sent += [b"", b"\r\n", b"PING\r\n", b"MSG folkmoot.test 1 5\r\n"]
@@ -512,7 +508,7 @@ async def test_whatever_is_published_is_received_however_it_comes() -> None:
                 pass
 
 
-async def test_headers_that_a_stranger_adds_are_left_out() -> None:
+async def test_headers_that_a_stranger_adds_are_left_out():
     came: list[bytes] = []
     [server] = parse_servers(nats.SHARED[0].url)
     client = NatsConnection(lambda _, data: came.append(data))
@@ -543,12 +539,12 @@ async def test_headers_that_a_stranger_adds_are_left_out() -> None:
         "nats://a,tls://b",
     ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_address_that_is_none_is_refused(url: str):
     with pytest.raises(errors.SettingsError):
         parse_servers(url)
 
 
-def test_an_address_names_servers_and_shows_no_password() -> None:
+def test_an_address_names_servers_and_shows_no_password():
     found = parse_servers("tls://hub:p%40ss@one,two:1,other:word@[::1]:2")
     assert [str(each) for each in found] == ["tls://one:4222", "tls://two:1", "tls://[::1]:2"]
     logins = [(each.user, each.password) for each in found]

@@ -24,7 +24,7 @@ def plainly(pattern: list[str], subject: list[str]) -> bool:
 @given(st.lists(PATTERNS, max_size=12), TOKENS)
 def test_the_index_finds_exactly_the_patterns_that_match(
     patterns: list[list[str]], subject: list[str]
-) -> None:
+):
     index: SubjectIndex[int] = SubjectIndex()
     for number, pattern in enumerate(patterns):
         index.add(pattern, number)
@@ -33,9 +33,7 @@ def test_the_index_finds_exactly_the_patterns_that_match(
 
 
 @given(st.lists(PATTERNS, min_size=1, max_size=12))
-def test_an_index_from_which_everything_was_removed_keeps_nothing(
-    patterns: list[list[str]],
-) -> None:
+def test_an_index_from_which_everything_was_removed_keeps_nothing(patterns: list[list[str]]):
     index: SubjectIndex[int] = SubjectIndex()
     for number, pattern in enumerate(patterns):
         index.add(pattern, number)

@@ -41,12 +41,12 @@ SCHEMA = {
         ("unknown=Rye", "Rye"), ("text:=3", 3), ('unknown:={"a": 1}', {"a": 1}),
     ],
 )  # fmt: skip
-def test_a_value_is_read_by_what_the_schema_says(word: str, value: Any) -> None:
+def test_a_value_is_read_by_what_the_schema_says(word: str, value: Any):
     (read,) = read_arguments([word], SCHEMA).values()
     assert (read, type(read)) == (value, type(value))
 
 
-def test_one_json_object_is_all_arguments() -> None:
+def test_one_json_object_is_all_arguments():
     assert read_arguments(['{"count": 1, "text": "a"}']) == {"count": 1, "text": "a"}
     assert read_arguments([]) == {}
 
@@ -69,13 +69,13 @@ def test_one_json_object_is_all_arguments() -> None:
         (["{" * 100_000], "What is in the braces is not JSON."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_said_in_a_sentence(words: list[str], sentence: str) -> None:
+def test_what_cannot_be_read_is_said_in_a_sentence(words: list[str], sentence: str):
     with pytest.raises(ArgumentMistake) as caught:
         read_arguments(words, SCHEMA)
     assert str(caught.value) == sentence
 
 
-def test_a_tool_is_shown_as_it_is_called() -> None:
+def test_a_tool_is_shown_as_it_is_called():
     assert usage({"name": "f", "inputSchema": SCHEMA}) == (
         "f text= [maybe=null] [either=integer] [count=integer] [share=null|number] [deep=boolean] "
         "[names=array] [other=]"
@@ -86,7 +86,7 @@ def test_a_tool_is_shown_as_it_is_called() -> None:
 
 def test_arguments_may_stand_in_a_file_or_on_standard_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     kept = tmp_path / "a.json"
     kept.write_text('{"a": 1, "b": 2}')
     assert read_arguments(["b=3"], None, f"@{kept}") == {"a": 1, "b": 3}

@@ -52,7 +52,7 @@ def lasting(cli: Cli, columns: int, *arguments: str) -> list[str]:
 
 def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
-) -> None:
+):
     hub = start_hub()
     cli("register", "ada", "--url", hub.url)
     told = "A backend cannot be called ada: it is someone's handle, or was until recently."
@@ -122,7 +122,7 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
 @pytest.mark.long
 def test_a_server_that_is_still_starting_is_named_instead_of_nothing_held(
     start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
-) -> None:
+):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     command = ["sh", "-c", f"read _ < {gate}; exec {shlex.join(server)}"]
@@ -145,7 +145,7 @@ def test_a_server_that_is_still_starting_is_named_instead_of_nothing_held(
 @pytest.mark.requirement("gateway.new-tools-held", "gateway.findings-shown")
 def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
-) -> None:
+):
     hub = start_hub()
     added = cli("backends", "add", "small", "--everyone", "--", *server)
     assert added.code == 0, added
@@ -186,14 +186,14 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     assert "  small:help\n    suspicious: secrecy, secret-files\n" in tested
 
 
-def test_in_a_pipe_the_last_column_is_the_node_that_links_a_server() -> None:
+def test_in_a_pipe_the_last_column_is_the_node_that_links_a_server():
     view = BackendView(
         namespace="small", name="small", transport="stdio", target="x", state="up", node="http://b"
     )
     assert row(view)[-1] == "http://b"
 
 
-def test_a_server_that_cannot_be_reached_is_not_added(cli: Cli, tmp_path: Path) -> None:
+def test_a_server_that_cannot_be_reached_is_not_added(cli: Cli, tmp_path: Path):
     ran = cli("backends", "add", "gone", "--", "no-such-program")
     assert ran.code == ExitCode.FAILED
     assert ran.err.splitlines() == [
@@ -203,7 +203,7 @@ def test_a_server_that_cannot_be_reached_is_not_added(cli: Cli, tmp_path: Path) 
     assert not (tmp_path / ".folkmoot").exists()
 
 
-def test_without_a_hub_what_is_configured_is_listed(cli: Cli, tmp_path: Path) -> None:
+def test_without_a_hub_what_is_configured_is_listed(cli: Cli, tmp_path: Path):
     ran = cli(
         "backends", "add", "docs", "--no-test", "--url", "https://h/mcp?key=sesame", "--header",
         "Authorization=Bearer env:TOKEN", "--header", "X-File=file:here", "--trusted", "--per-user",
@@ -241,7 +241,7 @@ def test_without_a_hub_what_is_configured_is_listed(cli: Cli, tmp_path: Path) ->
     }
 
 
-def test_servers_are_taken_from_a_clients_file(cli: Cli, tmp_path: Path) -> None:
+def test_servers_are_taken_from_a_clients_file(cli: Cli, tmp_path: Path):
     servers = {
         "My Files": {"command": "files", "args": ["${ROOT}"], "env": {"TOKEN": "${T}"}},
         "web": {"url": "http://h/", "disabled": True},
@@ -274,7 +274,7 @@ def test_servers_are_taken_from_a_clients_file(cli: Cli, tmp_path: Path) -> None
     assert cli(*(each for each in take if each != "--no-test"), "web").code == 0
 
 
-def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path) -> None:
+def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path):
     (tmp_path / "mcp.json").write_text('{"servers": {\n"web": {"url": "http://h/"}}}')
     (tmp_path / "hub.toml").write_text('gateway.mcp_servers = ["mcp.json"]\n')
     ran = cli("backends", "remove", "web", "--config", "hub.toml")
@@ -310,16 +310,14 @@ def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path) 
         (["accept"], "give the tools or backends to accept, or --all"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_a_sentence(
-    cli: Cli, arguments: list[str], said: str
-) -> None:
+def test_a_wrong_command_line_is_told_in_a_sentence(cli: Cli, arguments: list[str], said: str):
     ran = cli.fails("backends", *arguments, told=f"folkmoot: error: {said}", code=ExitCode.USAGE)
     assert "sesame" not in ran.err
 
 
 def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
     cli: Cli, server: list[str], tmp_path: Path
-) -> None:
+):
     ran = cli("backends", "test", "--json", "--namespace", "small", "--", *server)
     told = json.loads(ran.out)
     assert (ran.code, told["ok"], told["server"], told["era"]) == (0, True, "small", "handshake")
@@ -336,7 +334,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
     cli.fails("backends", "test", "none", "--config", "hub.toml", told="folkmoot: error: none: ")
 
 
-def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli) -> None:
+def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli):
     ran = cli("backends", "test", "--", "echo", "hello")
     assert ran.err.splitlines() == [
         "folkmoot: warning: The server wrote something that is not a message.",
@@ -344,7 +342,7 @@ def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli) -> None:
     ]
 
 
-def test_the_doctor_looks_at_backends(cli: Cli, tmp_path: Path) -> None:
+def test_the_doctor_looks_at_backends(cli: Cli, tmp_path: Path):
     (tmp_path / "hub.toml").write_text(
         '[backends.none]\ncommand = ["no-such-program"]\nenv.TOKEN = { env = "NOT_SET" }\n'
         '[backends.web]\nurl = "http://h"\nheaders.Authorization = "Bearer sesame"\n'

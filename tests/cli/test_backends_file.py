@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path) -> None:
+def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path):
     changed = edit(load(file, environ={}), lambda text: text + BACKEND)
     assert list(changed.gateway.backends) == ["abc"]
     assert file.read_bytes() == "\ufeffport = 1\r\n".encode() + BACKEND.encode()
@@ -33,7 +33,7 @@ def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_a_hub_would_not_read_is_not_written(file: Path) -> None:
+def test_what_a_hub_would_not_read_is_not_written(file: Path):
     before = file.read_bytes()
     with pytest.raises(e.SettingsError, match=r"hub.toml:2: unknown setting 'x'"):
         edit(load(file, environ={}), lambda text: f"{text}x = 1\n")
@@ -43,7 +43,7 @@ def test_what_a_hub_would_not_read_is_not_written(file: Path) -> None:
 
 def test_what_another_program_writes_meanwhile_is_not_undone(
     file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def fsync(_: int) -> None:
         file.write_text("port = 2\n")
 
@@ -54,14 +54,14 @@ def test_what_another_program_writes_meanwhile_is_not_undone(
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path):
     (tmp_path / "in-the-way").write_text("")
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path / "in-the-way")})
     with pytest.raises(e.SettingsUnwritable, match="cannot be written: not a directory"):
         edit(loaded, lambda text: text + BACKEND)
 
 
-def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(cli: Cli) -> None:
+def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(cli: Cli):
     file = cli.folder / "hub.toml"
     file.write_text('[backends.none]\ncommand = ["false"]\n')
     file.chmod(0o666)

@@ -62,18 +62,18 @@ PARTS = {
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", PARTS)
-def test_a_table_goes_with_what_belongs_to_it_and_nothing_else(name: str, end: str) -> None:
+def test_a_table_goes_with_what_belongs_to_it_and_nothing_else(name: str, end: str):
     assert FILE.count(PARTS[name]) == 1
     changed = without_backend(FILE.replace("\n", end), name)
     assert changed == FILE.replace(PARTS[name], "").replace("\n", end)
 
 
-def test_the_comment_that_begins_a_file_stays() -> None:
+def test_the_comment_that_begins_a_file_stays():
     assert without_backend("# Ours.\n[backends.abc]\nurl = 'x'\n", "abc") == "# Ours.\n"
     assert without_backend("[backends.abc]\nurl = 'x'\n", "abc") == ""
 
 
-def test_a_table_is_put_at_the_end() -> None:
+def test_a_table_is_put_at_the_end():
     table = {
         "command": ["a b", '"\\', "é\t"],
         "everyone": True,
@@ -100,7 +100,7 @@ def test_a_table_is_put_at_the_end() -> None:
     "text",
     ["backends = { abc = { url = 'x' }, other = { url = 'y' } }\n"],
 )
-def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:
+def test_what_cannot_be_changed_alone_is_refused(text: str):
     with pytest.raises(e.SettingsUnwritable, match="by hand"):
         without_backend(text, "abc")
     with pytest.raises(e.SettingsUnwritable, match="by hand"):
@@ -126,7 +126,7 @@ BEFORE = st.lists(
 @given(BEFORE, TEXT, TABLE)
 def test_what_was_put_in_is_read_back_and_taken_out_again(
     before: str, name: str, table: dict[str, Any]
-) -> None:
+):
     added = with_backend(before, name, table)
     assert added.startswith(before)
     assert tomllib.loads(added)["backends"] == {name: table}

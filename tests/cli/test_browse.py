@@ -15,7 +15,7 @@ from tests.transports.rest.test_sessions import SESSION, Browser
 @pytest.mark.requirement("browser.one-time-code", "browser.listed")
 def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
     hub: Hub, person: Person, cli: Cli
-) -> None:
+):
     port = hub.port
     ada = person("ada")
 

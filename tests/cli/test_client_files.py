@@ -19,12 +19,12 @@ def put(text: str, *, force: bool = False, entry: dict[str, Any] = ENTRY) -> str
     return put_json_entry(text, "servers", "moot", entry, force=force)
 
 
-def test_a_file_that_is_empty_gets_the_entry_alone() -> None:
+def test_a_file_that_is_empty_gets_the_entry_alone():
     for text in ("", " \n"):
         assert json.loads(put(text)) == {"servers": {"moot": ENTRY}}
 
 
-def test_comments_and_the_way_a_file_is_indented_stay() -> None:
+def test_comments_and_the_way_a_file_is_indented_stay():
     before = """\
 // my servers
 {
@@ -52,7 +52,7 @@ def test_comments_and_the_way_a_file_is_indented_stay() -> None:
     assert put(before) == after
 
 
-def test_a_comma_goes_where_one_is_missing() -> None:
+def test_a_comma_goes_where_one_is_missing():
     before = '{\n  "servers": {\n    "one": 1 // last\n  }\n}\n'
     assert put(before, entry={}) == (
         '{\n  "servers": {\n    "one": 1, // last\n    "moot": {}\n  }\n}\n'
@@ -70,11 +70,11 @@ def test_a_comma_goes_where_one_is_missing() -> None:
         ('\ufeff{\n "a": 1\n}', '\ufeff{\n "a": 1,\n "servers": {\n  "moot": {}\n }\n}'),
     ],
 )
-def test_whatever_a_file_looks_like_the_entry_looks_the_same(before: str, after: str) -> None:
+def test_whatever_a_file_looks_like_the_entry_looks_the_same(before: str, after: str):
     assert put(before, entry={}) == after
 
 
-def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
+def test_an_entry_that_is_there_is_replaced_only_by_force():
     before = '{\n  "servers": {\n    "moot": {"url": "old"}, // mine\n    "b": 1\n  }\n}\n'
     with pytest.raises(e.ClientFileUnusable, match='already has an entry "moot"'):
         put(before)
@@ -94,7 +94,7 @@ def test_an_entry_that_is_there_is_replaced_only_by_force() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("force", [False, True])
-def test_what_cannot_be_read_for_certain_is_refused(text: str, force: bool) -> None:
+def test_what_cannot_be_read_for_certain_is_refused(text: str, force: bool):
     with pytest.raises(e.ClientFileUnusable):
         put(text, force=force)
 
@@ -116,7 +116,7 @@ VALUES = st.recursive(
 )
 def test_nothing_else_in_any_file_is_changed(
     root: dict[str, Any], servers: dict[str, Any] | None, indent: Any
-) -> None:
+):
     root.pop("servers", None)
     if servers is not None:
         servers.pop("moot", None)

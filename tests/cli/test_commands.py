@@ -9,7 +9,7 @@ import pytest
 from folkmoot.cli.commands import every, plain_answer
 
 
-def test_a_list_is_read_page_by_page_and_no_further_than_it_is_wanted() -> None:
+def test_a_list_is_read_page_by_page_and_no_further_than_it_is_wanted():
     asked: list[str | None] = []
 
     def page(room: str, cursor: str | None) -> Any:
@@ -26,7 +26,7 @@ def test_a_list_is_read_page_by_page_and_no_further_than_it_is_wanted() -> None:
 
 def test_an_answer_without_a_way_of_its_own_is_a_line_for_each_member(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     plain_answer({"unread_count": 3, "done": True, "who": ["ada", "bob"], "last": None}).show(
         as_json=False
     )

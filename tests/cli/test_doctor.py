@@ -70,9 +70,7 @@ def problem(examined: Run) -> Run:
     return run
 
 
-def test_before_the_first_start_all_is_well_and_nothing_is_made(
-    examined: Run, tmp_path: Path
-) -> None:
+def test_before_the_first_start_all_is_well_and_nothing_is_made(examined: Run, tmp_path: Path):
     code, findings = examined()
     assert code == ExitCode.OK
     assert {finding["level"] for finding in findings.values()} == {"ok"}
@@ -80,7 +78,7 @@ def test_before_the_first_start_all_is_well_and_nothing_is_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: Path) -> None:
+def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: Path):
     before = snapshot(data)
     code, findings = examined()
     assert code == ExitCode.OK
@@ -92,7 +90,7 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: 
 
 def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
     cli: Cli, start_hub: StartHub
-) -> None:
+):
     ran = cli("doctor", "--host", "0.0.0.0", "--port", "0")
     assert (ran.code, ran.err) == (ExitCode.OK, "")
     assert "warning  settings     --host: the hub listens on 0.0.0.0 without TLS" in ran.out
@@ -101,9 +99,7 @@ def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_d
     assert "without TLS" not in start_hub().stop().err
 
 
-def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(
-    problem: Run, data: Path
-) -> None:
+def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem: Run, data: Path):
     settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
     (data / "config.toml").write_text(settings)
     found = problem("backends")
@@ -111,7 +107,7 @@ def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(
     assert found["advice"] == "Fix that, or change user or sandbox of [backends.tides]."
 
 
-def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub) -> None:
+def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub):
     hub = start_hub()
     code, findings = examined("--port", hub.url.rpartition(":")[2])
     assert code == ExitCode.OK
@@ -121,7 +117,7 @@ def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub) -> None:
     assert elsewhere["port"] == findings["port"]
 
 
-def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path) -> None:
+def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path):
     data.chmod(0o755)
     (data / "master.key").unlink()
     ran = cli("doctor", "--port", "0")
@@ -131,24 +127,22 @@ def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path) -> None:
     assert ran.out.endswith("\nFound 1 problem and 1 warning.\n")
 
 
-def test_another_key_is_a_problem_and_is_not_shown(problem: Run, data: Path) -> None:
+def test_another_key_is_a_problem_and_is_not_shown(problem: Run, data: Path):
     assert "5f5f" not in problem("master key", FOLKMOOT_MASTER_KEY="5f" * 32)["text"]
 
 
-def test_a_key_that_is_none_is_a_problem_before_the_first_start(problem: Run) -> None:
+def test_a_key_that_is_none_is_a_problem_before_the_first_start(problem: Run):
     problem("master key", FOLKMOOT_MASTER_KEY="shorty12345")
 
 
 @pytest.mark.parametrize(("file", "subject"), [("master.key", "master key"), ("hub.lock", "hub")])
-def test_a_link_that_a_hub_refuses_is_a_problem(
-    problem: Run, data: Path, file: str, subject: str
-) -> None:
+def test_a_link_that_a_hub_refuses_is_a_problem(problem: Run, data: Path, file: str, subject: str):
     (data / file).unlink(missing_ok=True)
     (data / file).symlink_to("nowhere")
     problem(subject)
 
 
-def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, data: Path) -> None:
+def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, data: Path):
     (data / "folkmoot.db").unlink()
     (data / "folkmoot.db").mkdir()
     code, findings = examined()
@@ -157,17 +151,17 @@ def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, da
     assert findings["master key"]["level"] == "ok"
 
 
-def test_a_key_others_can_read_is_a_problem(problem: Run, data: Path) -> None:
+def test_a_key_others_can_read_is_a_problem(problem: Run, data: Path):
     (data / "master.key").chmod(0o644)
     assert problem("permissions")["advice"] == f"Run: chmod 600 {data / 'master.key'}"
 
 
-def test_a_file_that_is_no_database_is_a_problem(problem: Run, data: Path) -> None:
+def test_a_file_that_is_no_database_is_a_problem(problem: Run, data: Path):
     (data / "folkmoot.db").write_bytes(b"not a database" * 1000)
     assert "-wal and -shm" in problem("database")["advice"]
 
 
-def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path) -> None:
+def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path):
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as database:
         database.execute("INSERT INTO schema_migrations VALUES (999, 'later')").fetchall()
     found = problem("database")
@@ -175,20 +169,18 @@ def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path) ->
     assert "folkmoot export" in found["advice"]
 
 
-def test_a_taken_port_is_a_problem(problem: Run) -> None:
+def test_a_taken_port_is_a_problem(problem: Run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = problem("port", "--port", str(taken.getsockname()[1]))
     assert "--port" in found["advice"]
 
 
-def test_a_folder_that_cannot_be_is_a_problem(problem: Run, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_is_a_problem(problem: Run, tmp_path: Path):
     (tmp_path / "file").touch()
     problem("data folder", "--data", "file/below")
 
 
-def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
-    examined: Run, tmp_path: Path
-) -> None:
+def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(examined: Run, tmp_path: Path):
     (tmp_path / "moot.toml").write_text("port = true\n")
     code, findings = examined("--config", "moot.toml")
     assert code == ExitCode.FAILED
@@ -196,7 +188,7 @@ def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(
     assert findings["program"]["level"] == "ok"
 
 
-def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path) -> None:
+def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path):
     assert examined()[1]["tls"]["text"] == "off"
     cert, key = certificate(tmp_path / "one")
     _, other = certificate(tmp_path / "other")
@@ -213,20 +205,18 @@ def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path) -> N
         assert findings["port"]["level"] == "ok"
 
 
-def test_the_findings_fit_a_terminal(cli: Cli) -> None:
+def test_the_findings_fit_a_terminal(cli: Cli):
     shown = cli.shown("doctor", "--port", "0", NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith("\nNo problems found.\n")
 
 
-def test_the_packages_looked_for_are_those_of_the_project_itself() -> None:
+def test_the_packages_looked_for_are_those_of_the_project_itself():
     assert {"apsw", "msgspec", "typer", "uvicorn"} <= set(required())
     assert "pytest" not in required()
 
 
-def test_a_program_that_runs_without_being_installed_is_told_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_program_that_runs_without_being_installed_is_told_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(doctor, "PROGRAM", "no-such-package")
     finding = doctor.check_packages()
     assert (finding.level, finding.text) == ("warning", "Folkmoot itself is not installed")
@@ -241,7 +231,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(
     examined: Run, tmp_path: Path
-) -> None:
+):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "one"\naction = "blok"\n')
     (tmp_path / "file").write_text("")
     chosen = {"FOLKMOOT_INTERCEPTORS_RULES": "rules.toml", "FOLKMOOT_RECORD_FOLDER": "file/tapes"}
@@ -280,9 +270,7 @@ def sent(folder: Path, count: int) -> None:
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(
-    examined: Run, data: Path
-) -> None:
+def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(examined: Run, data: Path):
     sent(data, 5)
     before = snapshot(data)
     code, findings = examined()
@@ -299,7 +287,7 @@ def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path) -> None:
+def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path):
     sent(data, 2)
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as connection:
         connection.execute("UPDATE mail_shares SET bytes = bytes - 1")
@@ -310,7 +298,7 @@ def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path) -> N
 
 def test_a_database_and_a_bus_that_cannot_be_reached_are_problems_without_their_passwords(
     examined: Run,
-) -> None:
+):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     code, findings = examined(

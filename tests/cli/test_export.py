@@ -115,7 +115,7 @@ def check(export: Path) -> dict[str, Any]:
     return threads
 
 
-def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli: Cli, tmp_path: Path) -> None:
+def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli: Cli, tmp_path: Path):
     make_mail(tmp_path / ".folkmoot")
     ran = cli("export", "@Ada", "-o", "ada.json")
     assert ran.code == 0, ran.err
@@ -137,7 +137,7 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli: Cli, tmp_path: 
     assert {it.name for it in tmp_path.iterdir()} == {".folkmoot", "ada.json"}
 
 
-def test_how_far_it_is_is_told_while_it_is_written(tmp_path: Path) -> None:
+def test_how_far_it_is_is_told_while_it_is_written(tmp_path: Path):
     folder = tmp_path / "data"
     make_mail(folder)
     loaded = load(None, options={"data": str(folder)}, environ={})

@@ -21,7 +21,7 @@ ops = ["gina"]
 """
 
 
-def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli: Cli, data: Path) -> None:
+def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli: Cli, data: Path):
     (data / "config.toml").write_text(SETTINGS)
     ran = cli("grant", "@Alice", "msg/send", "!room/*", "weather:*")
     assert ran.out.splitlines() == [
@@ -69,7 +69,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path) -> None:
+def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path):
     assert data.is_dir()
     for arguments, code, told in REFUSED:
         ran = cli(*arguments)
@@ -81,7 +81,7 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
     cli: Cli,
     data: Path,
     start_hub: StartHub,
-) -> None:
+):
     (data / "config.toml").write_text(SETTINGS)
     hub = start_hub()
     port = hub.port
@@ -110,7 +110,7 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
 
 def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(
     cli: Cli, data: Path, start_hub: StartHub
-) -> None:
+):
     assert data.is_dir()
     assert cli("grant", "alice", "msg/send", "!room/*").code == 0
     assert cli("grant", "alice", "msg/send").code == 0

@@ -34,7 +34,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Authorization:", ""),
     ],
 )
-def test_a_secret_is_taken_from_where_it_is_kept(text: str, sent: str, tmp_path: Path) -> None:
+def test_a_secret_is_taken_from_where_it_is_kept(text: str, sent: str, tmp_path: Path):
     (tmp_path / "token").write_text("s3cret\n")
     assert sent_headers([text.format(file=tmp_path / "token", TOKEN="{TOKEN}")]) == {
         "Authorization": sent
@@ -43,7 +43,7 @@ def test_a_secret_is_taken_from_where_it_is_kept(text: str, sent: str, tmp_path:
 
 def test_the_settings_hold_the_place_and_not_the_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     assert written_headers(["A: Bearer $TOKEN", "B: env:TOKEN", "C: x file:token", "D: plain"]) == {
         "A": {"env": "TOKEN", "prefix": "Bearer "},
@@ -66,7 +66,7 @@ def test_the_settings_hold_the_place_and_not_the_secret(
         (["X: file:/nowhere/token"], "/nowhere/token: no such file or directory"),
     ],
 )
-def test_what_is_wrong_is_said_without_the_secret(given: list[str], why: str) -> None:
+def test_what_is_wrong_is_said_without_the_secret(given: list[str], why: str):
     with pytest.raises(typer.BadParameter) as caught:
         sent_headers(given)
     assert why in str(caught.value)
@@ -80,7 +80,7 @@ def options(command: Any, path: tuple[str, ...] = ()) -> list[tuple[str, Any]]:
     return found
 
 
-def test_every_command_takes_headers_in_the_same_form() -> None:
+def test_every_command_takes_headers_in_the_same_form():
     found = options(get_command(app))
     assert len(found) >= 6
     for name, option in found:

@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli, Hub, Person
 @pytest.mark.long  # It starts the command a dozen times.
 def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(
     hub: Hub, person: Person, cli: Cli, tmp_path: Path
-) -> None:
+):
     ada = person("ada")
     assert "No invitation is open." in ada("invites").err
     ada("invite")

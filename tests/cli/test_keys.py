@@ -45,7 +45,7 @@ def opened_by(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
-def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path) -> None:
+def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path):
     old = read_key(data / "master.key")
     ran = cli("keys", "rotate-master")
     new = read_key(data / "master.key")
@@ -70,7 +70,7 @@ def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path) -> None:
 @pytest.mark.requirement("key.backup-says-so")
 def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups_alone(
     cli: Cli, start_hub: StartHub, tmp_path: Path
-) -> None:
+):
     hub = start_hub()
     data = tmp_path / ".folkmoot"
     old = read_key(data / "master.key")
@@ -114,7 +114,7 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
 @pytest.mark.requirement("rest.rotate-master")
 def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
     cli: Cli, start_hub: StartHub, tmp_path: Path
-) -> None:
+):
     old = fresh_key()
     before = {VARIABLE: format_key(old)}
     hub = start_hub(**before)
@@ -147,7 +147,7 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path) -> None:
+def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path):
     old, new = fresh_key(), fresh_key()
     environ = {VARIABLE: format_key(old)}
     make(tmp_path / ".folkmoot", **environ)
@@ -163,7 +163,7 @@ def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path) -> Non
     cli.fails("keys", "rotate-master", "--cancel", told="nothing to cancel", **environ)
 
 
-def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path) -> None:
+def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path):
     mine = fresh_key()
     ran = cli("keys", "rotate-master", "--from", "-", given=mine.secret().hex() + "\n")
     assert ran.code == 0, ran.err
@@ -183,18 +183,14 @@ def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path) -> N
         ["--keep-old", "a", "--discard-old"],
     ],
 )
-def test_options_that_do_not_go_together_are_refused(
-    cli: Cli, data: Path, options: list[str]
-) -> None:
+def test_options_that_do_not_go_together_are_refused(cli: Cli, data: Path, options: list[str]):
     before = (data / "master.key").read_bytes()
     cli.fails("keys", "rotate-master", *options, told="folkmoot: error: ", code=ExitCode.USAGE)
     assert (data / "master.key").read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--to", "--keep-old"])
-def test_no_file_is_written_over_and_nothing_is_changed_then(
-    cli: Cli, data: Path, option: str
-) -> None:
+def test_no_file_is_written_over_and_nothing_is_changed_then(cli: Cli, data: Path, option: str):
     before = (data / "master.key").read_bytes()
     (data.parent / "taken").write_text("mine")
     told = f"folkmoot: error: {data.parent / 'taken'}: already exists.\n"
@@ -204,7 +200,7 @@ def test_no_file_is_written_over_and_nothing_is_changed_then(
     assert opened_by(data.parent) == (read_key(data / "master.key").id,)
 
 
-def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Path) -> None:
+def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Path):
     key = (data / "master.key").read_bytes()
     (data / "master.key").chmod(0o644)
     cli.fails("keys", "rotate-master", "--to", "new.key", told="chmod 600", code=ExitCode.DATA)
@@ -212,7 +208,7 @@ def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Pat
     assert (data / "master.key").read_bytes() == key
 
 
-def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path) -> None:
+def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path):
     before = (data / "master.key").read_bytes()
     with DataFolder.open(data):
         ran = cli("keys", "rotate-master")
@@ -221,7 +217,7 @@ def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path) -
     assert (data / "master.key").read_bytes() == before
 
 
-def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, data: Path) -> None:
+def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, data: Path):
     assert cli("keys", "rotate-master").code == 0
     [kept] = data.glob("master.key.*.old")
     kept.chmod(0o644)
@@ -230,7 +226,7 @@ def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, 
     assert f"{kept.name}: other users can read or write it" in ran.out
 
 
-def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli) -> None:
+def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli):
     old, new = fresh_key(), fresh_key()
     folder = cli.folder / ".folkmoot"
     before = {VARIABLE: format_key(old)}
@@ -248,7 +244,7 @@ def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli) ->
     run(open_with({VARIABLE: format_key(new)}))
 
 
-def test_on_a_terminal_the_change_is_told_in_lines_that_fit(cli: Cli, data: Path) -> None:
+def test_on_a_terminal_the_change_is_told_in_lines_that_fit(cli: Cli, data: Path):
     old = read_key(data / "master.key")
     seen = cli.shown("keys", "rotate-master", "--discard-old")
     assert f"The master key was rotated from {old.id} to " in seen

@@ -65,7 +65,7 @@ def ada(cli: Cli, hub: Scripted) -> Cli:
 
 def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
     cli: Cli, hub: Scripted, keys: Path
-) -> None:
+):
     ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
     assert (ran.code, ran.err) == (0, "")
     assert TOKEN in ran.out
@@ -89,7 +89,7 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
         assert CODE not in later.out + later.err
 
 
-def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted) -> None:
+def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted):
     ran = cli("register", "ada", "--agent", "--json", "--url", hub.url)
     assert json.loads(ran.out) == {
         "hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE,
@@ -99,13 +99,13 @@ def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted) -> None:
 
 def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_token(
     cli: Cli, hub: Scripted, keys: Path
-) -> None:
+):
     keys.mkdir(parents=True)
     cli.fails("register", "ada", "--url", hub.url, told="is a directory")
     assert hub.asked == []
 
 
-def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path) -> None:
+def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path):
     ran = ada("account", "recover", "ada")
     assert ran.code == 0
     assert NEW_TOKEN in ran.out
@@ -117,7 +117,7 @@ def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path
     assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
 
 
-def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted) -> None:
+def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted):
     ran = cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n")
     assert ran.code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
@@ -128,7 +128,7 @@ def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted)
 
 
 @pytest.mark.long
-def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted) -> None:
+def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted):
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
         "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
@@ -174,7 +174,7 @@ def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted) -> 
 @pytest.mark.requirement("crypto.mode-shown")
 def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     ada: Cli, hub: Scripted
-) -> None:
+):
     new = {**MESSAGE, "unread": True}
     sealed = {**MESSAGE, "body": None, "encryption_mode": "e2e", "priority": "urgent"}
     broken = {**MESSAGE, "body": None, "error": "It was changed.", "unread": False}
@@ -200,7 +200,7 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     assert ada.json("inbox") == hub.answers["msg/inbox"]
 
 
-def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub: Scripted) -> None:
+def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub: Scripted):
     new = [{**MESSAGE, "id": name, "thread_id": name[0], "unread": True} for name in ("a1", "a2")]
     seen = {**MESSAGE, "id": "b1", "thread_id": "b", "unread": False}
     hub.answers |= {
@@ -221,16 +221,14 @@ def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub:
     ]
 
 
-def test_an_empty_inbox_says_so_where_no_program_reads(ada: Cli, hub: Scripted) -> None:
+def test_an_empty_inbox_says_so_where_no_program_reads(ada: Cli, hub: Scripted):
     hub.answers["msg/inbox"] = {"messages": []}
     assert ada("inbox") == (0, "", "No mail.\n")
     assert ada("inbox", "--wait", "1") == (0, "", "No new mail.\n")
 
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
-def test_what_others_wrote_cannot_act_on_the_terminal(
-    ada: Cli, hub: Scripted, on_terminal: bool
-) -> None:
+def test_what_others_wrote_cannot_act_on_the_terminal(ada: Cli, hub: Scripted, on_terminal: bool):
     hostile = {
         **MESSAGE,
         "from_handle": ESCAPE,
@@ -265,7 +263,7 @@ def test_what_others_wrote_cannot_act_on_the_terminal(
             assert char not in shown, command
 
 
-def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted) -> None:
+def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted):
     hub.answers["msg/send"] = {"to": "bob", "message_id": "m"}
     ran = ada("send", "bob", "-", given="Grüße,\nund mehr\n")
     assert (ran.code, ran.out) == (0, "Sent to @bob: m\n")
@@ -273,7 +271,7 @@ def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted) -> None:
     ada.fails("send", "bob", "-", told="not UTF-8", code=ExitCode.USAGE, given=b"\xff\xfe")
 
 
-def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripted) -> None:
+def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripted):
     hub.answers |= {
         "msg/threads": {"threads": [{"id": "t1", "other_handle": "cy"},
                                     {"id": "t2", "other_handle": "bob"}]},
@@ -296,7 +294,7 @@ def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripte
     ada.fails("thread", "dora", told=told)
 
 
-def test_a_conversation_reads_downward(ada: Cli, hub: Scripted) -> None:
+def test_a_conversation_reads_downward(ada: Cli, hub: Scripted):
     late = {**MESSAGE, "body": "Later.", "created_at": MESSAGE["created_at"] + 60}  # type: ignore[operator]
     hub.answers["msg/thread"] = {"messages": [late, MESSAGE], "next_cursor": "c9"}
     ran = ada("thread", str(MESSAGE["id"]))
@@ -306,7 +304,7 @@ def test_a_conversation_reads_downward(ada: Cli, hub: Scripted) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int) -> None:
+def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int):
     message = {**MESSAGE, "unread": True, "priority": "urgent", "body": "word " * 30}
     thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
               "member_state": "starred", "unread_count": 3}  # fmt: skip
@@ -317,7 +315,7 @@ def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int) -> None:
         assert max(map(len, shown.splitlines())) <= columns, shown
 
 
-def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted) -> None:
+def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted):
     for link in (f"{hub.url}/invite/a-code", f" {hub.url}/invite/a-code/?x#y"):
         ran = cli("register", "ada", "--invite", link)
         assert (ran.code, ran.err) == (0, "")
@@ -337,7 +335,7 @@ def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted) -> None:
     assert hub.asked == []
 
 
-def test_conversations_are_put_away_and_deleted(ada: Cli, hub: Scripted) -> None:
+def test_conversations_are_put_away_and_deleted(ada: Cli, hub: Scripted):
     name = str(MESSAGE["id"])
     hub.answers["msg/threads"] = {"threads": [{"id": name, "other_handle": "bob"}]}
     for tool in ("archive", "star", "mute"):
@@ -365,7 +363,7 @@ def test_conversations_are_put_away_and_deleted(ada: Cli, hub: Scripted) -> None
     assert gone.err == "folkmoot: error: Message not found.\n"
 
 
-def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> None:
+def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
 
@@ -386,20 +384,18 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there() -> Non
 
 
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
-def test_an_address_that_is_none_is_a_mistake(cli: Cli, url: str) -> None:
+def test_an_address_that_is_none_is_a_mistake(cli: Cli, url: str):
     cli.fails(
         "register", "ada", "--url", url, told="folkmoot: error: --url must ", code=ExitCode.USAGE
     )
 
 
-def test_an_account_is_deleted_only_by_someone_who_means_it(ada: Cli, hub: Scripted) -> None:
+def test_an_account_is_deleted_only_by_someone_who_means_it(ada: Cli, hub: Scripted):
     ada.fails("account", "delete", told="--yes", code=ExitCode.USAGE)
     assert hub.asked == []
 
 
-def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
-    ada: Cli, hub: Scripted
-) -> None:
+def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(ada: Cli, hub: Scripted):
     hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
     second = ada("register", "bob")
     assert f"Commands still run as @ada on {hub.url}" in second.out
@@ -422,16 +418,14 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(
     assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
 
 
-def test_credentials_that_others_can_read_are_not_used(ada: Cli, keys: Path, hub: Scripted) -> None:
+def test_credentials_that_others_can_read_are_not_used(ada: Cli, keys: Path, hub: Scripted):
     keys.chmod(0o644)
     ada.fails("account", "whoami", told="others can read it")
     assert hub.asked == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"accounts": [{"hub": 1}]}', "\x00"])
-def test_a_broken_credentials_file_is_left_alone(
-    cli: Cli, hub: Scripted, keys: Path, content: str
-) -> None:
+def test_a_broken_credentials_file_is_left_alone(cli: Cli, hub: Scripted, keys: Path, content: str):
     keys.parent.mkdir(parents=True)
     keys.write_text(content)
     keys.chmod(0o600)
@@ -448,7 +442,7 @@ RESULT = '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\
 NOTICE = '{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
 
 
-def test_an_answer_that_comes_as_a_stream_is_found_in_it() -> None:
+def test_an_answer_that_comes_as_a_stream_is_found_in_it():
     stream = sse(": ping", f"event: message\ndata: {NOTICE}", f"event: message\ndata: {RESULT}")
     with answering(200, stream, "text/event-stream; charset=utf-8") as url:
         assert HubClient(url).call("msg/inbox", {}) == {"a": 1}
@@ -477,18 +471,18 @@ def test_an_answer_that_comes_as_a_stream_is_found_in_it() -> None:
 )
 def test_what_is_not_a_hubs_answer_is_one_clear_error(
     status: int, body: bytes, error: type[Exception]
-) -> None:
+):
     with answering(status, body) as url, pytest.raises(error):
         HubClient(url).call("msg/inbox", {})
 
 
-def test_an_address_has_one_spelling() -> None:
+def test_an_address_has_one_spelling():
     for given in ("http://H.example/", "http://h.example/mcp", " http://h.example/mcp/ "):
         assert hub_url(given) == "http://h.example"
     assert hub_url("https://h.example:8/hub/mcp?token=sk_1") == "https://h.example:8/hub"
 
 
-def test_what_acts_or_hides_is_spelled_out_and_the_rest_stays() -> None:
+def test_what_acts_or_hides_is_spelled_out_and_the_rest_stays():
     assert one_line("a\x1b[0m\n\t\x85b") == "a\\x1b[0m\\x0a\\x09\\x85b"
     assert one_line("\u202e\ufeff\U000e0041") == "\\u202e\\ufeff\\U000e0041"
     assert lines("a\tb\r\nc\rd") == ["a\tb", "c\\x0dd"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path: Path) -> None:
+def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path: Path):
     hub = start_hub("--data", "here")
     ran = cli("status", "--data", "here")
     assert (ran.code, ran.err) == (0, "")
@@ -46,7 +46,7 @@ def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path
     }
 
 
-def test_status_without_a_hub_has_an_exit_code_of_its_own(cli: Cli, tmp_path: Path) -> None:
+def test_status_without_a_hub_has_an_exit_code_of_its_own(cli: Cli, tmp_path: Path):
     ran = cli("status")
     assert ran.code == ExitCode.NOT_RUNNING
     assert ran.err == f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
@@ -62,7 +62,7 @@ NOTHING_YET = {
 
 
 @pytest.mark.parametrize("command", NOTHING_YET)
-def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli: Cli, command: str) -> None:
+def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli: Cli, command: str):
     ran = cli.fails(*command.split(), told=NOTHING_YET[command])
     assert (ran.err.count("\n"), list(cli.folder.iterdir())) == (1, [])
 
@@ -70,7 +70,7 @@ def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli: Cli, comm
 @pytest.mark.requirement("store.backup", "key.backup-says-so")
 def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
     start_hub: StartHub, cli: Cli, tmp_path: Path
-) -> None:
+):
     hub = start_hub()
     while_running = cli("backup", "one.db")
     assert hub.stop().code == 0
@@ -131,7 +131,7 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
 
 def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
     answering: Callable[..., None], cli: Cli
-) -> None:
+):
     told = rb'{"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
     told += rb'"url": "http://x\nData in     /forged"}'
     failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
@@ -148,7 +148,7 @@ def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
         assert not set("\x07\x1b\x9b") & set(text)
 
 
-def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None], cli: Cli) -> None:
+def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None], cli: Cli):
     answering(
         (200, b"5"),
         (200, b'{"path": "/x"}'),
@@ -163,7 +163,7 @@ def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None]
 
 def test_a_folder_that_may_not_be_entered_is_told_as_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     def closed(self: Path) -> None:
         raise PermissionError(13, "Permission denied", str(self))
 
@@ -172,14 +172,14 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(
         hub_status(Paths(tmp_path))
 
 
-def test_what_cannot_be_backed_up_is_one_line(cli: Cli, tmp_path: Path) -> None:
+def test_what_cannot_be_backed_up_is_one_line(cli: Cli, tmp_path: Path):
     own = cli("backup", ".folkmoot/master.key")
     assert "is a file of the data folder itself (master.key)" in own.err
     folder = cli("backup", ".")
     assert folder.err == f"folkmoot: error: {tmp_path}: is a folder. Give the name of a file.\n"
 
 
-def test_sizes_and_spans_are_told_as_people_say_them() -> None:
+def test_sizes_and_spans_are_told_as_people_say_them():
     assert [size(count) for count in (0, 1023, 1536, 5 << 20, 3 << 40)] == [
         "0 bytes", "1023 bytes", "1.5 KiB", "5.0 MiB", "3.0 TiB",
     ]  # fmt: skip

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     pass
 
 
-def test_the_version_is_printed(cli: Cli) -> None:
+def test_the_version_is_printed(cli: Cli):
     assert cli("--version") == (0, f"folkmoot {__version__}\n", "")
 
 
@@ -41,9 +41,7 @@ def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield from commands(inner, (*path, name))
 
 
-def test_every_command_explains_itself_within_eighty_columns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_command_explains_itself_within_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "80")
     every = dict(commands(get_command(program.app), ("folkmoot",)))
     assert len(every) > 100
@@ -57,17 +55,17 @@ def test_every_command_explains_itself_within_eighty_columns(
 
 
 @pytest.mark.parametrize("command", [[], ["room"], ["room", "join"]], ids=" ".join)
-def test_the_short_option_is_the_same(cli: Cli, command: list[str]) -> None:
+def test_the_short_option_is_the_same(cli: Cli, command: list[str]):
     assert cli(*command, "-h") == cli(*command, "--help")
 
 
-def test_the_help_says_of_a_command_what_the_command_says_of_itself() -> None:
+def test_the_help_says_of_a_command_what_the_command_says_of_itself():
     commands = program.Commands()
     for name, command in commands.items():
         assert commands.summary(name, 60) == command.get_short_help_str(60)
 
 
-def test_the_help_lists_every_command_once_under_six_headings(cli: Cli) -> None:
+def test_the_help_lists_every_command_once_under_six_headings(cli: Cli):
     shown = cli("--help").out
     assert len(program.COMMANDS) == 6
     place = -1
@@ -83,9 +81,7 @@ def test_the_help_lists_every_command_once_under_six_headings(cli: Cli) -> None:
      ["account", "--json", "use", "bob"]],
     ids=" ".join,
 )  # fmt: skip
-def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
-    cli: Cli, command: list[str]
-) -> None:
+def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(cli: Cli, command: list[str]):
     ran = cli(*command)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     name = next(word for word in command if word in {"add", "list", "use"})
@@ -93,9 +89,7 @@ def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(
 
 
 @pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
-def test_a_group_without_a_command_shows_its_help_as_a_mistake(
-    cli: Cli, command: list[str]
-) -> None:
+def test_a_group_without_a_command_shows_its_help_as_a_mistake(cli: Cli, command: list[str]):
     cli.fails(*command, told="Usage: folkmoot", code=ExitCode.USAGE)
 
 
@@ -131,14 +125,14 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(
 )  # fmt: skip
 def test_a_wrong_command_line_is_one_line_and_where_to_look(
     cli: Cli, arguments: list[str], message: str, command: str
-) -> None:
+):
     told = f"folkmoot: error: {message}\nTry '{command} --help'.\n"
     cli.fails(*arguments, told=told, code=ExitCode.USAGE)
 
 
 def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.setattr(serve, "settings_from", lambda *_, **__: 1 / 0)
     assert program.run(["config", "show"]) == ExitCode.UNEXPECTED
     assert capsys.readouterr().err == (
@@ -163,7 +157,7 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
 )
 def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
     tmp_path: Path, damaged: str, told: str
-) -> None:
+):
     script = (
         "import py_compile, sys\n"
         "from importlib.util import find_spec\n"
@@ -187,7 +181,7 @@ def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
 
 def test_a_question_that_nobody_answers_ends_with_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.setattr(serve, "settings_from", lambda *_, **__: typer.confirm("Go?", abort=True))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert program.run(["config", "show"]) == ExitCode.FAILED
@@ -195,7 +189,7 @@ def test_a_question_that_nobody_answers_ends_with_an_error(
     assert told == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
 
 
-def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli) -> None:
+def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli):
     reading, writing = os.pipe()
     os.close(reading)
     arguments = ["config", "show", "--json"]
@@ -205,7 +199,7 @@ def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli) -> No
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
+def test_output_that_cannot_be_written_is_one_line(cli: Cli):
     with Path("/dev/full").open("wb") as full:
         shown = Forked(["config", "show"], env=cli.environ, stdout=full, stderr=subprocess.PIPE)
     told = shown.communicate()[1]
@@ -221,7 +215,7 @@ def test_output_that_cannot_be_written_is_one_line(cli: Cli) -> None:
         ">&- 2>&-",
     ],
 )
-def test_a_closed_stream_is_no_error(cli: Cli, closed: str) -> None:
+def test_a_closed_stream_is_no_error(cli: Cli, closed: str):
     ran = subprocess.run(
         f"{sys.executable} -m folkmoot config show {closed}",
         shell=True, capture_output=True, text=True, check=False, env=cli.environ,
@@ -229,12 +223,12 @@ def test_a_closed_stream_is_no_error(cli: Cli, closed: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(cli: Cli) -> None:
+def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(cli: Cli):
     assert "\x1b[" in cli.shown("serv")
     assert "\x1b[" not in cli.shown("serv", NO_COLOR="1")
 
 
-def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
+def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code():
     assert set(EXIT_CODE_MEANINGS) == set(ExitCode)
     assert set(ENDS.values()) <= set(ExitCode)
     for error in e.ERRORS.values():
@@ -242,7 +236,7 @@ def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str) -> None:
+def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str):
     ran = cli(_FOLKMOOT_COMPLETE=f"source_{shell}")
     assert ran.code == 0
     assert "_FOLKMOOT_COMPLETE" in ran.out
@@ -258,15 +252,13 @@ def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str) -> None:
         ("folkmoot threads --state ", {"active", "archived", "muted", "starred"}),
     ],
 )
-def test_bash_completes_commands_options_and_values(
-    cli: Cli, words: str, expected: set[str]
-) -> None:
+def test_bash_completes_commands_options_and_values(cli: Cli, words: str, expected: set[str]):
     count = str(len(words.split(" ")) - 1)
     ran = cli(_FOLKMOOT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
     assert set(ran.out.split()) == expected
 
 
-def test_help_loads_neither_the_hub_nor_other_commands(cli: Cli) -> None:
+def test_help_loads_neither_the_hub_nor_other_commands(cli: Cli):
     script = (
         "import sys\n"
         "from folkmoot.cli import program\n"

@@ -85,9 +85,7 @@ def harbour(hub: Hub, room: People, person: Person) -> Iterator[Harbour]:
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
-    harbour: Harbour,
-) -> None:
+def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harbour: Harbour):
     ada, bob, called, _ = harbour
     for who in (ada, bob):
         ran = who("room", "tools", "planning")
@@ -126,7 +124,7 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour: Harbour) -> None:
+def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour: Harbour):
     ada, called, robot = harbour.ada, harbour.called, harbour.robot()
     with (
         agent(ada.hub, token_of(robot), called, slow=True),
@@ -142,7 +140,7 @@ def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour:
     assert called == [{"ebb": "ended"}]
 
 
-def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour) -> None:
+def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour):
     ada, robot = harbour.ada, harbour.robot()
     ada("room", "create", "study")
     with robot.at_terminal("room", "join", "study") as there:
@@ -164,7 +162,7 @@ def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour) -> None:
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour) -> None:
+def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour):
     ada, _, called, _ = harbour
     call = ("room", "call", "planning")
     for arguments, code, sentence in (
@@ -182,9 +180,7 @@ def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour) -> None:
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
-    harbour: Harbour,
-) -> None:
+def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbour: Harbour):
     ada, bob, _, _ = harbour
     with ada.at_terminal(*JOIN, rows=40) as hers, bob.at_terminal(*JOIN, rows=40) as his:
         hers.wait_for("live").type("/tools\r")
@@ -210,7 +206,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(
 
 
 @pytest.mark.requirement("room.keys-by-right")
-def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour: Harbour) -> None:
+def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour: Harbour):
     ada, bob, _, _ = harbour
     call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
     with bob.at_terminal(*JOIN, rows=40) as his:

@@ -45,7 +45,7 @@ def waiting(deciding: WaitingProposals) -> list[str]:
     ],
     ids=lambda it: it["kind"],
 )
-def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]) -> None:
+def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]):
     deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     deciding.see(proposed("two"))
@@ -55,7 +55,7 @@ def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]) -
     assert deciding.shown is None
 
 
-def test_ones_own_proposals_wait_for_others() -> None:
+def test_ones_own_proposals_wait_for_others():
     deciding = WaitingProposals("ada")
     deciding.see(proposed("mine", "ada"))
     assert waiting(deciding) == []
@@ -64,7 +64,7 @@ def test_ones_own_proposals_wait_for_others() -> None:
     assert list(deciding.mine) == []
 
 
-def test_with_a_quorum_several_must_reject_and_nobody_is_asked_twice() -> None:
+def test_with_a_quorum_several_must_reject_and_nobody_is_asked_twice():
     deciding = WaitingProposals("ada", quorum=3)
     deciding.see(proposed("one"))
     deciding.see(proposed("two"))
@@ -78,7 +78,7 @@ def test_with_a_quorum_several_must_reject_and_nobody_is_asked_twice() -> None:
     assert waiting(deciding) == []
 
 
-def test_what_is_shown_stays_though_others_come_and_go() -> None:
+def test_what_is_shown_stays_though_others_come_and_go():
     deciding = WaitingProposals("ada")
     for id_ in ("one", "two", "three"):
         deciding.see(proposed(id_))
@@ -91,7 +91,7 @@ def test_what_is_shown_stays_though_others_come_and_go() -> None:
     assert [deciding.next().id for _ in range(3)] == ["three", "four", "two"]  # type: ignore[union-attr]
 
 
-def test_no_more_are_kept_than_a_room_can_have() -> None:
+def test_no_more_are_kept_than_a_room_can_have():
     deciding = WaitingProposals("ada")
     for number in range(MAX_PROPOSALS + 10):
         deciding.see(proposed(str(number)))
@@ -103,7 +103,7 @@ def text_of(parts: Any) -> str:
 
 
 @pytest.mark.parametrize("width", [1, 5, 12, 20, 30, 40, 80, 200])
-def test_the_status_line_fits_whatever_the_width(width: int) -> None:
+def test_the_status_line_fits_whatever_the_width(width: int):
     deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     for live in (True, False):
@@ -117,7 +117,7 @@ def test_the_status_line_fits_whatever_the_width(width: int) -> None:
             assert ("3 to be sent" in line) is not live
 
 
-def test_the_card_leaves_half_of_the_rows_to_the_rest() -> None:
+def test_the_card_leaves_half_of_the_rows_to_the_rest():
     deciding = WaitingProposals("ada")
     params = {f"name {number}": number for number in range(50)}
     deciding.see(said("one", "mcp.proposal.ping", method="ping", params=params))
@@ -131,7 +131,7 @@ def test_the_card_leaves_half_of_the_rows_to_the_rest() -> None:
 
 
 @pytest.mark.requirement("proposal.exact-arguments")
-def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched() -> None:
+def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched():
     params = {"name": "f", "arguments": {"n": 1.0, "big": 2**80, "deep": [None, {"": []}]}}
     payload = {"method": "tools/call", "params": params, "expires_in": 5}
     proposal = {"id": "p", "kind": "mcp.proposal.tools/call:f", "payload": payload, "to": ["tools"]}
@@ -162,7 +162,7 @@ def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched() -> N
         ("/resume", Sending("participant.resume", {})),
     ],
 )  # fmt: skip
-def test_a_command_is_the_message_it_sends(line: str, made: Sending) -> None:
+def test_a_command_is_the_message_it_sends(line: str, made: Sending):
     assert sending(*read(line)) == made
 
 
@@ -183,7 +183,7 @@ F = {"name": "f", "arguments": {"a": "x y"}}
 )
 def test_a_call_is_typed_by_its_tool_or_by_its_method(
     rest: str, kind: str, params: dict[str, Any], to: str | None
-) -> None:
+):
     asked = read_asked("propose", rest)
     made = proposal(*method_of(asked.name), read_arguments(asked.words))
     assert (made.kind, made.payload["params"]) == (f"mcp.proposal.{kind}", params)
@@ -206,12 +206,12 @@ def test_a_call_is_typed_by_its_tool_or_by_its_method(
 )
 def test_a_command_is_offered_to_those_who_may_use_it(
     held: tuple[Any, ...], command: str, is_offered: bool
-) -> None:
+):
     assert (command in offered(Holder(lambda: held))) is is_offered
 
 
 @pytest.mark.parametrize("rest", ["", "  ", "f @a @b", "f 'a"])
-def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str) -> None:
+def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str):
     with pytest.raises(Misused, match=r"Usage: /call TOOL"):
         read_asked("call", rest.strip())
 
@@ -221,12 +221,12 @@ def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str) -> None:
     ["/grant bob", "/grant 'bob", "/revoke", "/kick",
      "/kick a b", "/pause", "/resume a b", "/invite", "/unknown", "/", "/ who"],
 )  # fmt: skip
-def test_a_command_that_is_written_wrong_is_a_sentence(line: str) -> None:
+def test_a_command_that_is_written_wrong_is_a_sentence(line: str):
     with pytest.raises(Misused):
         sending(*read(line))
 
 
-def test_what_is_no_command_is_said() -> None:
+def test_what_is_no_command_is_said():
     assert read("hello /who") == ("", "hello /who")
     assert read("//who") == ("", "/who")
     assert read("/who ") == ("who", "")

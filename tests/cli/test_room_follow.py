@@ -35,7 +35,7 @@ def is_end(process: Forked) -> tuple[int, str]:
     return code, process.stderr.read()
 
 
-def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: People) -> None:
+def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: People):
     ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         assert envelope_of(tail)["kind"] == "system.presence.join"
@@ -55,7 +55,7 @@ def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: 
     assert said[-1] == "system.presence.leave"
 
 
-def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People) -> None:
+def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People):
     ada, bob = room
     for number in range(1, 6):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
@@ -75,7 +75,7 @@ def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People) 
             post(ada, "planning", "chat.message", {"text": "between"})
 
 
-def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People) -> None:
+def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People):
     _, bob = room
     with bob.begin("room", "tail", "planning") as tail:
         tail.stdout.readline()
@@ -86,7 +86,7 @@ def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People) -> 
 @pytest.mark.requirement("room.resume")
 def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
     hub: Hub, room: People, start_hub: StartHub
-) -> None:
+):
     ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         seqs = [envelope_of(tail)["seq"]]
@@ -104,7 +104,7 @@ def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
         assert is_end(tail)[0] == ExitCode.INTERRUPTED
 
 
-def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People) -> None:
+def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People):
     ada, bob = room
     ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
     assert (ran.code, ran.err) == (0, "")
@@ -119,7 +119,7 @@ def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People) -
     assert "bob left" in ada("room", "history", "planning").out
 
 
-def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People) -> None:
+def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People):
     ada, bob = room
     ada("room", "change", "planning", "--capability", "reasoning.*")
     ran = bob("room", "join", "planning", given="one\ntwo\n")
@@ -129,7 +129,7 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People) -> No
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 
-def test_one_who_is_put_out_is_told_and_the_command_fails(room: People) -> None:
+def test_one_who_is_put_out_is_told_and_the_command_fails(room: People):
     ada, bob = room
     with bob.begin("room", "join", "planning") as joined:
         line_of(joined)
@@ -139,7 +139,7 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(room: People) -> None:
         assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
-def test_a_proposal_is_one_line_with_its_arguments(room: People) -> None:
+def test_a_proposal_is_one_line_with_its_arguments(room: People):
     ada, bob = room
     with bob.begin("room", "tail", "planning") as tail:
         line_of(tail)
@@ -194,7 +194,7 @@ def played(room: Played, after: int) -> None:
 
 def test_what_comes_while_the_history_is_fetched_is_printed_once(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     played(Played([1, 2, 3, 4, 5], 4, come(4), come(5), come(6)), 1)
     printed = [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()]
     assert printed == [2, 3, 4, 5, 6]
@@ -202,7 +202,7 @@ def test_what_comes_while_the_history_is_fetched_is_printed_once(
 
 def test_what_is_no_longer_kept_is_told_and_after_a_gap_the_numbers_may_begin_anew(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     began_anew, forgotten = make_gap(9, 0, "epoch_changed"), make_gap(2, 6, "history_gone")
     played(Played([8, 9], 9, began_anew, come(1), come(2), forgotten, come(7)), 3)
     shown = capsys.readouterr()
@@ -239,7 +239,7 @@ class Said:
 
 def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     room = Strict(e.RateLimited("Too fast.", retry_after=0.001), Said())
     speaker = Speaker(room)  # type: ignore[arg-type]
     asyncio.run(speaker._say("one"))
@@ -264,14 +264,14 @@ def typed(*chunks: bytes) -> list[str]:
         os.close(reading)
 
 
-def test_lines_are_put_together_from_whatever_pieces_they_come_in() -> None:
+def test_lines_are_put_together_from_whatever_pieces_they_come_in():
     assert typed("grü".encode()[:-1], "ü".encode()[-1:] + b"n\r\nb", b"", b"c\n\nd") == [
         "grün", "bc", "d",
     ]  # fmt: skip
     assert typed() == []
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Any) -> None:
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Any):
     file = tmp_path / "long"
     file.write_bytes(b"x" * (MAX_LINE + 1_000_000))
 

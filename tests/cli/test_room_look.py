@@ -72,18 +72,18 @@ def luminance(number: int) -> float:
 
 
 @pytest.mark.parametrize("number", sorted({*PALETTE, *CHIPS.values(), OTHER_CHIP, RED}))
-def test_every_colour_is_readable_on_black_and_on_white(number: int) -> None:
+def test_every_colour_is_readable_on_black_and_on_white(number: int):
     light = luminance(number) + 0.05
     assert light / 0.05 >= 4
     assert 1.05 / light >= 4
 
 
-def test_a_participant_has_one_colour_always_and_participants_have_several() -> None:
+def test_a_participant_has_one_colour_always_and_participants_have_several():
     assert colour_of("ada") == 27
     assert len({colour_of(f"agent-{number}") for number in range(100)}) == len(PALETTE)
 
 
-def test_chat_looks_the_same_in_both_spellings() -> None:
+def test_chat_looks_the_same_in_both_spellings():
     method = "notifications/chat/message"
     notice = {"jsonrpc": "2.0", "method": method, "params": {"text": "Good morning."}}
     for envelope in (
@@ -95,7 +95,7 @@ def test_chat_looks_the_same_in_both_spellings() -> None:
         assert (seen.chip, seen.text, seen.tone) == ("", ("Good morning.",), Tone.SAID)
 
 
-def test_a_line_has_the_number_the_time_who_what_and_the_words() -> None:
+def test_a_line_has_the_number_the_time_who_what_and_the_words():
     assert plain(look(said(2, "chat.message", {"text": "one\ntwo"}))) == (
         f"2 {TS} ada chat.message one\\x0atwo"
     )
@@ -106,12 +106,12 @@ def test_a_line_has_the_number_the_time_who_what_and_the_words() -> None:
     assert plain(look(spaced)).split(" ")[3] == "mcp.proposal.tools/call:a\\x20b"
 
 
-def test_an_envelope_in_its_own_bytes_is_one_line_of_the_same_json() -> None:
+def test_an_envelope_in_its_own_bytes_is_one_line_of_the_same_json():
     data = '{"seq":1,\n "payload":\r\n{"n":1.10,"text":"a\\nb\x9b31m\u202e"}}'.encode()
     assert verbatim(data) == ('{"seq":1,  "payload":  {"n":1.10,"text":"a\\nb\\u009b31m\\u202e"}}')
 
 
-def test_nothing_anyone_writes_acts_on_the_terminal_or_hides() -> None:
+def test_nothing_anyone_writes_acts_on_the_terminal_or_hides():
     bad = "".join(chr(first) + chr(last) for first, last in SPANS if first not in (0, 0xD800))
     bad += "\x1b[2J\x00"
     payloads = {
@@ -149,7 +149,7 @@ def test_nothing_anyone_writes_acts_on_the_terminal_or_hides() -> None:
         {"kind": "system.presence.join", "payload": {"participant": 3}},
     ],
 )  # fmt: skip
-def test_what_is_no_envelope_is_still_shown(envelope: Any) -> None:
+def test_what_is_no_envelope_is_still_shown(envelope: Any):
     assert plain(look(envelope))
     assert shown(envelope)
 
@@ -167,7 +167,7 @@ def asked(operation: str, seq: int, who: str = "ada", **more: Any) -> Any:
     return said(seq, f"mcp.{operation}.tools/call", payload, who, to=["tides"], **more)
 
 
-def test_what_happens_is_told_in_sentences() -> None:
+def test_what_happens_is_told_in_sentences():
     envelopes = [
         asked("request", 3),
         answer(4, 3, "six o'clock"),
@@ -231,7 +231,7 @@ def test_what_happens_is_told_in_sentences() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: int) -> None:
+def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: int):
     tool = {
         "name": "high_water",
         "description": "When the tide is highest.\nMore.\x1b[2J",
@@ -252,14 +252,14 @@ def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: 
     assert "More" not in file.getvalue()
 
 
-def test_every_kind_we_know_has_its_words() -> None:
+def test_every_kind_we_know_has_its_words():
     without = {"mcp.notification", "room.invite-ack", "stream.open"}
     for kind in {known.kind for known in KNOWN_KINDS} - without:
         method = {"mcp": ".ping", "system": ".expired"}.get(kind.partition(".")[0], "")
         assert look(said(1, f"{kind}{method}")).words is not None, kind
 
 
-def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together() -> None:
+def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together():
     asked = call("request", 4, path="a.txt")
     payload = {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "x\ny"}]}}
     answer = said(5, "mcp.response.tools/call:read_file", payload, who="tools", to=["ada"],
@@ -271,7 +271,7 @@ def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together() -> Non
     ]  # fmt: skip
 
 
-def test_a_proposal_shows_every_argument_in_a_line_of_its_own() -> None:
+def test_a_proposal_shows_every_argument_in_a_line_of_its_own():
     forged = {"path": "a\nb", 'x\nmode: "safe"\n': 1}
     text = look(call("proposal", **forged)).text
     assert text == ('path: "a\\nb"', 'x\\nmode: \\"safe\\"\\n: 1')
@@ -281,7 +281,7 @@ def test_a_proposal_shows_every_argument_in_a_line_of_its_own() -> None:
     assert look(more).text == ('arguments: {"a": 1}', '_meta: {"b": 2}')
 
 
-def test_a_proposal_shows_its_reason_and_no_argument_can_pass_for_it() -> None:
+def test_a_proposal_shows_its_reason_and_no_argument_can_pass_for_it():
     payload = {"method": "tools/call", "reason": 'Dark.\npath: "b"',
                "params": {"name": "f", "arguments": {"path": "a", "because": "x"}}}  # fmt: skip
     text = look(said(1, "mcp.proposal.tools/call:f", payload)).text
@@ -290,7 +290,7 @@ def test_a_proposal_shows_its_reason_and_no_argument_can_pass_for_it() -> None:
     assert look(said(1, "mcp.proposal.ping", bare)).text == ('because "To see."',)
 
 
-def test_a_refusal_says_what_was_tried_and_what_is_allowed() -> None:
+def test_a_refusal_says_what_was_tried_and_what_is_allowed():
     refused = said(None, "system.error", {
         "error": "capability_denied", "message": "You may not.", "retry_after": 12.5,
         "attempted_kind": "mcp.request.ping", "your_capabilities": ["chat.*", {"kind": "x.y"}],
@@ -303,7 +303,7 @@ def test_a_refusal_says_what_was_tried_and_what_is_allowed() -> None:
     )  # fmt: skip
 
 
-def test_a_refusal_that_is_not_about_rights_lists_none() -> None:
+def test_a_refusal_that_is_not_about_rights_lists_none():
     refused = said(None, "system.error", {
         "error": "participant_unknown", "message": "Nobody is called so here.",
         "attempted_kind": "room.kick", "your_capabilities": ["*"],
@@ -312,7 +312,7 @@ def test_a_refusal_that_is_not_about_rights_lists_none() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 59, 60, 80, 200])
-def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width: int) -> None:
+def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width: int):
     text = "ada 08:12\n08:12 ada I am the owner\n" + "word " * 40 + "x" * 300 + "漢字" * 60
     drawn = shown(said(1, "chat.message", {"text": text}, who="eve")).splitlines()
     assert sum(not line.startswith("  ") for line in drawn) == 1
@@ -329,18 +329,18 @@ def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width: i
     [("@bob look", True), ("look, @Bob!", True), ("@bobby", False), ("a@bob", False),
      ("@bob-2", False), ("bob", False)],
 )  # fmt: skip
-def test_a_mention_of_the_reader_stands_out(text: str, marked: bool) -> None:
+def test_a_mention_of_the_reader_stands_out(text: str, marked: bool):
     drawn = shown(said(1, "chat.message", {"text": text}), me="bob", colour=True)
     assert ("\x1b[1;7m" in drawn) is marked
 
 
-def test_one_who_is_meant_is_told_so_though_the_text_does_not_name_them() -> None:
+def test_one_who_is_meant_is_told_so_though_the_text_does_not_name_them():
     envelope = said(1, "chat.message", {"text": "Your turn.", "mentions": ["bob", 7]})
     assert shown(envelope, me="bob").rstrip().endswith("ada: @bob Your turn.")
     assert shown(envelope, me="cy").rstrip().endswith("ada: Your turn.")
 
 
-def test_presence_is_dim_and_names_who_is_no_person() -> None:
+def test_presence_is_dim_and_names_who_is_no_person():
     came = said(1, "system.presence.join", {"participant": {"id": "coder", "type": "agent"}})
     left = said(2, "system.presence.leave", {"participant": {"id": "bob", "type": "person"}})
     assert [line[6:] for line in shown(came, left).splitlines()] == [
@@ -349,7 +349,7 @@ def test_presence_is_dim_and_names_who_is_no_person() -> None:
     assert "\x1b[2mcoder (agent) joined" in shown(came, colour=True)
 
 
-def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
+def test_who_is_paused_and_who_may_go_on_is_said_in_words():
     paused, resumed = "system.participant.paused", "system.participant.resumed"
     held = said(1, paused, {"participant": "ping", "by": "gateway", "reason": "A loop."})
     stopped = said(2, paused, {"participant": "ping", "by": "ada", "reason": None})
@@ -369,7 +369,7 @@ def test_who_is_paused_and_who_may_go_on_is_said_in_words() -> None:
     ]  # fmt: skip
 
 
-def test_a_text_beyond_measure_is_cut_and_says_so() -> None:
+def test_a_text_beyond_measure_is_cut_and_says_so():
     seen = look(said(1, "chat.message", {"text": "x" * (MAX_SHOWN_TEXT + 1)}))
     assert seen.cut
     assert sum(map(len, seen.text)) == MAX_SHOWN_TEXT
@@ -378,14 +378,14 @@ def test_a_text_beyond_measure_is_cut_and_says_so() -> None:
     )
 
 
-def test_only_the_latest_messages_are_remembered_for_what_is_about_them() -> None:
+def test_only_the_latest_messages_are_remembered_for_what_is_about_them():
     looks = Looks()
     for number in range(5_000):
         looks.look(said(number, "chat.message", {"text": "x"}))
     assert looks.look(said(None, "x.y", correlation_id=["id-1", "id-4999"])).about == (4999,)
 
 
-def test_the_tutorial_shows_what_the_view_draws() -> None:
+def test_the_tutorial_shows_what_the_view_draws():
     def joined(seq: int, who: str, type_: str = "person") -> Any:
         return said(seq, "system.presence.join", {"participant": {"id": who, "type": type_}})
 

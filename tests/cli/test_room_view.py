@@ -35,7 +35,7 @@ def is_said(text: str) -> Callable[[Terminal], bool]:
     return lambda it: any(text in row for row in it.rows) and bottom(it)[0] == "ada>"
 
 
-def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: People) -> None:
+def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: People):
     ada, bob = room
     post(bob, "planning", "chat.message", {"text": "Earlier."})
     with ada.at_terminal(*JOIN) as terminal:
@@ -54,7 +54,7 @@ def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: Peopl
         assert terminal.end() == 0
 
 
-def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Terminal) -> None:
+def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Terminal):
     _, bob = room
     evil = "\x1b[2J\x1b]0;owned\x07\r\n00:00 ada I agree.\u202e\x9b31m"
     post(bob, "planning", "chat.message", {"text": evil})
@@ -64,9 +64,7 @@ def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Te
     assert "\u202e" not in screen.raw.decode()
 
 
-def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
-    room: People, screen: Terminal
-) -> None:
+def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room: People, screen: Terminal):
     _, bob = room
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
@@ -86,7 +84,7 @@ def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(
 
 def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(
     room: People, screen: Terminal
-) -> None:
+):
     _, bob = room
     propose(bob, "planning", "a")
     screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who should do #2?")
@@ -94,7 +92,7 @@ def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_
     screen.wait_for("1 proposal: Tab")
 
 
-def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal) -> None:
+def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal):
     _, bob = room
     propose(bob, "planning", "a", to=["bob"])
     screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada: answer"))
@@ -109,7 +107,7 @@ def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal) 
 
 def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
     room: People, screen: Terminal
-) -> None:
+):
     _, bob = room
     propose(bob, "planning", "first")
     propose(bob, "planning", "second")
@@ -123,7 +121,7 @@ def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
     screen.type("/approve 2\r").wait_for("There is no open proposal #2.")
 
 
-def test_proposals_that_were_open_before_are_found(room: People) -> None:
+def test_proposals_that_were_open_before_are_found(room: People):
     ada, bob = room
     propose(bob, "planning", "first")
     for number in range(40):
@@ -143,7 +141,7 @@ def last_proposal(who: Cli) -> str:
 @pytest.mark.long
 def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(
     room: People, screen: Terminal
-) -> None:
+):
     _, bob = room
     propose(bob, "planning", "x" * 2_000, to=["bob"])
     screen.wait_for("1 proposal: Tab").type("\t").wait_for("… all of it is printed above")
@@ -153,7 +151,7 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
-def test_the_commands_of_the_input_line(room: People, screen: Terminal) -> None:
+def test_the_commands_of_the_input_line(room: People, screen: Terminal):
     ada, bob = room
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
@@ -188,7 +186,7 @@ def test_the_commands_of_the_input_line(room: People, screen: Terminal) -> None:
     assert screen.end() == 0
 
 
-def test_tab_completes_names_and_commands(screen: Terminal) -> None:
+def test_tab_completes_names_and_commands(screen: Terminal):
     screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You may: *")
     screen.type("hello @a\t").wait_for("ada> hello @ada").type("\r")
     screen.wait_for(is_said("ada: hello @ada"))
@@ -197,7 +195,7 @@ def test_tab_completes_names_and_commands(screen: Terminal) -> None:
 @pytest.mark.requirement("room.resume")
 def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
     hub: Hub, room: People, screen: Terminal, start_hub: StartHub
-) -> None:
+):
     ada, _ = room
     hub.stop(signal.SIGKILL)
     screen.wait_for("reconnecting…").wait_for("The connection is lost.")
@@ -210,7 +208,7 @@ def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
 
 
 @pytest.mark.parametrize("columns", [30, 40])
-def test_a_narrow_terminal_shows_what_matters(room: People, columns: int) -> None:
+def test_a_narrow_terminal_shows_what_matters(room: People, columns: int):
     ada, bob = room
     with ada.at_terminal(*JOIN, columns=columns, rows=20) as terminal:
         terminal.wait_for("live")
@@ -226,7 +224,7 @@ def test_a_narrow_terminal_shows_what_matters(room: People, columns: int) -> Non
         assert terminal.end() == 0
 
 
-def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal) -> None:
+def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal):
     screen.type("one\r").wait_for(is_said("ada: one"))
     screen.resize(50, 24)
     screen.type("two words").wait_for("ada> two words").type("\r")
@@ -237,7 +235,7 @@ def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal) -> None:
     assert screen.text.count("ada>") == 1
 
 
-def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: People) -> None:
+def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: People):
     ada, bob = room
     with ada.at_terminal(*JOIN, NO_COLOR="1") as terminal:
         terminal.wait_for("live")
@@ -253,9 +251,7 @@ def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: P
 
 
 @pytest.mark.parametrize("way", few(["\x03", "SIGTERM", "\x04", "/quit\r", "SIGHUP"], 2))
-def test_whoever_leaves_gets_the_terminal_back_as_it_was(
-    room: People, screen: Terminal, way: str
-) -> None:
+def test_whoever_leaves_gets_the_terminal_back_as_it_was(room: People, screen: Terminal, way: str):
     ada, _ = room
     assert screen.attributes != screen.before
     if way.startswith("SIG"):
@@ -270,7 +266,7 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(
     assert "ada left" in ada("room", "history", "planning").out
 
 
-def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: Terminal) -> None:
+def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: Terminal):
     ada, _ = room
     assert ada("room", "delete", "planning", "--yes").code == 0
     assert screen.end() == ExitCode.FAILED
@@ -278,7 +274,7 @@ def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: 
     assert screen.attributes == screen.before
 
 
-def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Terminal) -> None:
+def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Terminal):
     _, bob = room
     lines = "".join(f"number {number}\n" for number in range(150))
     with bob.begin("room", "join", "planning") as talking:
@@ -293,7 +289,7 @@ def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Term
     assert places == sorted(places)
 
 
-def test_a_dumb_terminal_gets_plain_lines(room: People) -> None:
+def test_a_dumb_terminal_gets_plain_lines(room: People):
     ada, _ = room
     with ada.at_terminal(*JOIN, TERM="dumb") as terminal:
         terminal.wait_for("system.presence.join ada joined").type("hello\r")

@@ -13,7 +13,7 @@ from tests.cli.conftest import Hub, Person, Ran
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Person) -> None:
+def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Person):
     ada = person("ada")
 
     wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
@@ -58,7 +58,7 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Perso
 
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
     hub: Hub, person: Person, tmp_path: Path
-) -> None:
+):
     ada = person("ada")
     laptop = ada._replace(
         environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
@@ -93,9 +93,7 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
     assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
 
 
-def test_connect_gives_a_client_a_token_of_its_own_scope(
-    hub: Hub, person: Person, tmp_path: Path
-) -> None:
+def test_connect_gives_a_client_a_token_of_its_own_scope(hub: Hub, person: Person, tmp_path: Path):
     ada = person("ada")
     file = tmp_path / "mcp.json"
     wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
@@ -122,9 +120,7 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(
     assert not (tmp_path / "other.json").exists()
 
 
-def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(
-    person: Person,
-) -> None:
+def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(person: Person):
     ada = person("ada")
     ran = ada("digest")
     assert (ran.code, ran.err) == (0, "")

@@ -72,7 +72,7 @@ WRONG: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str) -> None:
+async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str):
     async def script(socket: ServerConnection) -> None:
         await socket.send(WRONG[what])
 
@@ -82,7 +82,7 @@ async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str) -
                 pass
 
 
-async def test_the_same_later_ends_it_for_whoever_waits() -> None:
+async def test_the_same_later_ends_it_for_whoever_waits():
     async def script(socket: ServerConnection) -> None:
         await socket.send(json.dumps(WELCOME))
         await socket.send(b"\x00")
@@ -92,7 +92,7 @@ async def test_the_same_later_ends_it_for_whoever_waits() -> None:
             await room.say("hello")
 
 
-async def test_fragments_pings_and_unknown_members_are_taken_and_gaps_are_told() -> None:
+async def test_fragments_pings_and_unknown_members_are_taken_and_gaps_are_told():
     async def script(socket: ServerConnection) -> None:
         await socket.send(json.dumps(WELCOME))
         await socket.send(iter([message(5)[:10], message(5)[10:40], message(5)[40:]]))
@@ -110,7 +110,7 @@ async def test_fragments_pings_and_unknown_members_are_taken_and_gaps_are_told()
 
 # The ping that asks a silent hub whether it is there would notice, but much later.
 @pytest.mark.timeout(IDLE_SECONDS / 2)
-async def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once() -> None:
+async def test_a_connection_that_is_reset_right_after_a_message_is_noticed_at_once():
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
@@ -174,7 +174,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
 )
 async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
     answer: bytes, error: type[FolkmootError]
-) -> None:
+):
     async with answering(answer) as url:
         with pytest.raises(error) as refused:
             async with Room(url, room="square", token="sk_secret"):
@@ -183,7 +183,7 @@ async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
         assert "127.0.0.1" in str(refused.value)
 
 
-async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path) -> None:
+async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path):
     cert, key = certificate(tmp_path)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(cert, key)
@@ -202,7 +202,7 @@ async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path) -> None
         assert there.said() == ["in private", "still"]
 
 
-def test_the_address_of_a_connection_is_made_from_the_hubs() -> None:
+def test_the_address_of_a_connection_is_made_from_the_hubs():
     assert rooms_url("http://localhost:8420") == "ws://localhost:8420/ws"
     assert rooms_url(" https://example.org/hub/ ") == "wss://example.org/hub/ws"
     assert rooms_url("ws://[::1]:1") == "ws://[::1]:1/ws"
@@ -211,7 +211,7 @@ def test_the_address_of_a_connection_is_made_from_the_hubs() -> None:
     )
 
 
-def test_attempts_come_at_growing_intervals_that_differ() -> None:
+def test_attempts_come_at_growing_intervals_that_differ():
     backoff = Backoff(first=1, most=10)
     delays = [backoff.delay(n) for n in range(8)]
     for n, longest in enumerate((1, 2, 4, 8, 10, 10, 10, 10)):
@@ -220,7 +220,7 @@ def test_attempts_come_at_growing_intervals_that_differ() -> None:
     assert backoff.delay(10**6) <= 10
 
 
-def test_connections_that_are_reset_as_they_are_made_close_their_descriptor_once() -> None:
+def test_connections_that_are_reset_as_they_are_made_close_their_descriptor_once():
     """A second close would hit whatever has the number by then, without a word."""
     resets = 100
 

@@ -60,7 +60,7 @@ def example(schema: dict[str, Any]) -> Any:
 
 
 @every_method
-def test_a_method_asks_what_its_route_takes(name: str) -> None:
+def test_a_method_asks_what_its_route_takes(name: str):
     each: Endpoint = METHODS[name]
     hub, properties = Asked("http://hub.example/moot", "sk_1"), each.row.schema["properties"]
     elsewhere = (*each.path_parameters, *each.query)
@@ -93,7 +93,7 @@ async def hub_of(here: House, handle: str) -> Hub:
     return Hub(here.hub.base_url, (await here.hub.accounts.register(handle)).token)
 
 
-async def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
+async def test_a_hub_is_used_by_its_methods(tmp_path: Path):
     async with house(tmp_path) as here:
         ann, bob = await hub_of(here, "ann"), await hub_of(here, "bob")
 
@@ -123,7 +123,7 @@ async def test_a_hub_is_used_by_its_methods(tmp_path: Path) -> None:
         await asyncio.to_thread(used)
 
 
-async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) -> None:
+async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path):
     async with house(tmp_path) as here:
         ann, url = await hub_of(here, "ann"), here.hub.base_url
 
@@ -141,7 +141,7 @@ async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path) ->
         await asyncio.to_thread(refused)
 
 
-async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path) -> None:
+async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path):
     with pytest.raises(HubUnreachable):
         Hub("http://127.0.0.1:1").get_account()
     async with house(tmp_path) as here:
@@ -149,7 +149,7 @@ async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path) 
             await asyncio.to_thread(Hub(here.hub.base_url).ask, "GET", "/metrics", dict[str, Any])
 
 
-def test_a_hub_is_asked_without_loading_a_server_or_a_loop() -> None:
+def test_a_hub_is_asked_without_loading_a_server_or_a_loop():
     script = (
         "import sys\n"
         "from folkmoot.client import Hub\n"

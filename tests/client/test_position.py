@@ -20,7 +20,7 @@ def begun(last: int = 10) -> Position:
     return position
 
 
-def test_the_first_connection_goes_on_from_now() -> None:
+def test_the_first_connection_goes_on_from_now():
     position = begun()
     assert position.is_live
     assert position.advance(11)
@@ -28,7 +28,7 @@ def test_the_first_connection_goes_on_from_now() -> None:
     assert position.resume_after(hungry=False) == 11
 
 
-def test_a_connection_is_live_when_it_has_replayed_what_was_missed() -> None:
+def test_a_connection_is_live_when_it_has_replayed_what_was_missed():
     position = begun()
     assert position.begin(welcome(12, reason=None), 10).gap is None
     assert not position.is_live
@@ -37,7 +37,7 @@ def test_a_connection_is_live_when_it_has_replayed_what_was_missed() -> None:
     assert position.is_live
 
 
-def test_one_who_is_behind_goes_on_where_the_buffer_ended_once_it_is_empty() -> None:
+def test_one_who_is_behind_goes_on_where_the_buffer_ended_once_it_is_empty():
     position = begun()
     for seq in (11, 12, 13):
         position.advance(seq)
@@ -55,7 +55,7 @@ def test_one_who_is_behind_goes_on_where_the_buffer_ended_once_it_is_empty() -> 
     assert position.resume_after(hungry=False) == 12, "and the author has not"
 
 
-def test_where_the_history_begins_later_it_is_joined_there() -> None:
+def test_where_the_history_begins_later_it_is_joined_there():
     position = begun()
     beginning = position.begin(welcome(30, 20, reason="history_gone"), 10)
     assert beginning.again
@@ -64,7 +64,7 @@ def test_where_the_history_begins_later_it_is_joined_there() -> None:
     assert position.resume_after(hungry=False) == 19
 
 
-def test_where_nothing_is_kept_it_goes_on_from_now() -> None:
+def test_where_nothing_is_kept_it_goes_on_from_now():
     position = begun()
     beginning = position.begin(welcome(30, reason="history_gone", enabled=False), 10)
     assert not beginning.again
@@ -73,7 +73,7 @@ def test_where_nothing_is_kept_it_goes_on_from_now() -> None:
     assert position.is_live
 
 
-def test_what_only_the_author_has_not_read_may_be_gone_while_the_client_heard_it() -> None:
+def test_what_only_the_author_has_not_read_may_be_gone_while_the_client_heard_it():
     position = begun()
     position.keep(11, fits=False)
     for seq in range(11, 31):
@@ -84,7 +84,7 @@ def test_what_only_the_author_has_not_read_may_be_gone_while_the_client_heard_it
     assert position.resume_after(hungry=True) == 19
 
 
-def test_in_a_new_epoch_the_old_numbers_mean_nothing() -> None:
+def test_in_a_new_epoch_the_old_numbers_mean_nothing():
     position = begun(100)
     beginning = position.begin(welcome(3, epoch="e2", reason="epoch_changed"), 100)
     assert beginning.gap is not None
@@ -93,7 +93,7 @@ def test_in_a_new_epoch_the_old_numbers_mean_nothing() -> None:
     assert not position.is_known(4)
 
 
-def test_a_number_that_is_left_out_is_a_gap() -> None:
+def test_a_number_that_is_left_out_is_a_gap():
     position = begun()
     assert position.skipped(11) is None
     gap = position.skipped(14)

@@ -38,7 +38,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[links.Link]:
 
 async def test_one_who_does_not_read_is_read_for_no_more_and_then_misses_nothing(
     alice: Room, bob: Room, connections: list[links.Link]
-) -> None:
+):
     alice._entered().inbox.discard()
     mine = connections[1]
     for n in range(MANY):
@@ -51,7 +51,7 @@ async def test_one_who_does_not_read_is_read_for_no_more_and_then_misses_nothing
 
 async def test_one_who_was_too_slow_comes_back_when_there_is_room(
     hub: CuttingHub, alice: Room, bob: Room, connections: list[links.Link]
-) -> None:
+):
     alice._entered().inbox.discard()
     for n in range(MANY):
         await alice.say(str(n))
@@ -66,7 +66,7 @@ async def test_one_who_was_too_slow_comes_back_when_there_is_room(
 
 async def test_one_whose_connection_ended_meanwhile_stays_away_until_there_is_room_or_need(
     hub: CuttingHub, alice: Room, bob: Room, connections: list[links.Link]
-) -> None:
+):
     for n in range(MANY):
         await alice.say(str(n))
     await eventually(lambda: connections[1]._paused)
@@ -79,9 +79,7 @@ async def test_one_whose_connection_ended_meanwhile_stays_away_until_there_is_ro
     check_whole(await read_to(bob, "need"))
 
 
-async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(
-    alice: Room, bob: Room
-) -> None:
+async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(alice: Room, bob: Room):
 
     @bob.tool
     async def chatty() -> str:
@@ -97,7 +95,7 @@ async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(
 
 async def test_one_who_serves_tools_goes_on_serving_and_reads_everything_later(
     hub: CuttingHub, alice: Room, bob: Room
-) -> None:
+):
     offer_double(bob)
     for n in range(MANY):
         assert (await alice.call("bob", "double", {"n": n})).text == str(2 * n)
@@ -111,7 +109,7 @@ async def test_one_who_serves_tools_goes_on_serving_and_reads_everything_later(
 
 async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(
     hub: CuttingHub, alice: Room, bob: Room
-) -> None:
+):
     offer_double(bob)
     for n in range(MANY):
         await alice.call("bob", "double", {"n": n})
@@ -129,7 +127,7 @@ async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(
 
 async def test_a_buffer_is_full_by_bytes_as_well(
     alice: Room, bob: Room, connections: list[links.Link], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(buffers, "MAX_INBOX", 1000)
     monkeypatch.setattr(buffers, "MAX_INBOX_BYTES", 10_000)
     for n in range(20):
@@ -139,7 +137,7 @@ async def test_a_buffer_is_full_by_bytes_as_well(
     check_whole(await read_to(bob, "the end"))
 
 
-async def test_several_readers_share_the_messages(alice: Room, bob: Room) -> None:
+async def test_several_readers_share_the_messages(alice: Room, bob: Room):
     read: list[int] = []
 
     async def reader() -> None:

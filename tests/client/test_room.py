@@ -23,9 +23,7 @@ from tests.client.hub import CuttingHub
 from tests.client.support import enter, eventually, until
 
 
-async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(
-    hub: CuttingHub, alice: Room
-) -> None:
+async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(hub: CuttingHub, alice: Room):
     assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
     assert alice.epoch == "e1"
     async with enter(hub, "bob") as bob:
@@ -39,7 +37,7 @@ async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(
 
 async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
     hub: CuttingHub, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     with caplog.at_level(1):
         async with enter(hub, "bob") as bob:
             hub.cut()
@@ -63,7 +61,7 @@ async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
 @pytest.mark.parametrize("later", [False, True])
 async def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
     hub: CuttingHub, code: int, error: type[FolkmootError], later: bool
-) -> None:
+):
     if not later:
         hub.refuses = (code, "Because.")
         with pytest.raises(error, match=r"Because\."):
@@ -83,7 +81,7 @@ async def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
     assert len(hub.joins) == 1 + later
 
 
-async def test_no_hub_at_the_address_is_told_at_once() -> None:
+async def test_no_hub_at_the_address_is_told_at_once():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -92,7 +90,7 @@ async def test_no_hub_at_the_address_is_told_at_once() -> None:
                 pass
 
 
-async def test_patience_ends_after_its_time(hub: CuttingHub) -> None:
+async def test_patience_ends_after_its_time(hub: CuttingHub):
     async with enter(hub, "bob", patience=0.05) as bob:
         await hub.close()
         with pytest.raises(HubUnreachable):
@@ -100,14 +98,14 @@ async def test_patience_ends_after_its_time(hub: CuttingHub) -> None:
         await hub.open()
 
 
-async def test_an_error_of_the_author_comes_out_as_it_went_in(hub: CuttingHub) -> None:
+async def test_an_error_of_the_author_comes_out_as_it_went_in(hub: CuttingHub):
     with pytest.raises(ZeroDivisionError):
         async with enter(hub, "bob"):
             raise ZeroDivisionError
     await eventually(lambda: not hub.clients)
 
 
-async def test_a_cancelled_author_leaves_the_room(hub: CuttingHub) -> None:
+async def test_a_cancelled_author_leaves_the_room(hub: CuttingHub):
 
     async def agent() -> None:
         async with enter(hub, "bob") as bob:
@@ -122,7 +120,7 @@ async def test_a_cancelled_author_leaves_the_room(hub: CuttingHub) -> None:
     assert task.cancelled()
 
 
-async def test_who_waits_while_coming_in_can_be_cancelled() -> None:
+async def test_who_waits_while_coming_in_can_be_cancelled():
     async with asyncio.TaskGroup() as tasks:
         arrived = asyncio.Event()
 
@@ -140,7 +138,7 @@ async def test_who_waits_while_coming_in_can_be_cancelled() -> None:
     assert task.cancelled()
 
 
-async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: CuttingHub) -> None:
+async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: CuttingHub):
     bob = enter(hub, "bob")
     with pytest.raises(RoomLeft, match="not entered"):
         await anext(bob)
@@ -156,7 +154,7 @@ async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: Cutting
             pass
 
 
-async def test_whoever_waits_when_the_room_is_left_is_told(hub: CuttingHub, alice: Room) -> None:
+async def test_whoever_waits_when_the_room_is_left_is_told(hub: CuttingHub, alice: Room):
     async with asyncio.TaskGroup() as tasks:
         async with enter(hub, "bob") as bob:
             proposal = await bob.propose("ping")
@@ -190,11 +188,11 @@ async def collect(room: Room) -> list[str]:
         "http://a:x",
     ],
 )
-def test_an_address_that_is_no_hubs_is_refused_at_once(url: str) -> None:
+def test_an_address_that_is_no_hubs_is_refused_at_once(url: str):
     with pytest.raises(ValueError, match="The hub's address"):
         Room(url, room="square", token="sk_secret")
 
 
-async def test_a_room_with_a_strange_name_is_asked_for_by_it(hub: CuttingHub) -> None:
+async def test_a_room_with_a_strange_name_is_asked_for_by_it(hub: CuttingHub):
     async with Room(hub.url + "/", room="a&b=c d", token="sk_bob"):
         assert hub.joins[0]["room"] == "a&b=c d"

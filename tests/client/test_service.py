@@ -12,9 +12,7 @@ from tests.client.hub import CuttingHub
 from tests.client.support import enter, eventually, failing, offer_double, until
 
 
-async def test_tools_are_listed_and_called_whenever_they_were_offered(
-    hub: CuttingHub, alice: Room
-) -> None:
+async def test_tools_are_listed_and_called_whenever_they_were_offered(hub: CuttingHub, alice: Room):
     room = enter(hub, "bob")
 
     @room.tool
@@ -55,7 +53,7 @@ async def test_tools_are_listed_and_called_whenever_they_were_offered(
 )
 async def test_what_cannot_be_served_is_answered_with_the_reason(
     alice: Room, bob: Room, method: str, params: dict[str, object], code: int, sentence: str
-) -> None:
+):
     offer_double(bob)
     with pytest.raises(RequestFailed) as failure:
         await alice.request("bob", method, params)
@@ -64,7 +62,7 @@ async def test_what_cannot_be_served_is_answered_with_the_reason(
 
 async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(
     hub: CuttingHub, alice: Room, bob: Room, caplog: pytest.LogCaptureFixture
-) -> None:
+):
 
     @bob.tool
     def broken() -> None:
@@ -78,7 +76,7 @@ async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(
     assert "hunter2" in caplog.text
 
 
-async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room) -> None:
+async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room):
 
     @bob.tool
     async def count(to: int, ctx: Context) -> str:
@@ -94,7 +92,7 @@ async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room) -> None:
     assert len(told) == 2
 
 
-async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room) -> None:
+async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room):
 
     @bob.tool
     async def count(ctx: Context) -> None:
@@ -111,7 +109,7 @@ async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room)
 
 async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(
     hub: CuttingHub, alice: Room, bob: Room
-) -> None:
+):
     begun, ended = asyncio.Event(), asyncio.Event()
 
     @bob.tool
@@ -133,7 +131,7 @@ async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(
 
 async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(
     alice: Room, bob: Room
-) -> None:
+):
     begun = asyncio.Event()
 
     @bob.tool
@@ -151,7 +149,7 @@ async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(
     assert await alice.request("bob", "ping") == {}
 
 
-async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Room) -> None:
+async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Room):
     most = running = 0
     go_on = asyncio.Event()
     async with enter(hub, "bob", calls_at_once=2) as bob:
@@ -174,7 +172,7 @@ async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Ro
 
 async def test_one_call_too_many_is_told_that_the_agent_is_busy(
     alice: Room, bob: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(served, "MAX_CALLS", 2)
     go_on = asyncio.Event()
 
@@ -193,7 +191,7 @@ async def test_one_call_too_many_is_told_that_the_agent_is_busy(
 
 async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(
     hub: CuttingHub, alice: Room
-) -> None:
+):
     async with asyncio.TaskGroup() as tasks:
         async with enter(hub, "bob") as bob:
 
@@ -206,7 +204,7 @@ async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(
         assert (await calling).reason == "target_left"
 
 
-async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob: Room) -> None:
+async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob: Room):
     async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(alice.request("bob", "tools/list"))
         asked = await until(bob, lambda m: m.base == "mcp.request.tools/list")
@@ -216,7 +214,7 @@ async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob
 
 async def test_what_is_asked_of_another_is_not_answered(
     hub: CuttingHub, alice: Room, bob: Room, carol: Room
-) -> None:
+):
 
     @bob.tool
     def work() -> None: ...
@@ -227,7 +225,7 @@ async def test_what_is_asked_of_another_is_not_answered(
     assert not [kind for kind in hub.kinds() if kind.startswith("mcp.response")]
 
 
-async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Room) -> None:
+async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Room):
     offer_double(bob)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(bob.run())
@@ -238,9 +236,7 @@ async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Ro
 
 
 @pytest.mark.requirement("participant.pause-enforced")
-async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed(
-    alice: Room, bob: Room
-) -> None:
+async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed(alice: Room, bob: Room):
     ran: list[int] = []
 
     @bob.tool

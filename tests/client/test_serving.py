@@ -39,7 +39,7 @@ def serving(room: Room) -> bool:
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
 async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once(
     hub: CuttingHub, alice: Room
-) -> None:
+):
     first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     async with first.room:
         assert (await alice.call("bob", "act", {"n": 1})).text == "1"
@@ -53,7 +53,7 @@ async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs
 @pytest.mark.requirement("serving.begun-once")
 async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
     hub: CuttingHub, alice: Room
-) -> None:
+):
     first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     first.free.clear()
     async with first.room, asyncio.TaskGroup() as tasks:
@@ -66,9 +66,7 @@ async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
 
 
 @pytest.mark.requirement("serving.take-over")
-async def test_the_next_takes_over_what_the_first_had_not_begun(
-    hub: CuttingHub, alice: Room
-) -> None:
+async def test_the_next_takes_over_what_the_first_had_not_begun(hub: CuttingHub, alice: Room):
     standby = Agent(enter(hub, "bob"))
     first = Agent(enter(hub, "bob", calls_at_once=1))
     first.free.clear()
@@ -87,7 +85,7 @@ async def test_the_next_takes_over_what_the_first_had_not_begun(
 @pytest.mark.parametrize("decided", [None, True, False])
 async def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(
     decided: bool | None,
-) -> None:
+):
     async with interrupted() as (calling, standby):
         asked: list[Message] = []
         if decided is not None:
@@ -103,7 +101,7 @@ async def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_
         assert len(asked) == (decided is not None)
 
 
-async def test_an_author_may_answer_an_interrupted_call_by_hand() -> None:
+async def test_an_author_may_answer_an_interrupted_call_by_hand():
     async with interrupted() as (calling, standby):
         asked: asyncio.Queue[Message] = asyncio.Queue()
 
@@ -119,7 +117,7 @@ async def test_an_author_may_answer_an_interrupted_call_by_hand() -> None:
 
 async def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     async with interrupted() as (calling, standby):
 
         @standby.room.on_interrupted
@@ -131,7 +129,7 @@ async def test_an_author_whose_function_fails_has_the_call_answered_with_an_erro
 
 
 @pytest.mark.requirement("serving.interrupted")
-async def test_a_call_of_an_idempotent_tool_runs_again() -> None:
+async def test_a_call_of_an_idempotent_tool_runs_again():
     async with interrupted(idempotent=True) as (calling, standby):
         assert await calling == "1"
         assert standby.ran == [1]
@@ -158,7 +156,7 @@ async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Age
 @pytest.mark.parametrize("moment", ["before", "after", "told bob"])
 async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(
     hub: CuttingHub, alice: Room, moment: str
-) -> None:
+):
     agent, standby = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     async with standby.room, agent.room:
         hub.cut_once(moment, "mcpx.begin.request")
@@ -169,7 +167,7 @@ async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_be
 
 async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
     hub: CuttingHub, alice: Room
-) -> None:
+):
     async with enter(hub, "bob") as room:
         assert "serve" not in hub.joins[-1]
         agent = Agent(room)
@@ -182,7 +180,7 @@ async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
 
 async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(
     hub: CuttingHub, alice: Room
-) -> None:
+):
     hub.knows_serving = False
     agent = Agent(enter(hub, "bob"))
     async with agent.room:
@@ -192,7 +190,7 @@ async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(
 
 async def test_what_cannot_be_fetched_is_said_in_the_log_and_ends_nothing(
     hub: CuttingHub, alice: Room, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     # This hub has no REST.
     async with enter(hub, "bob") as watching:
         asking = asyncio.ensure_future(outcome_of(alice.call("bob", "act", {"n": 1})))
@@ -224,9 +222,7 @@ async def square(town: Town) -> AsyncIterator[Square]:
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
-    square: Square,
-) -> None:
+async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(square: Square):
     # Someone is there under the agent's name, and offers nothing.
     async with (
         square.enter(square.owner) as alice,
@@ -245,7 +241,7 @@ async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(
 
 
 @pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
-async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square: Square) -> None:
+async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square: Square):
     async with square.enter(square.account) as rob:
         call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
         why = "It is noon."
@@ -275,7 +271,7 @@ async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square:
             assert refused.value.code == "proposal_unknown"
 
 
-async def test_a_program_reads_what_was_said_before_it_came(square: Square) -> None:
+async def test_a_program_reads_what_was_said_before_it_came(square: Square):
     async def texts(*, count: int, **where: Any) -> list[str]:
         found: list[str] = []
         async with square.enter(square.account, **where) as rob:
@@ -305,9 +301,7 @@ async def test_a_program_reads_what_was_said_before_it_came(square: Square) -> N
         assert gap.reason == "epoch_changed"
 
 
-async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(
-    square: Square,
-) -> None:
+async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(square: Square):
     async with square.enter(square.owner) as alice:
         agent = square.enter(square.account)
 

@@ -49,7 +49,7 @@ def call(function: Function, arguments: Any = None) -> dict[str, Any]:
     return run(make_tool(function).call(arguments, Context(REQUEST, nobody)))
 
 
-def test_the_schema_is_made_from_the_signature_and_the_docstring() -> None:
+def test_the_schema_is_made_from_the_signature_and_the_docstring():
     tool = make_tool(place)
     assert tool.listed == {
         "name": "place",
@@ -89,7 +89,7 @@ def test_the_schema_is_made_from_the_signature_and_the_docstring() -> None:
     }
 
 
-def test_a_function_without_annotations_takes_anything() -> None:
+def test_a_function_without_annotations_takes_anything():
     def loose(a, b=2):  # type: ignore[no-untyped-def]
         return [a, b]
 
@@ -104,7 +104,7 @@ def test_a_function_without_annotations_takes_anything() -> None:
     }
 
 
-def test_arguments_become_what_the_signature_says() -> None:
+def test_arguments_become_what_the_signature_says():
     answer = call(place, {"name": "chair", "at": {"x": 3}})
     assert answer["structuredContent"] == {
         "name": "chair",
@@ -132,15 +132,13 @@ def test_arguments_become_what_the_signature_says() -> None:
         ([], "Expected `object`, got `array`."),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_with_the_reason(
-    arguments: Any, sentence: str
-) -> None:
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(arguments: Any, sentence: str):
     with pytest.raises(e.ArgumentInvalid) as refused:
         call(place, arguments)
     assert str(refused.value) == sentence
 
 
-def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema() -> None:
+def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema():
     sentinel = object()
 
     def odd(a: Any = sentinel) -> bool:
@@ -173,11 +171,11 @@ def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema() -> None:
         ),
     ],
 )
-def test_what_a_function_returns_is_written_as_mcp_writes_it(returned: Any, told: Any) -> None:
+def test_what_a_function_returns_is_written_as_mcp_writes_it(returned: Any, told: Any):
     assert result(returned) == told
 
 
-async def test_a_function_that_is_not_async_does_not_hold_up_the_others() -> None:
+async def test_a_function_that_is_not_async_does_not_hold_up_the_others():
     here = threading.get_ident()
 
     def where() -> bool:
@@ -198,12 +196,12 @@ def unspeakable(a: asyncio.Event) -> None: ...
 
 
 @pytest.mark.parametrize("function", [positional, rest, named, unspeakable])
-def test_a_function_that_cannot_be_called_with_json_is_refused_at_once(function: Function) -> None:
+def test_a_function_that_cannot_be_called_with_json_is_refused_at_once(function: Function):
     with pytest.raises(TypeError, match=f"The tool {function.__name__} takes"):
         make_tool(function)
 
 
-def test_an_annotation_that_the_module_does_not_know_is_refused_at_once() -> None:
+def test_an_annotation_that_the_module_does_not_know_is_refused_at_once():
     class Local(Struct):
         a: int
 
@@ -214,12 +212,12 @@ def test_an_annotation_that_the_module_does_not_know_is_refused_at_once() -> Non
 
 
 @pytest.mark.parametrize("name", ["", "a\n", "x" * 129])
-def test_a_name_that_no_kind_can_hold_is_refused_at_once(name: str) -> None:
+def test_a_name_that_no_kind_can_hold_is_refused_at_once(name: str):
     with pytest.raises(ValueError, match="name of a tool"):
         make_tool(place, name)
 
 
-async def test_progress_is_told_only_to_those_who_asked_for_it() -> None:
+async def test_progress_is_told_only_to_those_who_asked_for_it():
     told: list[dict[str, Any]] = []
 
     async def tell(request: Message, params: dict[str, Any]) -> None:

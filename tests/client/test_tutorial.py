@@ -13,9 +13,7 @@ from tests.process import Process
 PAGE = "docs/tutorials/agents.md"
 
 
-def test_every_step_prints_what_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_step_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     printed, compared = "", 0
     with Process(tmp_path / "hub") as hub:
         cook = Cook(hub, tmp_path, monkeypatch)

@@ -27,14 +27,14 @@ def made(body: bytes = b"body", *, key: bytes = KEY, to: str = TWO, now: float =
     return Marks(key, ONE).make(to, body, now).encode()
 
 
-def test_a_mark_is_accepted_once_and_tells_the_body() -> None:
+def test_a_mark_is_accepted_once_and_tells_the_body():
     receiver, mark = Marks(KEY, TWO), made()
     assert len(mark) == LENGTH
     assert receiver.check(mark, NOW) == (True, digest_of(b"body"))
     assert receiver.check(mark, NOW) is None
 
 
-def test_whoever_has_the_key_alone_proves_that_a_mark_was_accepted() -> None:
+def test_whoever_has_the_key_alone_proves_that_a_mark_was_accepted():
     sender = Marks(KEY, ONE)
     mark, other = (sender.make(TWO, b"body", NOW) for _ in range(2))
     proof = Marks(KEY, TWO).prove(mark.encode())
@@ -44,19 +44,19 @@ def test_whoever_has_the_key_alone_proves_that_a_mark_was_accepted() -> None:
     assert not sender.is_proven(other, proof)
 
 
-def test_a_mark_for_another_process_says_so_and_is_worth_nothing() -> None:
+def test_a_mark_for_another_process_says_so_and_is_worth_nothing():
     receiver = Marks(KEY, THREE)
     assert receiver.check(made(), NOW) == (False, digest_of(b"body"))
 
 
 @pytest.mark.parametrize("late", [-MARK_SECONDS - 1, MARK_SECONDS + 1])
-def test_a_mark_of_another_time_or_key_is_refused(late: float) -> None:
+def test_a_mark_of_another_time_or_key_is_refused(late: float):
     receiver = Marks(KEY, TWO)
     assert receiver.check(made(), NOW + late) is None
     assert receiver.check(made(key=OTHER_KEY), NOW) is None
 
 
-def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as later:
         later.setattr(forwarding, "VERSION", forwarding.VERSION + 1)
         mark = made()
@@ -65,18 +65,18 @@ def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 @given(st.integers(0, 112), st.integers(1, 255))
-def test_a_mark_with_one_byte_changed_is_refused(place: int, change: int) -> None:
+def test_a_mark_with_one_byte_changed_is_refused(place: int, change: int):
     written = bytearray(base64.urlsafe_b64decode(made()))
     written[place] ^= change
     assert Marks(KEY, TWO).check(base64.urlsafe_b64encode(bytes(written)), NOW) is None
 
 
 @given(st.one_of(st.binary(max_size=200), st.binary(min_size=LENGTH, max_size=LENGTH)))
-def test_whatever_is_no_mark_is_refused(mark: bytes) -> None:
+def test_whatever_is_no_mark_is_refused(mark: bytes):
     assert Marks(KEY, TWO).check(mark, NOW) is None
 
 
-def test_marks_come_in_any_order_and_each_once() -> None:
+def test_marks_come_in_any_order_and_each_once():
     sender, receiver = Marks(KEY, ONE), Marks(KEY, TWO)
     marks = [sender.make(TWO, b"", NOW).encode() for _ in range(500)]
     order = random.Random(7)
@@ -85,7 +85,7 @@ def test_marks_come_in_any_order_and_each_once() -> None:
     assert not any(receiver.check(mark, NOW) for mark in marks)
 
 
-def test_a_mark_that_comes_too_late_behind_others_is_refused() -> None:
+def test_a_mark_that_comes_too_late_behind_others_is_refused():
     sender, receiver = Marks(KEY, ONE), Marks(KEY, TWO)
     first, second = (sender.make(TWO, b"", NOW).encode() for _ in range(2))
     for _ in range(MAX_MARKS_OUT_OF_ORDER - 2):
@@ -100,14 +100,14 @@ def test_a_mark_that_comes_too_late_behind_others_is_refused() -> None:
     assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
 
 
-def test_senders_are_bounded() -> None:
+def test_senders_are_bounded():
     receiver = Marks(KEY, TWO)
     for number in range(MAX_FORWARDERS + 10):
         assert receiver.check(Marks(KEY, f"{number:032x}").make(TWO, b"", NOW).encode(), NOW)
     assert len(receiver._senders) == MAX_FORWARDERS
 
 
-def test_a_request_is_read_as_it_was_written() -> None:
+def test_a_request_is_read_as_it_was_written():
     request = ForwardedRequest(
         "POST",
         "/mcp",

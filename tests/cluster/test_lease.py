@@ -5,7 +5,7 @@ from __future__ import annotations
 from folkmoot.cluster.lease import Lease
 
 
-def test_a_lease_is_measured_from_before_its_renewal_was_sent() -> None:
+def test_a_lease_is_measured_from_before_its_renewal_was_sent():
     lease = Lease(5.0, margin=0.5)
     assert not lease.holds(0.0)
     sent = 10.0
@@ -14,7 +14,7 @@ def test_a_lease_is_measured_from_before_its_renewal_was_sent() -> None:
     assert not lease.holds(14.5)
 
 
-def test_a_renewal_that_is_answered_late_begins_a_new_term() -> None:
+def test_a_renewal_that_is_answered_late_begins_a_new_term():
     lease = Lease(5.0, margin=0.5)
     lease.renewed(0.0, 0.1)
     term = lease.term
@@ -25,7 +25,7 @@ def test_a_renewal_that_is_answered_late_begins_a_new_term() -> None:
     assert not lease.holds(8.0, term)
 
 
-def test_answers_in_another_order_do_not_shorten_a_lease() -> None:
+def test_answers_in_another_order_do_not_shorten_a_lease():
     lease = Lease(5.0, margin=0.5)
     first, second = 0.0, 1.0
     lease.renewed(second, 1.5)

@@ -164,7 +164,7 @@ def of(type_: Any, effects: list[Any]) -> list[Any]:
     return [one for one in effects if type(one) is type_]
 
 
-def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections() -> None:
+def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections():
     pair = Pair().attach(*range(1, 101))
     pair.packets.clear()
     pair.owner.speak(1, [b"one", b"two"])
@@ -174,7 +174,7 @@ def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections()
     assert of(Overheard, pair.seen) == [Overheard((b"one", b"two")), Overheard((b"three",))]
 
 
-def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair) -> None:
+def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair):
     pair.do(pair.edge.leave(1))
     pair.run()
     pair.packets.clear()
@@ -183,7 +183,7 @@ def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair) -> No
     assert not [one for one in pair.packets if one.batches]
 
 
-def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair) -> None:
+def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair):
     pair.lose(1, [b"one"])
     pair.owner.speak(2, [b"two"])
     pair.owner.tell(pair.remote(1), b"for you")
@@ -201,9 +201,7 @@ def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("found", [[b"one"], []])
-def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
-    found: list[bytes],
-) -> None:
+def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(found: list[bytes]):
     pair = Pair().attach(1)
     pair.lose(1, [b"one"])
     pair.run(1.0)
@@ -223,9 +221,7 @@ def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(
     assert of(Overheard, pair.seen) == [Overheard((b"two",))]
 
 
-def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on(
-    pair: Pair,
-) -> None:
+def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on(pair: Pair):
     pair.lose(1, [b"one", b"two", b"three"])
     pair.run(1.0)
     gap = FillGap(1, 3)
@@ -243,9 +239,7 @@ def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_
     assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"]), Overheard([b"three"])]
 
 
-def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once(
-    pair: Pair,
-) -> None:
+def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once(pair: Pair):
     pair.deaf = True
     pair.owner.speak(1, [b"one", b"two"])
     pair.run(SILENCE_SECONDS + 1)
@@ -259,7 +253,7 @@ def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_to
     assert told == [b"one", b"two", b"three"]
 
 
-def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair) -> None:
+def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair):
     for seq in range(1, MAX_EARLY + 2):
         pair.owner.speak(seq, [b"one"])
         pair.run(0.1)
@@ -271,7 +265,7 @@ def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair
     assert of(Overheard, pair.seen) == [Overheard((b"new",))]
 
 
-def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: Pair) -> None:
+def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: Pair):
     pair.edge.join(2, b"who", 0)
     pair.run()
     pair.owner.tell(pair.remote(2), b"welcome")
@@ -283,7 +277,7 @@ def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: 
     assert of(ShutConnection, pair.seen) == [ShutConnection(2, CloseCode.RESTARTING)]
 
 
-def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(pair: Pair) -> None:
+def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(pair: Pair):
     pair.edge.join(2, b"who", None)
     pair.run()
     pair.deaf = True
@@ -301,7 +295,7 @@ def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(
     assert Hearing(2, hears=True) not in pair.seen
 
 
-def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
+def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner():
     pair = Pair(durable=False).attach(1)
     pair.lose(1, [b"one"])
     pair.run(1.0)
@@ -309,14 +303,14 @@ def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner() -> None:
     assert not of(FillGap, pair.seen)
 
 
-def test_messages_that_the_store_has_no_more_close_whoever_hears(pair: Pair) -> None:
+def test_messages_that_the_store_has_no_more_close_whoever_hears(pair: Pair):
     pair.lose(1, [b"one"])
     pair.run(1.0)
     pair.do(pair.edge.gone(FillGap(1, 1), pair.now))
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
 
 
-def test_a_command_is_taken_once_however_often_it_comes(pair: Pair) -> None:
+def test_a_command_is_taken_once_however_often_it_comes(pair: Pair):
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
     effects = pair.edge.poll(pair.now)
@@ -326,7 +320,7 @@ def test_a_command_is_taken_once_however_often_it_comes(pair: Pair) -> None:
     assert pair.commands == [SendMessages(1, (b"hello",))]
 
 
-def test_commands_leave_together_while_earlier_ones_are_on_their_way() -> None:
+def test_commands_leave_together_while_earlier_ones_are_on_their_way():
     pair = Pair().attach(1, 2)
     pair.arrived.clear()
     pair.edge.send(1, [b"a"])
@@ -348,9 +342,7 @@ def test_commands_leave_together_while_earlier_ones_are_on_their_way() -> None:
     assert packet.packet.commands == (SendMessages(1, (b"d",)),)
 
 
-def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send(
-    pair: Pair,
-) -> None:
+def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send(pair: Pair):
     pair.arrived.clear()
     pair.cut = True
     pair.edge.send(1, [b"0"])
@@ -362,7 +354,7 @@ def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to
     assert pair.commands == [SendMessages(1, (str(number).encode(),)) for number in range(10)]
 
 
-def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes() -> None:
+def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes():
     pair = Pair().attach(1, 2)
     pair.edge.send(1, [b"hello"])
     pair.run()
@@ -370,7 +362,7 @@ def test_a_connection_with_unknown_messages_is_closed_when_the_owner_changes() -
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
 
 
-def test_the_others_are_attached_again_from_what_they_heard() -> None:
+def test_the_others_are_attached_again_from_what_they_heard():
     pair = Pair().attach(1, 2)
     pair.owner.speak(1, [b"one"])
     pair.run()
@@ -381,15 +373,13 @@ def test_the_others_are_attached_again_from_what_they_heard() -> None:
     assert (sent.packet.epoch, sent.packet.session, sent.packet.first) == (2, 2, 1)
 
 
-def test_a_room_in_memory_that_is_lost_closes_its_connections() -> None:
+def test_a_room_in_memory_that_is_lost_closes_its_connections():
     pair = Pair(durable=False).attach(1, 2)
     effects = pair.edge.owner_is(Place("p", 2), pair.now)
     assert [one.connection for one in of(ShutConnection, effects)] == [1, 2]
 
 
-def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner(
-    pair: Pair,
-) -> None:
+def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner(pair: Pair):
     pair.owner.stop_taking()
     pair.edge.send(1, [b"late"])
     pair.edge.ask(5, b"who is here")
@@ -407,7 +397,7 @@ def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_own
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool) -> None:
+def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool):
     pair = Pair()
     pair.owner.stop_taking()
     if late:
@@ -421,7 +411,7 @@ def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool) ->
     assert pair.moved().commands == (JoinRoom(1, b"who", None),)
 
 
-def test_a_call_is_answered_once_or_said_to_be_unknown(pair: Pair) -> None:
+def test_a_call_is_answered_once_or_said_to_be_unknown(pair: Pair):
     pair.edge.ask(5, b"who")
     pair.edge.ask(6, b"what")
     pair.run()
@@ -433,7 +423,7 @@ def test_a_call_is_answered_once_or_said_to_be_unknown(pair: Pair) -> None:
     assert of(CallAnswered, pair.seen) == [CallAnswered(5, b"ada"), CallAnswered(6, None)]
 
 
-def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
+def test_an_owner_that_is_silent_leaves_nobody_waiting():
     pair = Pair().attach(1, 2)
     pair.edge.send(1, [b"hello"])
     pair.fall_silent()
@@ -448,7 +438,7 @@ def test_an_owner_that_is_silent_leaves_nobody_waiting() -> None:
     assert of(ShutConnection, pair.edge.send(2, [b"me too"]))
 
 
-def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_silent() -> None:
+def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_silent():
     pair = Pair()
     pair.cut = True
     pair.attach(1)
@@ -462,14 +452,14 @@ def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_sil
     assert not of(SeekOwner, pair.seen)
 
 
-def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers(pair: Pair) -> None:
+def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers(pair: Pair):
     pair.fall_silent()
     for call in range(MAX_COMMANDS + 1):
         assert pair.edge.ask(call, b"who") == [CallAnswered(call, None)]
     assert not pair.edge.is_full
 
 
-def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing() -> None:
+def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing():
     pair = Pair()
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     pair.seen.clear()
@@ -486,7 +476,7 @@ def test_an_edge_that_nobody_needs_looks_for_nobody_and_says_nothing() -> None:
     assert pair.commands == [AskOwner(5, b"who")]
 
 
-def test_an_edge_that_is_needed_again_and_again_stays_in_its_session() -> None:
+def test_an_edge_that_is_needed_again_and_again_stays_in_its_session():
     pair = Pair()
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     for call in range(20):
@@ -501,7 +491,7 @@ def test_an_edge_that_is_needed_again_and_again_stays_in_its_session() -> None:
     assert pair.seen == [CallAnswered(call, b"ada") for call in range(20)]
 
 
-def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call() -> None:
+def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call():
     pair = Pair()
     for call in range(3):
         assert not pair.edge.ask(call, b"who")
@@ -514,7 +504,7 @@ def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call() ->
     assert len(of(SeekOwner, pair.seen)) == 3
 
 
-def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair) -> None:
+def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair):
     pair.fall_silent()
     assert pair.departed == [pair.remote(1)]
     pair.cut = False
@@ -526,7 +516,7 @@ def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair) -> No
     assert pair.commands == [JoinRoom(1, b"who", 0, True)]
 
 
-def test_an_owner_without_a_lease_takes_nothing(pair: Pair) -> None:
+def test_an_owner_without_a_lease_takes_nothing(pair: Pair):
     pair.acts = False
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
@@ -534,7 +524,7 @@ def test_an_owner_without_a_lease_takes_nothing(pair: Pair) -> None:
     assert not pair.arrived
 
 
-def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease() -> None:
+def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease():
     pair = Pair(durable=False).attach(1)
     pair.acts = False
     pair.cut = True
@@ -544,7 +534,7 @@ def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease() -> None:
     assert pair.owner.due == math.inf
 
 
-def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pair: Pair) -> None:
+def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pair: Pair):
     pair.cut = True
     for number in range(MAX_UNRECEIVED + 1):
         pair.owner.tell(pair.remote(1), str(number).encode())
@@ -552,7 +542,7 @@ def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pai
     assert pair.departed == [pair.remote(1)]
 
 
-def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair: Pair) -> None:
+def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair: Pair):
     pair.packets.clear()
     told = [bytes([number]) * (MAX_PACKET_BYTES // 3) for number in range(10)]
     pair.owner.speak(1, told[:5])
@@ -566,7 +556,7 @@ def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair: Pai
     assert pair.owner.is_received
 
 
-def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another() -> None:
+def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another():
     pair = Pair().attach(*range(1, 21))
     for one in range(1, 21):
         pair.owner.drain(pair.remote(one))
@@ -596,7 +586,7 @@ def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another() -> 
     assert heard == list(range(1, 21))
 
 
-def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair: Pair) -> None:
+def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair: Pair):
     pair.cut = True
     pair.owner.tell(pair.remote(1), bytes(BACKLOG_BYTES))
     pair.owner.ask_turn(pair.key, 5, PAGE_BYTES)
@@ -606,7 +596,7 @@ def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair: Pair) ->
     assert [one.who for one in pair.turns] == [5]
 
 
-def test_who_leaves_waits_for_no_turn_and_keeps_none() -> None:
+def test_who_leaves_waits_for_no_turn_and_keeps_none():
     pair = Pair().attach(1, 2, 3)
     pair.owner.ask_turn(pair.key, 9, BACKLOG_BYTES)
     pair.run()
@@ -628,7 +618,7 @@ def test_who_leaves_waits_for_no_turn_and_keeps_none() -> None:
     assert len(pair.turns) == 3
 
 
-def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pair) -> None:
+def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pair):
     pair.edge.send(1, [b"hello"])
     said = Batch(pair.edge._queued + 1, (Spoken(1, 1, (b"one",)),), resolved=2)
 
@@ -645,7 +635,7 @@ def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pa
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
-def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int) -> None:
+def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int):
     owner = Owner(7, 1, lambda now: True, durable=True)
     packet = ToOwner(7, epoch, 1, 1, (JoinRoom(1, b"who", None),), 0, False)
     assert owner.receive("e", packet, 0.0) == [SendPacket("e", NotOwner(7, epoch, 1))]
@@ -656,7 +646,7 @@ def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int) -> 
     assert owner.nodes == ["e"]
 
 
-def test_an_old_session_never_begins_again(pair: Pair) -> None:
+def test_an_old_session_never_begins_again(pair: Pair):
     joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0)
     pair.do(pair.edge.end())
     assert pair.departed == [pair.remote(1)]
@@ -666,16 +656,14 @@ def test_an_old_session_never_begins_again(pair: Pair) -> None:
     assert pair.owner.receive("e", EndSession(7, 1, 1), pair.now) == []
 
 
-def test_an_edge_says_when_it_has_too_much_on_its_way(pair: Pair) -> None:
+def test_an_edge_says_when_it_has_too_much_on_its_way(pair: Pair):
     for _ in range(MAX_COMMANDS):
         assert not pair.edge.is_full
         pair.edge.send(1, [b"x"])
     assert pair.edge.is_full
 
 
-def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes(
-    pair: Pair,
-) -> None:
+def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes(pair: Pair):
     for held in (True, True, False, False, True, True):
         pair.owner.hold(pair.remote(1), held=held)
         pair.run()
@@ -685,13 +673,13 @@ def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_
     ]
 
 
-def test_bytes_that_are_no_packet_are_dropped() -> None:
+def test_bytes_that_are_no_packet_are_dropped():
     assert decode(b"") is None
     assert decode(b"\x93\x01\x02\x03") is None
     assert decode(encode(NotOwner(7, 1, 1))[:-1]) is None
 
 
-def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair) -> None:
+def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair):
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.do(pair.edge.ask(6, b"what is proposed?"))
     pair.run()
@@ -707,7 +695,7 @@ def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair) -> None:
     assert of(CallAnswered, pair.seen) == answers
 
 
-def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair: Pair) -> None:
+def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair: Pair):
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.run()
     pair.owner.answer(pair.key, 5, b"ada, ", more=True)
@@ -721,7 +709,7 @@ def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair: Pair) -> 
     assert of(CallAnswered, pair.seen) == [CallAnswered(5, None)]
 
 
-def test_a_node_whose_commands_cannot_be_resolved_begins_anew() -> None:
+def test_a_node_whose_commands_cannot_be_resolved_begins_anew():
     pair = Pair().attach(1, 2)
     pair.do(pair.edge.send(1, [b"lost"]))
     pair.do(pair.edge.ask(5, b"who is here?"))
@@ -736,7 +724,7 @@ def test_a_node_whose_commands_cannot_be_resolved_begins_anew() -> None:
     assert pair.sessions == 2
 
 
-def test_what_is_too_large_to_be_sent_is_not_sent_for_ever() -> None:
+def test_what_is_too_large_to_be_sent_is_not_sent_for_ever():
     pair = Pair().attach(1, 2)
     pair.do(pair.edge.send(1, [b"too much"]))
     pair.do(pair.edge.ask(5, b"too much"))

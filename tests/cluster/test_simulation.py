@@ -151,11 +151,11 @@ SETTINGS = settings(
 )
 
 
-def test_a_durable_room_survives_whatever_happens_to_its_nodes() -> None:
+def test_a_durable_room_survives_whatever_happens_to_its_nodes():
     run_state_machine_as_test(Cluster, settings=SETTINGS)
 
 
-def test_a_room_in_memory_has_one_order_whatever_happens_to_its_nodes() -> None:
+def test_a_room_in_memory_has_one_order_whatever_happens_to_its_nodes():
     run_state_machine_as_test(ClusterInMemory, settings=SETTINGS)
 
 
@@ -169,7 +169,7 @@ def found(machine: type[Cluster]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("left_out", ["fence", "checks_marks"])
-def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out: str) -> None:
+def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out: str):
     class Careless(Cluster):
         mutations = Mutations(**{left_out: False})
 
@@ -180,13 +180,13 @@ def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out: s
 @pytest.mark.parametrize("machine", [Cluster, ClusterInMemory])
 def test_a_hub_that_acts_after_its_lease_is_found(
     machine: type[Cluster], monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(Lease, "holds", lambda self, now, term=None: True)
     found(machine)
 
 
 @pytest.mark.long
-def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch):
     def speak(self: Edge, item: Any, effects: Any) -> None:
         del effects
         self.delivered = max(self.delivered, item.first_seq + item.count - 1)
@@ -203,7 +203,7 @@ def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.long
 def test_a_hub_that_keeps_connections_with_unknown_messages_is_found(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     def wait_on(self: Edge) -> list[Any]:
         self._is_silent = True
         return []

@@ -39,7 +39,7 @@ def documented(revision: str) -> set[str]:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("mcp.both-eras")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_no_scored_scenario_fails(revision: str, tmp_path: Path) -> None:
+def test_no_scored_scenario_fails(revision: str, tmp_path: Path):
     node = node_or_skip()
     with hub(tmp_path / "hub") as url:
         outcome = run_suite(node, url, revision, tmp_path / "first")
@@ -59,12 +59,12 @@ def test_no_scored_scenario_fails(revision: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("way", "revision", "scenario"), [(way, *each) for way in WAYS for each in client_runs(way)]
 )
-def test_a_server_is_used_as_a_client_must(way: str, revision: str, scenario: str) -> None:
+def test_a_server_is_used_as_a_client_must(way: str, revision: str, scenario: str):
     ran = run_client(node_or_skip(), way, revision, scenario)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_the_page_names_the_versions_that_are_tried() -> None:
+def test_the_page_names_the_versions_that_are_tried():
     page = pages()[PAGE].text
     packages = json.loads((HERE / "package.json").read_text())["dependencies"]
     for name, exact in {**packages, "mcp": version("mcp")}.items():
@@ -76,7 +76,7 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
         assert re.search(rf"`{revision}`.*{scored} of {scored} scored", page)
 
 
-def test_the_lock_file_names_no_place_to_fetch_from() -> None:
+def test_the_lock_file_names_no_place_to_fetch_from():
     packages = json.loads((HERE / "package-lock.json").read_text())["packages"]
     assert all("resolved" not in package for package in packages.values())
     assert all("integrity" in package for path, package in packages.items() if path)

@@ -47,9 +47,7 @@ async def at_once(*actions: Awaitable[Any]) -> Counter[type]:
 
 
 @pytest.mark.requirement("handle.unique")
-async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(
-    hubs: Hubs,
-) -> None:
+async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(hubs: Hubs):
     one = hubs.one
     for number in range(5):
         outcome = await at_once(*(each.register(f"alice_{number}") for each in hubs * 2))
@@ -58,9 +56,7 @@ async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_w
 
 
 @pytest.mark.requirement("handle.unique")
-async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(
-    hubs: Hubs,
-) -> None:
+async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(hubs: Hubs):
     one, two = hubs
     people = [(await one.register(f"person_{number}")).account for number in range(4)]
     changes = [
@@ -72,9 +68,7 @@ async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_
 
 @pytest.mark.requirement("invite.claimed-once")
 @pytest.mark.settings(policy="invite")
-async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(
-    hubs: Hubs,
-) -> None:
+async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(hubs: Hubs):
     one, two = hubs
     for round_ in range(5):
         code = await one.create_invite(None)
@@ -91,7 +85,7 @@ async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_regi
 
 async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
     hubs: Hubs,
-) -> None:
+):
     one, two = hubs
     alice, bob = [(await one.register(name)).account for name in ("alice", "bobby")]
     await asyncio.gather(

@@ -91,7 +91,7 @@ def succeeded(told: Sequence[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
-async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]) -> None:
+async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]):
     world = World(row_locks=True)
 
     def holds(told: list[Any]) -> bool:
@@ -108,9 +108,7 @@ async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterK
 
 
 @pytest.mark.parametrize("other", [KEY, THIRD_KEY], ids=["a start", "another change"])
-async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(
-    other: MasterKey,
-) -> None:
+async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(other: MasterKey):
     world = World(row_locks=True)
     store = world.store
     sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
@@ -131,7 +129,7 @@ async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_dat
 
 
 @pytest.mark.requirement("handle.unique", "gateway.reserved-names")
-async def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
+async def test_a_name_is_a_namespace_or_a_handle_and_never_both():
     world = World()
 
     def holds(told: list[Any]) -> bool:
@@ -145,7 +143,7 @@ async def test_a_name_is_a_namespace_or_a_handle_and_never_both() -> None:
     )
 
 
-async def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> None:
+async def test_an_account_that_changes_its_handle_twice_at_once_has_one():
     world = World()
     [ann] = await world.people("ann")
 
@@ -162,7 +160,7 @@ async def test_an_account_that_changes_its_handle_twice_at_once_has_one() -> Non
     )
 
 
-async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have() -> None:
+async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_have():
     world = World(row_locks=True)
     [ann] = await world.people("ann")
 
@@ -180,7 +178,7 @@ async def test_who_changes_their_name_twice_at_once_is_found_by_the_name_they_ha
     )
 
 
-async def test_of_two_invites_for_a_handle_one_is_open() -> None:
+async def test_of_two_invites_for_a_handle_one_is_open():
     world = World()
 
     def holds(told: list[Any]) -> bool:
@@ -189,7 +187,7 @@ async def test_of_two_invites_for_a_handle_one_is_open() -> None:
     await world.always(holds, *[lambda hub: hub.accounts.invite_for("support")] * 2)
 
 
-async def test_of_two_recoveries_one_token_is_left() -> None:
+async def test_of_two_recoveries_one_token_is_left():
     world = World(row_locks=True)
     code = (await world.hub().accounts.register("ann")).recovery_code
 
@@ -199,7 +197,7 @@ async def test_of_two_recoveries_one_token_is_left() -> None:
     await world.always(holds, *[lambda hub: hub.accounts.recover("ann", code)] * 2)
 
 
-async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
+async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed():
     world = World()
 
     def holds(told: list[Any]) -> bool:
@@ -212,7 +210,7 @@ async def test_two_first_sights_of_a_tool_are_one_new_and_one_changed() -> None:
     )
 
 
-async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged() -> None:
+async def test_what_a_tool_became_is_noted_of_the_pin_that_was_judged():
     """Otherwise a change that is accepted at this moment would be held back as one of itself."""
     world = World()
     await world.hub().pins.judge("docs", [tool("read")])
@@ -243,7 +241,7 @@ async def with_mail(world: World, count: int = 2) -> list[Account]:
 
 @pytest.mark.requirement("thread.unread-per-message")
 @pytest.mark.parametrize("whole", [False, True], ids=["messages", "thread"])
-async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) -> None:
+async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool):
     world = World()
     _, bob = await with_mail(world)
     [[thread]] = world.store.rows("SELECT id FROM threads")
@@ -259,7 +257,7 @@ async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool) ->
 
 @pytest.mark.requirement("thread.unread-per-message")
 @pytest.mark.parametrize("act", ["mark_read", "delete_message", "delete_thread"])
-async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act: str) -> None:
+async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act: str):
     world = World(row_locks=True)
     ann, bob = await with_mail(world)
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages WHERE seq = 2")
@@ -271,7 +269,7 @@ async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(
     )
 
 
-async def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> None:
+async def test_two_who_write_to_each_other_first_share_a_thread_in_order():
     world = World(row_locks=True)
     ann, bob = await world.people("ann", "bob")
 
@@ -286,7 +284,7 @@ async def test_two_who_write_to_each_other_first_share_a_thread_in_order() -> No
     )
 
 
-async def test_a_message_goes_with_its_last_copy() -> None:
+async def test_a_message_goes_with_its_last_copy():
     world = World()
     ann, bob = await with_mail(world, 1)
     [[message]] = world.store.rows("SELECT id FROM messages")
@@ -302,7 +300,7 @@ async def test_a_message_goes_with_its_last_copy() -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
-async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool) -> None:
+async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool):
     world = World()
     _, bob = await with_mail(world, 1)
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
@@ -320,7 +318,7 @@ async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: boo
     )
 
 
-async def test_a_message_under_one_key_is_sent_once() -> None:
+async def test_a_message_under_one_key_is_sent_once():
     world = World(row_locks=True)
     ann, _ = await world.people("ann", "bob")
 
@@ -334,7 +332,7 @@ async def test_a_message_under_one_key_is_sent_once() -> None:
     )
 
 
-async def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None:
+async def test_a_thread_that_is_removed_at_this_moment_is_not_archived():
     world = World()
     _, bob = await with_mail(world)
     [[thread]] = world.store.rows("SELECT id FROM threads")
@@ -349,7 +347,7 @@ async def test_a_thread_that_is_removed_at_this_moment_is_not_archived() -> None
     )
 
 
-async def test_what_is_revoked_twice_at_once_is_revoked_once() -> None:
+async def test_what_is_revoked_twice_at_once_is_revoked_once():
     world = World()
     await world.people("ann")
 
@@ -385,7 +383,7 @@ async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, l
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
 @pytest.mark.parametrize("row_locks", [False, True], ids=["free", "locks"])
-async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool) -> None:
+async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool):
     world = World(row_locks=row_locks)
     room, (_, bob) = await with_room(world)
     await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
@@ -407,7 +405,7 @@ async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: boo
     )
 
 
-async def test_of_two_changes_of_a_room_none_is_lost() -> None:
+async def test_of_two_changes_of_a_room_none_is_lost():
     world = World()
     room, _ = await with_room(world)
 
@@ -427,7 +425,7 @@ async def test_of_two_changes_of_a_room_none_is_lost() -> None:
     await world.always_after(holds, change(access="open"), change(epoch="e2"))
 
 
-async def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None:
+async def test_who_is_deleted_while_a_room_changes_holds_nothing_there():
     world = World()
     room, (_, bob) = await with_room(world)
     held = {bob.id: ("chat",)}
@@ -451,7 +449,7 @@ async def test_who_is_deleted_while_a_room_changes_holds_nothing_there() -> None
     await world.always_after(holds, change, lambda tx: leave_all_rooms(tx, bob))
 
 
-async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> None:
+async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment():
     world = World()
     room, (ann, bob) = await with_room(world)
     world.store.connection.execute("DELETE FROM room_members WHERE account_id = ?", (ann.id,))
@@ -467,7 +465,7 @@ async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment() -> 
     )
 
 
-async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
+async def test_backends_that_are_brought_twice_at_once_are_there_once():
     world = World()
     room, _ = await with_room(world)
 
@@ -481,7 +479,7 @@ async def test_backends_that_are_brought_twice_at_once_are_there_once() -> None:
     await world.always_after(holds, put("files"), put("files", "docs"))
 
 
-async def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
+async def test_nobody_owns_a_room_too_many_by_making_two_at_once():
     world = World(row_locks=True)
     _, (ann, _) = await with_room(world)
 
@@ -505,7 +503,7 @@ async def test_nobody_owns_a_room_too_many_by_making_two_at_once() -> None:
 
 async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(invitations, "MAX_GUESTS", 1)
     world = World(row_locks=True)
     room, (ann, _) = await with_room(world)
@@ -521,7 +519,7 @@ async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
     await world.always_after(holds, invite("kim"), invite("lee"))
 
 
-async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own() -> None:
+async def test_two_rooms_that_are_made_at_once_have_numbers_of_their_own():
     world = World()
 
     def make(name: str) -> Unit[Any]:

@@ -40,7 +40,7 @@ class Plain:
 @pytest.mark.requirement(
     "transport.receive-envelope", "transport.send-envelope", "transport.current-context"
 )
-async def test_a_plain_transport_carries_envelopes() -> None:
+async def test_a_plain_transport_carries_envelopes():
     plain = Plain()
     carrier = with_context(plain, StoppedClock())
     await carrier.send_envelope(MessageEnvelope.new(HELLO, TimingContext(0.0, 0.0)))
@@ -52,7 +52,7 @@ async def test_a_plain_transport_carries_envelopes() -> None:
     assert carrier.current_context().transport_type is TransportType.UNKNOWN
 
 
-async def test_the_context_it_is_given_is_on_every_message() -> None:
+async def test_the_context_it_is_given_is_on_every_message():
     context = TransportContext.stdio(4711)
     carrier = ContextAdapter(Plain(), StoppedClock(), context)
     await carrier.send(HELLO)
@@ -68,7 +68,7 @@ class Telling(Plain):
         return TransportContext.stdio(7)
 
 
-def test_a_transport_that_tells_its_context_is_asked_for_it() -> None:
+def test_a_transport_that_tells_its_context_is_asked_for_it():
     carrier = with_context(Telling(), StoppedClock(), TransportContext.websocket())
     assert carrier.current_context() == TransportContext.stdio(7)
     quiet = with_context(Plain(), StoppedClock(), TransportContext.websocket())
@@ -76,7 +76,7 @@ def test_a_transport_that_tells_its_context_is_asked_for_it() -> None:
 
 
 @pytest.mark.requirement("transport.is-a-protocol")
-def test_a_transport_that_knows_envelopes_is_left_as_it_is() -> None:
+def test_a_transport_that_knows_envelopes_is_left_as_it_is():
     carrier = with_context(Plain(), StoppedClock())
     assert isinstance(carrier, TransportWithContext)
     assert not isinstance(Plain(), TransportWithContext)

@@ -38,7 +38,7 @@ def count(value: object) -> int:
 @given(VALUES, st.booleans())
 def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
     value: object, ascii_only: bool
-) -> None:
+):
     raw = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
     there_are = count(value)
     assert not is_too_much(raw, 2 * there_are)
@@ -49,7 +49,7 @@ def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
 @pytest.mark.parametrize("place", [0, 1, 397, 398, 399, 400, 1_001])
 def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
     digits: int, place: int
-) -> None:
+):
     number = b"[" + b" " * place + b"7" * digits + b"]"
     assert is_too_much(number, 10**6) is (digits >= 400)
     assert not is_too_much(b'["' + b" " * place + b"7" * digits + b'"]', 10**6)
@@ -58,13 +58,13 @@ def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
 @pytest.mark.parametrize(
     "raw", [b"[" + b"{}," * 2_000 + b"1]", b'["' + b"a" * 9 + b'",' + b"9" * 900 + b"]"]
 )
-def test_what_is_too_much_is_not_read(raw: bytes) -> None:
+def test_what_is_too_much_is_not_read(raw: bytes):
     with pytest.raises(e.MessageTooLarge, match="1,000 values"):
         decode(raw, Limits(values=1_000))
     assert isinstance(decode(raw), list)
 
 
-def test_many_texts_are_many_values() -> None:
+def test_many_texts_are_many_values():
     raw = b"[" + b",".join([b'""'] * 100) + b"]"
     assert is_too_much(raw, 10)
     assert not is_too_much(raw, 200)
@@ -74,14 +74,14 @@ class Envelope(msgspec.Struct, omit_defaults=True):
     payload: ShallowObject
 
 
-def test_a_struct_is_not_read_from_more_values_than_are_accepted() -> None:
+def test_a_struct_is_not_read_from_more_values_than_are_accepted():
     read = msgspec.json.Decoder(Envelope).decode
     for count, known in ((4, True), (12, False)):
         raw = json.dumps({"payload": {"x": [0] * count}}, separators=(",", ":")).encode()
         assert (decode_whole(raw, Limits(values=10), read) is not None) is known
 
 
-def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatch):
     counted: list[int] = []
 
     def count(raw: bytes, most: int) -> bool:
@@ -104,7 +104,7 @@ def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatc
         decode_mcpx(raw, Limits(message_bytes=100, values=100))
 
 
-def test_to_refuse_a_crafted_message_costs_a_fraction_of_reading_it() -> None:
+def test_to_refuse_a_crafted_message_costs_a_fraction_of_reading_it():
     raw = json.dumps({f"{number:06x}": {} for number in range(300_000)}).encode()
 
     def cost(work: Callable[[], object]) -> float:

@@ -96,7 +96,7 @@ def allows(patterns: list[Any], kind: str, payload: Any = None) -> bool:
 )
 def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(
     pattern: str, yes: list[str], no: list[str]
-) -> None:
+):
     for kind in yes:
         assert allows([pattern], kind), kind
         assert not allows(["*", f"!{pattern}"], kind), kind
@@ -108,7 +108,7 @@ def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(
 @pytest.mark.parametrize(
     "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["!mcp.request.tools/call:rm", "mcp.*"]]
 )
-def test_a_deny_wins_whatever_the_order(patterns: list[str]) -> None:
+def test_a_deny_wins_whatever_the_order(patterns: list[str]):
     assert not allows(patterns, "mcp.request.tools/call:rm")
     assert allows(patterns, "mcp.request.tools/call:ls")
     assert Rights(patterns).denies(parse("mcp.request.tools/call:rm"))
@@ -119,7 +119,7 @@ def test_a_deny_wins_whatever_the_order(patterns: list[str]) -> None:
 @pytest.mark.parametrize(
     "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["mcp.request.tools/call:ls"]]
 )
-def test_leaving_the_context_out_gains_nothing(patterns: list[str]) -> None:
+def test_leaving_the_context_out_gains_nothing(patterns: list[str]):
     payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "rm"}}
     effective = check(parse("mcp.request.tools/call"), payload, ["files"])
     assert not Rights(patterns).allows(effective, payload)
@@ -127,7 +127,7 @@ def test_leaving_the_context_out_gains_nothing(patterns: list[str]) -> None:
 
 @pytest.mark.requirement("capability.system-not-held")
 @pytest.mark.parametrize("pattern", ["system.*", "system.welcome", "system", "system.error.x"])
-def test_nobody_can_hold_system(pattern: str) -> None:
+def test_nobody_can_hold_system(pattern: str):
     with pytest.raises(e.CapabilityReserved):
         capability(pattern)
     for wide in "*", "s*.*", "*.welcome", "sys*":
@@ -145,7 +145,7 @@ def test_nobody_can_hold_system(pattern: str) -> None:
         *("a" * 33, "a.b." + "c" * 129, "a" * 2000),
     ],
 )
-def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str) -> None:
+def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str):
     with pytest.raises(e.PatternSyntax) as caught:
         capability(pattern)
     assert repr(pattern[:80])[:-1] in str(caught.value)
@@ -155,7 +155,7 @@ def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str) -> None:
 @pytest.mark.parametrize(
     "source", [None, 1, ["a.b"], {}, {"payload": {}}, {"kind": "a.b", "other": 1}]
 )
-def test_a_capability_is_a_pattern_or_an_object(source: Any) -> None:
+def test_a_capability_is_a_pattern_or_an_object(source: Any):
     with pytest.raises(e.ConstraintSyntax):
         capability(source)
     with pytest.raises(e.PatternSyntax):
@@ -163,7 +163,7 @@ def test_a_capability_is_a_pattern_or_an_object(source: Any) -> None:
 
 
 @given(st.text(max_size=30) | st.text(st.sampled_from("ab*.:!/"), max_size=10))
-def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text: str) -> None:
+def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text: str):
     try:
         capability(text)
     except e.CapabilityError:
@@ -181,7 +181,7 @@ def reading(path: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("capability.payload-and", "capability.cache-not-for-payload")
-def test_a_constraint_is_asked_of_every_payload_anew() -> None:
+def test_a_constraint_is_asked_of_every_payload_anew():
     rights = Rights([LIMITED])
     kind = parse("mcp.request.tools/call:read")
     for path, allowed in [("docs/a", True), ("etc/passwd", False), ("docs/b", True)]:
@@ -190,7 +190,7 @@ def test_a_constraint_is_asked_of_every_payload_anew() -> None:
     assert not rights.allows(kind)
 
 
-def test_a_deny_may_have_a_constraint_too() -> None:
+def test_a_deny_may_have_a_constraint_too():
     rights = Rights(
         ["mcp.*", {"kind": "!mcp.request.tools/call:read", "payload": reading("etc/*")}]
     )
@@ -215,7 +215,7 @@ CALL = parse("mcp.request.tools/call:read")
 )
 def test_a_right_with_a_target_opens_nobody_else(
     target: Any, yes: list[list[str]], no: list[list[str]]
-) -> None:
+):
     rights = Rights([{"kind": "mcp.request.tools/call", "to": target}])
     for to in yes:
         assert rights.allows(CALL, {}, to), to
@@ -224,7 +224,7 @@ def test_a_right_with_a_target_opens_nobody_else(
 
 
 @pytest.mark.requirement("capability.target")
-def test_a_deny_with_a_target_holds_for_whatever_may_reach_it() -> None:
+def test_a_deny_with_a_target_holds_for_whatever_may_reach_it():
     rights = Rights(["mcp.*", {"kind": "!mcp.proposal.*", "to": ["files", "calc-*"]}])
     kind = parse("mcp.proposal.tools/call:read")
     for to in (["files"], ["calc-1"], ["notes", "files"], []):
@@ -235,14 +235,14 @@ def test_a_deny_with_a_target_holds_for_whatever_may_reach_it() -> None:
 
 
 @pytest.mark.requirement("capability.target")
-def test_a_target_and_a_constraint_must_both_fit() -> None:
+def test_a_target_and_a_constraint_must_both_fit():
     rights = Rights([{**LIMITED, "to": "files"}])
     assert rights.allows(CALL, reading("docs/a"), ["files"])
     assert not rights.allows(CALL, reading("etc/a"), ["files"])
     assert not rights.allows(CALL, reading("docs/a"), ["calc"])
 
 
-def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears() -> None:
+def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears():
     rights = Rights(["*", {"kind": "!chat.message", "to": "kim"}])
     notice = parse("mcp.notification.notifications/chat/message")
     for kind in (parse("chat.message"), notice):
@@ -256,7 +256,7 @@ def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears() -> None:
 @pytest.mark.parametrize(
     "target", [None, 1, "", [], [["files"]], "Files", "@files", "a b", "x" * 65]
 )
-def test_a_target_that_names_nobody_is_refused(target: Any) -> None:
+def test_a_target_that_names_nobody_is_refused(target: Any):
     with pytest.raises(e.ConstraintSyntax, match='"to" must be'):
         capability({"kind": "mcp.request.*", "to": target})
     with pytest.raises(e.ConstraintSyntax):
@@ -265,15 +265,13 @@ def test_a_target_that_names_nobody_is_refused(target: Any) -> None:
 
 @pytest.mark.requirement("capability.matching-total")
 @given(SETS, kind_texts() | small_kinds())
-def test_a_verdict_is_always_yes_or_no(patterns: list[str], kind: str) -> None:
+def test_a_verdict_is_always_yes_or_no(patterns: list[str], kind: str):
     assert allows(patterns, kind) in (True, False)
 
 
 @pytest.mark.requirement("capability.index-agrees")
 @given(SETS, st.lists(small_kinds(), min_size=1, max_size=4))
-def test_the_index_says_what_trying_every_pattern_would(
-    patterns: list[str], kinds: list[str]
-) -> None:
+def test_the_index_says_what_trying_every_pattern_would(patterns: list[str], kinds: list[str]):
     rights = Rights(patterns)
     for kind in map(parse, kinds * 2):
         speaking = [held for held in rights.capabilities if held.matches(kind)]
@@ -286,7 +284,7 @@ def test_the_index_says_what_trying_every_pattern_would(
 @given(SETS, small_patterns(), small_kinds())
 def test_more_allows_never_deny_and_more_denies_never_allow(
     patterns: list[str], more: str, kind: str
-) -> None:
+):
     before = allows(patterns, kind)
     assert allows([*patterns, more], kind) >= before
     assert allows([*patterns, f"!{more}"], kind) <= before
@@ -294,14 +292,14 @@ def test_more_allows_never_deny_and_more_denies_never_allow(
 
 @pytest.mark.requirement("capability.covers-agrees")
 @given(small_patterns(), small_patterns(), small_kinds())
-def test_what_a_covered_pattern_allows_is_allowed(a: str, b: str, kind: str) -> None:
+def test_what_a_covered_pattern_allows_is_allowed(a: str, b: str, kind: str):
     if covers(a, b) and capability(b).matches(parse(kind)):
         assert capability(a).matches(parse(kind))
 
 
 @pytest.mark.requirement("capability.covers", "capability.covers-agrees")
 @given(SETS, small_patterns(), small_kinds())
-def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: str) -> None:
+def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: str):
     if Rights(patterns).covers(pattern) and capability(pattern).matches(parse(kind)):
         assert allows(patterns, kind)
 
@@ -318,9 +316,7 @@ RECIPIENTS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=2)
 @given(
     st.lists(st.builds(aimed, TARGETS, st.sampled_from(["", "!"])), max_size=4), TARGETS, RECIPIENTS
 )
-def test_what_rights_with_targets_cover_they_allow(
-    held: list[Any], asked: Any, to: list[str]
-) -> None:
+def test_what_rights_with_targets_cover_they_allow(held: list[Any], asked: Any, to: list[str]):
     rights = Rights(held)
     if rights.covers(aimed(asked)) and capability(aimed(asked)).matches(CALL, {}, to):
         assert rights.allows(CALL, {}, to)
@@ -344,7 +340,7 @@ def test_what_rights_with_targets_cover_they_allow(
 )
 def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(
     held: list[Any], known: bool
-) -> None:
+):
     rights, kind = Rights(held), parse("chat.message")
     assert rights.allows_all(kind) is known
     assert rights.allows_all(kind) is known, "asked again"
@@ -392,12 +388,12 @@ def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(
         (["*", aimed("calc", "!")], "mcp.request.*", False),
     ],
 )
-def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covered: bool) -> None:
+def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covered: bool):
     assert Rights(held).covers(asked) is covered
 
 
 @pytest.mark.requirement("capability.cache-bounded")
-def test_the_cache_has_a_bound() -> None:
+def test_the_cache_has_a_bound():
     rights = Rights(["*"])
     for n in range(3 * MAX_CACHED_VERDICTS):
         assert rights.allows(parse(f"mcp.request.made-up-{n}"))
@@ -405,7 +401,7 @@ def test_the_cache_has_a_bound() -> None:
 
 
 @pytest.mark.requirement("capability.cache-not-thrashed")
-def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPatch):
     judged: list[str] = []
     original = Rights._judge
     monkeypatch.setattr(
@@ -420,7 +416,7 @@ def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.requirement("capability.cache-dropped")
-def test_other_rights_judge_anew() -> None:
+def test_other_rights_judge_anew():
     kind = parse("chat.message")
     before = Rights(["chat.*"])
     assert before.allows(kind)
@@ -428,11 +424,11 @@ def test_other_rights_judge_anew() -> None:
     assert before.allows(kind)
 
 
-def test_rights_tell_how_they_were_written() -> None:
+def test_rights_tell_how_they_were_written():
     assert list(Rights(["chat.*", LIMITED, capability("!a.b")])) == ["chat.*", LIMITED, "!a.b"]
 
 
-def test_rights_have_a_limit() -> None:
+def test_rights_have_a_limit():
     with pytest.raises(e.TooManyCapabilities):
         Rights("a.b" for _ in range(MAX_CAPABILITIES + 1))
     wide = {"kind": "a.b", "payload": {"x": list(range(60))}}
@@ -443,14 +439,14 @@ def test_rights_have_a_limit() -> None:
         Rights([aimed(["a"] * 64)] * (MAX_CONSTRAINED // 64 + 1))
 
 
-def test_a_text_too_long_to_be_searched_slips_past_no_deny() -> None:
+def test_a_text_too_long_to_be_searched_slips_past_no_deny():
     kind = parse("mcp.request.tools/call:read")
     long = reading("x" * 100_000 + "etc")
     assert not Rights(["mcp.*", {"kind": "!mcp.*", "payload": reading("*etc*")}]).allows(kind, long)
     assert not Rights([{"kind": "mcp.*", "payload": reading("*etc*")}]).allows(kind, long)
 
 
-def test_plain_contexts_are_looked_up() -> None:
+def test_plain_contexts_are_looked_up():
     rights = Rights(
         [f"mcp.request.tools/call:t{n}" for n in range(1000)] + ["!mcp.request.tools/call:t7"]
     )
@@ -462,7 +458,7 @@ def test_plain_contexts_are_looked_up() -> None:
     assert not undecided._allows
 
 
-def test_rights_know_whether_they_deny_anything() -> None:
+def test_rights_know_whether_they_deny_anything():
     assert Rights(["*", "!chat.*"]).has_denies
     assert not Rights(["*"]).has_denies
 
@@ -479,5 +475,5 @@ def test_rights_know_whether_they_deny_anything() -> None:
         (["*", "!mcp"], False),
     ],
 )
-def test_some_payload_may_be_allowed(held: list[Any], allowed: bool) -> None:
+def test_some_payload_may_be_allowed(held: list[Any], allowed: bool):
     assert Rights(held).may_allow(parse("mcp.request.tools/call:read")) is allowed

@@ -23,26 +23,26 @@ OLD = Notification(method="notifications/progress")
 
 
 @pytest.mark.requirement("compat.alias")
-def test_the_older_name_is_the_same_type() -> None:
+def test_the_older_name_is_the_same_type():
     assert TransportMessage == ProtocolMessage
 
 
 @pytest.mark.requirement("compat.into-envelope")
-def test_an_older_message_keeps_itself_and_knows_no_direction() -> None:
+def test_an_older_message_keeps_itself_and_knows_no_direction():
     envelope = into_envelope(OLD, NOW)
     assert envelope.message == OLD
     assert envelope.context.direction is MessageDirection.UNKNOWN
 
 
 @pytest.mark.requirement("compat.into-envelope-with-direction")
-def test_a_direction_can_be_given() -> None:
+def test_a_direction_can_be_given():
     envelope = into_envelope_with_direction(OLD, MessageDirection.SERVER_TO_CLIENT, NOW)
     assert envelope.message == OLD
     assert envelope.context.direction is MessageDirection.SERVER_TO_CLIENT
 
 
 @pytest.mark.requirement("compat.into-envelope")
-def test_without_a_timing_an_older_message_was_created_just_now() -> None:
+def test_without_a_timing_an_older_message_was_created_just_now():
     before = TimingContext.now()
     made = [
         into_envelope(OLD),
@@ -57,7 +57,7 @@ def test_without_a_timing_an_older_message_was_created_just_now() -> None:
 
 @pytest.mark.requirement("compat.from-frame", "compat.old-direction")
 @pytest.mark.parametrize("old", Direction)
-def test_a_frame_becomes_an_envelope(old: Direction) -> None:
+def test_a_frame_becomes_an_envelope(old: Direction):
     envelope = envelope_from_frame(Frame(SessionId("s"), old, OLD), NOW)
     assert envelope.message == OLD
     assert envelope.context.direction is direction_from_old(old)

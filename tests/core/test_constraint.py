@@ -65,18 +65,18 @@ SMALL_OBJECTS = st.dictionaries(st.sampled_from("xy"), SMALL, max_size=2)
         ({"a": "x.z"}, {"a": "xyz"}, False),
     ],
 )
-def test_a_payload_must_say_what_is_asked(constraint: Any, payload: Any, matches: bool) -> None:
+def test_a_payload_must_say_what_is_asked(constraint: Any, payload: Any, matches: bool):
     assert Constraint(constraint).matches(payload) is matches
 
 
 @pytest.mark.requirement("capability.syntax")
 @pytest.mark.parametrize("source", [None, [], "x", 1])
-def test_a_constraint_is_an_object(source: Any) -> None:
+def test_a_constraint_is_an_object(source: Any):
     with pytest.raises(e.ConstraintSyntax):
         Constraint(source)
 
 
-def test_a_constraint_has_limits() -> None:
+def test_a_constraint_has_limits():
     deep: Any = 1
     for _ in range(MAX_CONSTRAINT_DEPTH):
         deep = {"a": deep}
@@ -94,7 +94,7 @@ def test_a_constraint_has_limits() -> None:
 
 
 @given(OBJECTS, JSON)
-def test_matching_always_answers(source: dict[str, Any], payload: Any) -> None:
+def test_matching_always_answers(source: dict[str, Any], payload: Any):
     try:
         constraint = Constraint(source)
     except e.ConstraintSyntax:
@@ -104,9 +104,7 @@ def test_matching_always_answers(source: dict[str, Any], payload: Any) -> None:
 
 
 @given(SMALL_OBJECTS, SMALL_OBJECTS, SMALL_OBJECTS)
-def test_what_a_covered_constraint_lets_through_is_let_through(
-    a: Any, b: Any, payload: Any
-) -> None:
+def test_what_a_covered_constraint_lets_through_is_let_through(a: Any, b: Any, payload: Any):
     if Constraint(a).covers(Constraint(b)) and Constraint(b).matches(payload):
         assert Constraint(a).matches(payload)
 
@@ -130,12 +128,12 @@ def test_what_a_covered_constraint_lets_through_is_let_through(
         ({"a": 1}, {"a": True}, False),
     ],
 )
-def test_a_constraint_covers_a_narrower_one(wide: Any, narrow: Any, covers: bool) -> None:
+def test_a_constraint_covers_a_narrower_one(wide: Any, narrow: Any, covers: bool):
     assert Constraint(wide).covers(Constraint(narrow)) is covers
 
 
 @pytest.mark.parametrize("if_unclear", [True, False])
-def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_unclear: bool) -> None:
+def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_unclear: bool):
     constraint = Constraint({"text": "*x*"})
     assert (
         constraint.matches({"text": "y" * MAX_SEARCHED + "x"}, if_unclear=if_unclear) is if_unclear
@@ -143,7 +141,7 @@ def test_a_text_too_long_to_be_searched_is_answered_as_asked(if_unclear: bool) -
     assert not constraint.matches({"text": "y" * MAX_SEARCHED}, if_unclear=if_unclear)
 
 
-def test_a_constraint_keeps_what_it_was_given() -> None:
+def test_a_constraint_keeps_what_it_was_given():
     source = {"a": {"b": "x"}}
     constraint = Constraint(source)
     source["a"]["b"] = "*"

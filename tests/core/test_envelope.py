@@ -32,7 +32,7 @@ TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
 
 
 @pytest.mark.requirement("envelope.new-is-minimal", "transport.stdio")
-def test_what_the_shell_knows_need_not_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_shell_knows_need_not_be_given(monkeypatch: pytest.MonkeyPatch):
     before = time.monotonic()
     timing = MessageEnvelope.new(REQUEST).context.timing
     assert before <= timing.created_at <= time.monotonic()
@@ -58,7 +58,7 @@ def full() -> MessageEnvelope[Request]:
 
 
 @pytest.mark.requirement("envelope.message-and-context", "envelope.new-is-minimal")
-def test_a_new_envelope_has_minimal_context() -> None:
+def test_a_new_envelope_has_minimal_context():
     envelope = MessageEnvelope.new(REQUEST, NOW)
     assert envelope.message is REQUEST
     assert envelope.context == MessageContext.minimal(NOW)
@@ -79,9 +79,7 @@ def test_a_new_envelope_has_minimal_context() -> None:
         ("with_timing", "timing", LATER),
     ],
 )
-def test_a_builder_changes_one_part_and_leaves_the_original(
-    builder: str, part: str, value: Any
-) -> None:
+def test_a_builder_changes_one_part_and_leaves_the_original(builder: str, part: str, value: Any):
     before = full()
     after = getattr(before, builder)(value)
     assert after.message is before.message
@@ -91,7 +89,7 @@ def test_a_builder_changes_one_part_and_leaves_the_original(
         setattr(before.context, part, value)
 
 
-def test_another_message_takes_over_the_context() -> None:
+def test_another_message_takes_over_the_context():
     envelope = full()
     other = Notification(method="notifications/x")
     assert envelope.with_message(other).message is other
@@ -99,13 +97,13 @@ def test_another_message_takes_over_the_context() -> None:
 
 
 @pytest.mark.requirement("envelope.copy-preserves-context")
-def test_a_copy_has_the_same_context() -> None:
+def test_a_copy_has_the_same_context():
     assert copy.copy(full()).context == full().context
     assert copy.copy(full()).context.session.session_id == SessionId("s")
 
 
 @pytest.mark.requirement("envelope.extensions")
-def test_extensions_are_added_beside_the_others() -> None:
+def test_extensions_are_added_beside_the_others():
     assert MessageEnvelope.new(REQUEST, NOW).context.extensions == {}
     envelope = full()
     more = envelope.with_extension("tenant", 7)
@@ -113,7 +111,7 @@ def test_extensions_are_added_beside_the_others() -> None:
     assert envelope.context.extensions == {"trace": "t"}
 
 
-def test_a_context_survives_being_written_down() -> None:
+def test_a_context_survives_being_written_down():
     context = full().context
     assert msgspec.json.decode(msgspec.json.encode(context), type=MessageContext) == context
     assert copy.deepcopy(context) == context
@@ -136,7 +134,7 @@ def test_a_context_survives_being_written_down() -> None:
 )
 def test_the_direction_routes(
     direction: MessageDirection, to_server: bool, to_client: bool, reverse: MessageDirection
-) -> None:
+):
     assert direction.should_forward_to_server() is to_server
     assert direction.should_send_to_client() is to_client
     assert direction.reverse() is reverse
@@ -144,7 +142,7 @@ def test_the_direction_routes(
 
 
 @pytest.mark.requirement("direction.unknown-decodes")
-def test_a_direction_from_elsewhere_decodes_as_unknown() -> None:
+def test_a_direction_from_elsewhere_decodes_as_unknown():
     assert msgspec.json.decode(b'"sideways"', type=MessageDirection) is MessageDirection.UNKNOWN
     encoded = json.dumps(TO_SERVER.value).encode()
     assert msgspec.json.decode(encoded, type=MessageDirection) is TO_SERVER
@@ -152,14 +150,14 @@ def test_a_direction_from_elsewhere_decodes_as_unknown() -> None:
 
 @pytest.mark.requirement("direction.not-from-method")
 @pytest.mark.parametrize("direction", MessageDirection)
-def test_a_method_never_decides_the_direction(direction: MessageDirection) -> None:
+def test_a_method_never_decides_the_direction(direction: MessageDirection):
     cancelled = Notification(method="notifications/cancelled")
     envelope = MessageEnvelope.new(cancelled, NOW).with_direction(direction)
     assert envelope.context.direction is direction
 
 
 @pytest.mark.requirement("direction.response-reversed")
-def test_the_answer_goes_the_other_way_in_the_same_session() -> None:
+def test_the_answer_goes_the_other_way_in_the_same_session():
     answer = full().answered_by(Response(id=1, result={}), LATER)
     assert answer.context.direction is TO_CLIENT
     assert answer.context.session == full().context.session
@@ -172,12 +170,12 @@ def test_the_answer_goes_the_other_way_in_the_same_session() -> None:
 
 
 @pytest.mark.parametrize("identity", ["1", 2, None])
-def test_an_answer_to_another_request_is_refused(identity: Any) -> None:
+def test_an_answer_to_another_request_is_refused(identity: Any):
     with pytest.raises(e.InvalidResponse):
         full().answered_by(Response(id=identity, result={}), LATER)
 
 
-def test_a_notification_has_no_answer() -> None:
+def test_a_notification_has_no_answer():
     with pytest.raises(e.InvalidResponse):
         full().with_message(Notification(method="x")).answered_by(Response(id=1, result=1), NOW)
 
@@ -203,7 +201,7 @@ STATELESS = SessionContext(protocol_version=ProtocolVersion("2026-07-28"))
 )
 def test_a_context_is_complete_when_it_can_be_routed(
     direction: MessageDirection, session: SessionContext, complete: bool
-) -> None:
+):
     context = MessageContext(NOW, direction, session)
     assert context.is_complete() is complete
     assert context.session.era in Era

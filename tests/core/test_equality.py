@@ -12,7 +12,7 @@ from tests.core.strategies import JSON
 
 
 @given(JSON)
-def test_everything_is_the_same_as_itself(value: Any) -> None:
+def test_everything_is_the_same_as_itself(value: Any):
     assert same(value, value)
 
 
@@ -33,10 +33,10 @@ def test_everything_is_the_same_as_itself(value: Any) -> None:
         (2**60, 2**60 + 1),
     ],
 )
-def test_values_that_json_tells_apart_are_not_the_same(a: Any, b: Any) -> None:
+def test_values_that_json_tells_apart_are_not_the_same(a: Any, b: Any):
     assert not same(a, b)
     assert not same(b, a)
 
 
-def test_the_order_of_members_does_not_matter() -> None:
+def test_the_order_of_members_does_not_matter():
     assert same({"a": [1], "b": {}}, {"b": {}, "a": [1]})

@@ -19,25 +19,25 @@ def reference(pattern: str, text: str) -> bool:
 
 
 @given(FEW_STARRED, TEXTS)
-def test_it_matches_what_a_regular_expression_would(pattern: str, text: str) -> None:
+def test_it_matches_what_a_regular_expression_would(pattern: str, text: str):
     assert glob(pattern).matches(text) is reference(pattern, text)
 
 
 @given(FEW_STARRED, FEW_STARRED, TEXTS)
-def test_what_a_covered_pattern_matches_is_matched(a: str, b: str, text: str) -> None:
+def test_what_a_covered_pattern_matches_is_matched(a: str, b: str, text: str):
     if glob(a).covers(glob(b)) and glob(b).matches(text):
         assert glob(a).matches(text)
 
 
 @given(FEW_STARRED, FEW_STARRED)
-def test_what_is_not_covered_has_a_witness(a: str, b: str) -> None:
+def test_what_is_not_covered_has_a_witness(a: str, b: str):
     """A letter that is in neither stands for the other's star."""
     if not glob(a).covers(glob(b)):
         assert not glob(a).matches(b.replace("*", "z"))
 
 
 @given(FEW_STARRED, FEW_STARRED, TEXTS)
-def test_patterns_that_match_one_text_intersect(a: str, b: str, text: str) -> None:
+def test_patterns_that_match_one_text_intersect(a: str, b: str, text: str):
     if glob(a).matches(text) and glob(b).matches(text):
         assert glob(a).intersects(glob(b))
         assert glob(b).intersects(glob(a))
@@ -54,26 +54,26 @@ def test_patterns_that_match_one_text_intersect(a: str, b: str, text: str) -> No
         ("ab", "a*", True),
     ],
 )
-def test_patterns_meet_when_their_ends_agree(a: str, b: str, meets: bool) -> None:
+def test_patterns_meet_when_their_ends_agree(a: str, b: str, meets: bool):
     assert glob(a).intersects(glob(b)) is meets
 
 
 @pytest.mark.requirement("capability.payload-no-regex")
 @pytest.mark.parametrize("special", [".", "?", "[a]", "(a)", "\\", "^", "$", "+", "{2}", "|"])
-def test_nothing_but_the_star_is_special(special: str) -> None:
+def test_nothing_but_the_star_is_special(special: str):
     assert glob(special).matches(special)
     assert not glob(special).matches("a")
     assert glob(f"*{special}*").matches(f"x{special}y")
 
 
 @pytest.mark.requirement("capability.no-backtracking")
-def test_many_stars_against_a_near_miss_stay_cheap() -> None:
+def test_many_stars_against_a_near_miss_stay_cheap():
     """The classic bomb: a backtracking matcher would not end within the age of the universe."""
     assert not Glob("*a" * 500 + "*b").matches("a" * 1024)
     assert Glob("*a" * 500 + "*").matches("a" * 1024)
 
 
-def test_it_says_what_it_is() -> None:
+def test_it_says_what_it_is():
     assert repr(glob("a**b")) == "Glob('a*b')"
     assert glob("*").is_any
     assert glob("a").is_literal

@@ -70,9 +70,7 @@ FAILURE = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
         ("completion/complete", {"ref": {"type": "ref/resource", "uri": "d://{x}"}}, "d://{x}"),
     ],
 )
-def test_the_effective_context_is_the_payloads(
-    method: str, params: dict[str, Any], context: str
-) -> None:
+def test_the_effective_context_is_the_payloads(method: str, params: dict[str, Any], context: str):
     for operation, more in ("request", ()), ("proposal", ()):
         whole = f"mcp.{operation}.{method}:{context}"
         payload = request(method, params)
@@ -247,14 +245,14 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
 )
 def test_each_way_to_be_wrong_is_refused(
     kind: str, payload: Any, to: Any, about: Any, error: type[e.KindError]
-) -> None:
+):
     with pytest.raises(error) as caught:
         checked(kind, payload, to, about)
     assert type(caught.value) is error
 
 
 @pytest.mark.requirement("check.error-codes")
-def test_the_codes_are_these_and_stay_these() -> None:
+def test_the_codes_are_these_and_stay_these():
     codes = (
         "method_mismatch context_mismatch context_not_allowed format_mismatch payload_missing "
         "payload_invalid payload_id_invalid payload_id_forbidden result_xor_error "
@@ -314,7 +312,7 @@ def test_the_codes_are_these_and_stay_these() -> None:
 )
 def test_what_is_right_passes_with_its_effective_kind(
     kind: str, payload: Any, to: Any, about: Any, answer: str
-) -> None:
+):
     assert checked(kind, payload, to, about) == answer
 
 
@@ -335,7 +333,7 @@ def test_what_is_right_passes_with_its_effective_kind(
 )
 def test_no_message_makes_it_raise_anything_but_its_own_errors(
     kind: str, payload: Any, to: list[str], about: list[str]
-) -> None:
+):
     try:
         checked(kind, payload, to, about)
     except e.KindError:
@@ -343,14 +341,14 @@ def test_no_message_makes_it_raise_anything_but_its_own_errors(
 
 
 @pytest.mark.requirement("check.stateless")
-def test_the_answer_does_not_depend_on_what_came_before() -> None:
+def test_the_answer_does_not_depend_on_what_came_before():
     for _ in range(2):
         assert checked(CALL, request()) == READING
         with pytest.raises(e.ContextMismatch):
             checked(READING, request(params={"name": "write_file"}))
 
 
-def test_a_plain_message_has_an_effective_kind_too() -> None:
+def test_a_plain_message_has_an_effective_kind_too():
     assert str(kind_of(Request(id=1, method="tools/call", params=READ))) == READING
     assert str(kind_of(Request(id=1, method="tools/list"))) == "mcp.request.tools/list"
     assert (
@@ -372,5 +370,5 @@ def test_a_plain_message_has_an_effective_kind_too() -> None:
             kind_of(Request(id=1, method=method, params=READ))
 
 
-def test_the_effective_kind_can_be_asked_for_alone() -> None:
+def test_the_effective_kind_can_be_asked_for_alone():
     assert str(effective(parse(CALL), {"params": READ})) == READING

@@ -43,9 +43,7 @@ def parts(text: str) -> tuple[str, str, str | None, str | None]:
         ("chat.message.text", ("chat", "message", "text", None)),
     ],
 )
-def test_a_kind_has_four_parts(
-    text: str, expected: tuple[str, str, str | None, str | None]
-) -> None:
+def test_a_kind_has_four_parts(text: str, expected: tuple[str, str, str | None, str | None]):
     assert parts(text) == expected
 
 
@@ -61,13 +59,13 @@ def test_a_kind_has_four_parts(
         ("mcp.request.a:b\u00a0 c", "a", "b\u00a0 c"),
     ],
 )
-def test_the_context_is_cut_off_first(text: str, method: str, context: str | None) -> None:
+def test_the_context_is_cut_off_first(text: str, method: str, context: str | None):
     assert parts(text)[2:] == (method, context)
 
 
 @pytest.mark.requirement("kind.formats-back")
 @given(kind_texts())
-def test_any_kind_that_parses_formats_back_to_itself(text: str) -> None:
+def test_any_kind_that_parses_formats_back_to_itself(text: str):
     kind = parse(text)
     assert str(kind) == text
     assert make(*parts(text)) == kind
@@ -77,7 +75,7 @@ def test_any_kind_that_parses_formats_back_to_itself(text: str) -> None:
 @pytest.mark.requirement("kind.own-errors-only")
 @given(st.text(max_size=40) | st.text(st.sampled_from("ab.:/ \n\ud800"), max_size=12))
 @example("a.b.c:\ud800")
-def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str) -> None:
+def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str):
     try:
         kind = parse(text)
     except e.KindError:
@@ -130,20 +128,20 @@ def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str) -> None:
         "mcp.request.x:\ud800",
     ],
 )
-def test_what_the_grammar_does_not_know_is_refused(text: str) -> None:
+def test_what_the_grammar_does_not_know_is_refused(text: str):
     with pytest.raises(e.KindSyntax):
         parse(text)
 
 
 @pytest.mark.requirement("kind.mcp-needs-method", "check.spoof-two-levels")
 @pytest.mark.parametrize("text", ["mcp.request", "mcp.response", "mcp.anything"])
-def test_a_kind_of_mcp_needs_a_method(text: str) -> None:
+def test_a_kind_of_mcp_needs_a_method(text: str):
     with pytest.raises(e.KindNeedsMethod):
         parse(text)
 
 
 @pytest.mark.requirement("check.spoof-old-spelling")
-def test_the_old_spelling_is_no_kind() -> None:
+def test_the_old_spelling_is_no_kind():
     with pytest.raises(e.KindSyntax):
         parse("mcp/request:tools/read")
 
@@ -164,34 +162,32 @@ def test_the_old_spelling_is_no_kind() -> None:
         ("mcp.request.x:{}", "😀", 256),
     ],
 )
-def test_the_longest_part_passes_and_one_more_does_not(
-    template: str, letter: str, most: int
-) -> None:
+def test_the_longest_part_passes_and_one_more_does_not(template: str, letter: str, most: int):
     assert parse(template.format(letter * most))
     with pytest.raises(e.KindTooLong):
         parse(template.format(letter * (most + 1)))
 
 
 @pytest.mark.requirement("kind.whole-at-most-1280-bytes")
-def test_a_kind_that_is_far_too_long_is_refused_at_once() -> None:
+def test_a_kind_that_is_far_too_long_is_refused_at_once():
     with pytest.raises(e.KindTooLong, match="1,280"):
         parse("a" * 10_000_000)
 
 
 @pytest.mark.requirement("kind.context-never-normalised")
-def test_two_spellings_of_one_letter_are_two_contexts() -> None:
+def test_two_spellings_of_one_letter_are_two_contexts():
     composed, decomposed = (unicodedata.normalize(form, "é") for form in ("NFC", "NFD"))
     assert parse(f"mcp.request.x:{composed}") != parse(f"mcp.request.x:{decomposed}")
 
 
 @pytest.mark.parametrize("arguments", [("a.b", "c"), ("a", "b", "c:d"), ("mcp", "x.y")])
-def test_a_part_cannot_smuggle_a_separator(arguments: tuple[str, ...]) -> None:
+def test_a_part_cannot_smuggle_a_separator(arguments: tuple[str, ...]):
     with pytest.raises(e.KindSyntax):
         make(*arguments)
 
 
 @pytest.mark.requirement("kind.known-table")
-def test_every_kind_of_the_protocol_is_in_the_table() -> None:
+def test_every_kind_of_the_protocol_is_in_the_table():
     named = {
         "mcp": "request response notification proposal",
         "mcpx": "begin.request withdraw.proposal reject.proposal",
@@ -221,7 +217,7 @@ def test_every_kind_of_the_protocol_is_in_the_table() -> None:
         ("room.invite", False),
     ],
 )
-def test_some_kinds_are_the_gateways(text: str, reserved: bool) -> None:
+def test_some_kinds_are_the_gateways(text: str, reserved: bool):
     assert is_reserved(parse(text)) is reserved
 
 
@@ -250,7 +246,7 @@ def test_some_kinds_are_the_gateways(text: str, reserved: bool) -> None:
         ("mcp/proposal:withdraw", "mcpx.withdraw.proposal"),
     ],
 )
-def test_an_old_spelling_has_a_present_one(old: str, new: str) -> None:
+def test_an_old_spelling_has_a_present_one(old: str, new: str):
     assert migrate(old) == new
     assert migrate(new) == new
     assert isinstance(parse(new), Kind)
@@ -265,7 +261,7 @@ def test_an_old_spelling_has_a_present_one(old: str, new: str) -> None:
         ("proposal/*", "mcpx.*"),
     ],
 )
-def test_an_old_pattern_has_a_present_one(old: str, new: str) -> None:
+def test_an_old_pattern_has_a_present_one(old: str, new: str):
     assert migrate(old) == new
 
 
@@ -273,6 +269,6 @@ def test_an_old_pattern_has_a_present_one(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "old", ["mcp/other:tools/call", "system/other", "proposal/accept", "mcp/request:"]
 )
-def test_an_old_spelling_outside_the_table_is_refused(old: str) -> None:
+def test_an_old_spelling_outside_the_table_is_refused(old: str):
     with pytest.raises(e.KindSyntax):
         parse(migrate(old))

@@ -34,7 +34,7 @@ assert learning, "this no longer shows when a type is learnt"
 """
 
 
-def test_nothing_is_learnt_when_a_rooms_history_is_read() -> None:
+def test_nothing_is_learnt_when_a_rooms_history_is_read():
     """Histories are read in threads, several at once, and msgspec crashes when it learns then."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def decoded(**more: Any) -> McpxMessage:
     return decode_mcpx(encode({**SENT, **more}))
 
 
-def test_every_member_is_recognised() -> None:
+def test_every_member_is_recognised():
     message = decoded(extra=1)
     assert str(message.kind) == SENT["kind"]
     assert (message.id, message.sender, message.context) == ("m1", "alice", "thread")
@@ -41,19 +41,19 @@ def test_every_member_is_recognised() -> None:
     assert message.claims == ()
 
 
-def test_what_is_absent_is_empty() -> None:
+def test_what_is_absent_is_empty():
     message = decode_mcpx(b'{"protocol":"mcpx/v1","kind":"chat.message"}')
     assert (message.id, message.sender, message.context, message.payload) == (None,) * 4
     assert message.to == message.correlation_id == ()
     assert decoded(to=None, correlation_id=None).to == ()
 
 
-def test_a_lone_correlation_becomes_a_list() -> None:
+def test_a_lone_correlation_becomes_a_list():
     assert decoded(correlation_id="p1").correlation_id == ("p1",)
 
 
 @pytest.mark.requirement("json.members-decoded", "json.duplicate-keys-decoded")
-def test_members_are_recognised_in_the_decoded_form() -> None:
+def test_members_are_recognised_in_the_decoded_form():
     raw = encode(SENT)[:-1]
     assert decode_mcpx(raw + rb',"\u0073eq":7}').claims == ("seq",)
     assert decode_mcpx(raw + rb',"\u0073eq":7,"t\u0073":1}').claims == ("seq", "ts")
@@ -63,7 +63,7 @@ def test_members_are_recognised_in_the_decoded_form() -> None:
 
 
 @pytest.mark.parametrize("protocol", [None, "mcpx/v2", "MCPX/v1", ""])
-def test_another_protocol_is_refused(protocol: Any) -> None:
+def test_another_protocol_is_refused(protocol: Any):
     with pytest.raises(e.UnsupportedProtocol):
         decoded(protocol=protocol)
 
@@ -90,19 +90,19 @@ def test_another_protocol_is_refused(protocol: Any) -> None:
         ("payload", "x"),
     ],
 )
-def test_a_member_of_the_wrong_type_is_refused_by_name(member: str, value: Any) -> None:
+def test_a_member_of_the_wrong_type_is_refused_by_name(member: str, value: Any):
     with pytest.raises(e.InvalidEnvelope) as caught:
         decoded(**{member: value})
     assert member in str(caught.value)
     assert caught.value.data["member"].startswith(member)
 
 
-def test_a_message_without_a_kind_is_refused() -> None:
+def test_a_message_without_a_kind_is_refused():
     with pytest.raises(e.InvalidEnvelope, match="kind"):
         decode_mcpx(b'{"protocol":"mcpx/v1"}')
 
 
-def test_old_spellings_are_accepted_only_when_asked_for() -> None:
+def test_old_spellings_are_accepted_only_when_asked_for():
     raw = encode({**SENT, "kind": "mcp/request:tools/call"})
     with pytest.raises(e.KindError):
         decode_mcpx(raw)
@@ -117,12 +117,12 @@ def test_old_spellings_are_accepted_only_when_asked_for() -> None:
         optional=dict.fromkeys({*SENT, "seq"} - {"protocol"}, JSON),
     )
 )
-def test_no_message_makes_it_raise_anything_but_its_own_errors(sent: dict[str, Any]) -> None:
+def test_no_message_makes_it_raise_anything_but_its_own_errors(sent: dict[str, Any]):
     try:
         decode_mcpx(encode(sent))
     except (e.MessageError, e.KindError):
         return
 
 
-def test_what_was_said_does_not_show_in_the_repr() -> None:
+def test_what_was_said_does_not_show_in_the_repr():
     assert "secret" not in repr(decoded(payload={"text": "secret"}))

@@ -78,7 +78,7 @@ def check_same(raw: bytes, **how: Any) -> None:
 
 
 @given(texts(), st.booleans())
-def test_what_is_read_once_means_what_it_means_when_read_slowly(raw: bytes, old: bool) -> None:
+def test_what_is_read_once_means_what_it_means_when_read_slowly(raw: bytes, old: bool):
     check_same(raw, accept_old_spellings=old)
 
 
@@ -95,7 +95,7 @@ def test_what_is_read_once_means_what_it_means_when_read_slowly(raw: bytes, old:
         b',"correlation_id":"p1"',
     ],
 )
-def test_what_looks_common_and_is_not_is_read_slowly(more: bytes) -> None:
+def test_what_looks_common_and_is_not_is_read_slowly(more: bytes):
     raw = b'{"protocol":"mcpx/v1","kind":"chat.message"' + more + b"}"
     check_same(raw)
     found = read(raw)
@@ -105,7 +105,7 @@ def test_what_looks_common_and_is_not_is_read_slowly(more: bytes) -> None:
 
 
 @pytest.mark.requirement("json.duplicate-keys-decoded")
-def test_a_duplicate_is_found_though_longer_numbers_make_up_for_its_length() -> None:
+def test_a_duplicate_is_found_though_longer_numbers_make_up_for_its_length():
     # Written again each of these numbers is one character longer, together as long as the member.
     grown = b",".join(b'"%c":123456789012345678.0' % name for name in b"abcde")
     raw = b'{"protocol":"mcpx/v1","kind":"chat.message","payload":{"":0,"":0,%b}}' % grown
@@ -113,7 +113,7 @@ def test_a_duplicate_is_found_though_longer_numbers_make_up_for_its_length() -> 
         decode_mcpx(raw)
 
 
-def test_a_common_message_is_known_to_need_no_change() -> None:
+def test_a_common_message_is_known_to_need_no_change():
     assert decode_mcpx(COMMON).verbatim
     assert decode_mcpx(COMMON.replace(b":", b": ")).verbatim
     assert not decode_mcpx(COMMON.replace(b'"m1"', b"null")).verbatim
@@ -121,7 +121,7 @@ def test_a_common_message_is_known_to_need_no_change() -> None:
     assert not decode_mcpx(old, accept_old_spellings=True).verbatim
 
 
-def test_a_hub_that_accepts_only_shallow_messages_is_obeyed() -> None:
+def test_a_hub_that_accepts_only_shallow_messages_is_obeyed():
     deep = COMMON.replace(b'"hello"', b'"hello","more":[[[]]]')
     assert decode_mcpx(deep, Limits(nesting=5)).verbatim is False
     with pytest.raises(e.FolkmootError, match="nested"):

@@ -59,7 +59,7 @@ def call(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("message.round-trip", "message.unknown-members")
 @given(MESSAGES)
-def test_any_message_survives_a_round_trip(message: ProtocolMessage) -> None:
+def test_any_message_survives_a_round_trip(message: ProtocolMessage):
     decoded = decode_message(encode_message(message))
     assert decoded == message
     assert encode_message(decoded) == encode_message(message)
@@ -72,7 +72,7 @@ def test_any_message_survives_a_round_trip(message: ProtocolMessage) -> None:
         {}, optional=dict.fromkeys(("jsonrpc", "id", "method", "params", "result", "error"), JSON)
     )
 )
-def test_no_object_makes_it_raise_anything_but_its_own_errors(value: dict[str, Any]) -> None:
+def test_no_object_makes_it_raise_anything_but_its_own_errors(value: dict[str, Any]):
     for candidate in value, {**value, "jsonrpc": "2.0"}:
         try:
             message_from(candidate)
@@ -83,7 +83,7 @@ def test_no_object_makes_it_raise_anything_but_its_own_errors(value: dict[str, A
 @pytest.mark.requirement(
     "message.request", "message.notification", "message.response", "message.classified"
 )
-def test_a_message_is_told_by_its_members() -> None:
+def test_a_message_is_told_by_its_members():
     assert message_from(call()) == Request(id=1, method="tools/call", params={})
     assert message_from({"jsonrpc": "2.0", "method": "x"}) == Notification(method="x")
     assert message_from({"jsonrpc": "2.0", "id": "a", "result": None}) == Response(
@@ -95,21 +95,21 @@ def test_a_message_is_told_by_its_members() -> None:
 
 @pytest.mark.requirement("message.ambiguous-refused")
 @pytest.mark.parametrize("more", [{"result": 1}, {"error": {"code": 1, "message": ""}}])
-def test_a_message_that_is_call_and_answer_at_once_is_refused(more: dict[str, Any]) -> None:
+def test_a_message_that_is_call_and_answer_at_once_is_refused(more: dict[str, Any]):
     with pytest.raises(e.Unclassifiable, match="not both"):
         message_from(call(**more))
 
 
 @pytest.mark.requirement("message.ambiguous-refused")
 @pytest.mark.parametrize("value", [{"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": 1}])
-def test_a_message_that_is_nothing_is_refused(value: dict[str, Any]) -> None:
+def test_a_message_that_is_nothing_is_refused(value: dict[str, Any]):
     with pytest.raises(e.Unclassifiable, match="needs"):
         message_from(value)
 
 
 @pytest.mark.requirement("message.jsonrpc")
 @pytest.mark.parametrize("version", [None, 2.0, "2", "1.0", True])
-def test_the_version_must_be_the_string_2_0(version: Any) -> None:
+def test_the_version_must_be_the_string_2_0(version: Any):
     with pytest.raises(e.InvalidVersion):
         message_from(call(jsonrpc=version))
     assert encode_message(Notification(method="x")).startswith(b'{"jsonrpc":"2.0",')
@@ -117,25 +117,25 @@ def test_the_version_must_be_the_string_2_0(version: Any) -> None:
 
 @pytest.mark.requirement("message.id-types")
 @pytest.mark.parametrize("identity", [None, True, False, 1.0, 1.5, [], {}, 2**63, -(2**63) - 1])
-def test_an_id_is_a_string_or_an_integer(identity: Any) -> None:
+def test_an_id_is_a_string_or_an_integer(identity: Any):
     with pytest.raises(e.InvalidId):
         message_from(call(id=identity))
 
 
 @pytest.mark.parametrize("identity", ["", "1", 0, -1, 2**63 - 1, -(2**63)])
-def test_every_string_and_every_integer_of_64_bits_is_an_id(identity: Any) -> None:
+def test_every_string_and_every_integer_of_64_bits_is_an_id(identity: Any):
     assert message_from(call(id=identity)).id == identity  # type: ignore[union-attr]
 
 
 @pytest.mark.requirement("message.id-types")
 @pytest.mark.parametrize("identity", [True, 1.0, []])
-def test_a_response_id_has_the_same_types(identity: Any) -> None:
+def test_a_response_id_has_the_same_types(identity: Any):
     with pytest.raises(e.InvalidId):
         message_from({"jsonrpc": "2.0", "id": identity, "result": 1})
 
 
 @pytest.mark.requirement("message.id-keeps-type")
-def test_ids_are_compared_with_their_type() -> None:
+def test_ids_are_compared_with_their_type():
     assert same_id(1, 1)
     assert same_id("1", "1")
     assert not same_id(1, "1")
@@ -147,25 +147,25 @@ def test_ids_are_compared_with_their_type() -> None:
 
 
 @pytest.mark.parametrize("method", [None, 1, "", ["x"]])
-def test_a_method_is_a_string_that_is_not_empty(method: Any) -> None:
+def test_a_method_is_a_string_that_is_not_empty(method: Any):
     with pytest.raises(e.InvalidMethod):
         message_from(call(method=method))
 
 
 @pytest.mark.parametrize("params", [1, "x", True])
-def test_params_are_structured(params: Any) -> None:
+def test_params_are_structured(params: Any):
     with pytest.raises(e.InvalidParams):
         message_from(call(params=params))
 
 
 @pytest.mark.requirement("message.result-xor-error")
-def test_a_response_has_a_result_or_an_error() -> None:
+def test_a_response_has_a_result_or_an_error():
     both = {"jsonrpc": "2.0", "id": 1, "result": 1, "error": {"code": 1, "message": ""}}
     with pytest.raises(e.InvalidResponse, match="not both"):
         message_from(both)
 
 
-def test_only_an_error_may_be_without_an_id() -> None:
+def test_only_an_error_may_be_without_an_id():
     error = {"code": -32700, "message": "?"}
     assert message_from({"jsonrpc": "2.0", "id": None, "error": error}).id is None  # type: ignore[union-attr]
     assert message_from({"jsonrpc": "2.0", "error": error}).id is None  # type: ignore[union-attr]
@@ -188,13 +188,13 @@ def test_only_an_error_may_be_without_an_id() -> None:
         {"code": 1, "message": 2},
     ],
 )
-def test_an_error_has_an_integer_code_and_a_message(error: Any) -> None:
+def test_an_error_has_an_integer_code_and_a_message(error: Any):
     with pytest.raises(e.InvalidResponse):
         message_from({"jsonrpc": "2.0", "id": 1, "error": error})
 
 
 @pytest.mark.requirement("message.error-object", "message.absent-left-out")
-def test_what_is_absent_is_not_written() -> None:
+def test_what_is_absent_is_not_written():
     assert encode_message(Response(id=1, result=None)) == b'{"jsonrpc":"2.0","id":1,"result":null}'
     assert (
         encode_message(Response(id=1, error=ErrorObject(2, "m")))
@@ -212,11 +212,11 @@ def test_what_is_absent_is_not_written() -> None:
         b'{"jsonrpc":"2.0","id":1,"result":{},"x":[1 , 2]}',
     ],
 )
-def test_a_message_nobody_changed_is_passed_on_byte_for_byte(raw: bytes) -> None:
+def test_a_message_nobody_changed_is_passed_on_byte_for_byte(raw: bytes):
     assert encode_message(decode_message(raw)) == raw
 
 
-def test_a_changed_message_lets_go_of_its_bytes_and_keeps_unknown_members() -> None:
+def test_a_changed_message_lets_go_of_its_bytes_and_keeps_unknown_members():
     message = decode_message(encode({**call(), "trace": "t"}))
     assert isinstance(message, Request)
     changed = replace(message, params={"name": "other"})
@@ -226,7 +226,7 @@ def test_a_changed_message_lets_go_of_its_bytes_and_keeps_unknown_members() -> N
 
 
 @pytest.mark.requirement("message.frozen")
-def test_a_message_cannot_be_changed() -> None:
+def test_a_message_cannot_be_changed():
     message = Request(id=1, method="x")
     with pytest.raises(AttributeError):
         message.method = "y"  # type: ignore[misc]
@@ -234,12 +234,12 @@ def test_a_message_cannot_be_changed() -> None:
         hash(message)
 
 
-def test_equal_messages_are_not_different() -> None:
+def test_equal_messages_are_not_different():
     assert not Request(id=1, method="x") != Request(id=1, method="x")  # noqa: SIM202
     assert [Request(id=1, method="x")].count(Request(id=1, method="x")) == 1
 
 
-def test_unknown_members_cannot_take_the_place_of_known_ones() -> None:
+def test_unknown_members_cannot_take_the_place_of_known_ones():
     forged = Request(id=1, method="x", extra={"method": "evil", "result": 1, "trace": "t"})
     assert members(forged) == {"jsonrpc": "2.0", "id": 1, "method": "x", "trace": "t"}
     error = ErrorObject(1, "m", data=4, extra={"code": 2, "more": 3})
@@ -249,17 +249,17 @@ def test_unknown_members_cannot_take_the_place_of_known_ones() -> None:
 
 @pytest.mark.requirement("message.result-xor-error")
 @pytest.mark.parametrize("parts", [{}, {"result": 1, "error": ErrorObject(1, "m")}])
-def test_a_response_that_is_no_answer_is_not_written(parts: dict[str, Any]) -> None:
+def test_a_response_that_is_no_answer_is_not_written(parts: dict[str, Any]):
     with pytest.raises(e.InvalidResponse):
         encode_message(Response(id=1, **parts))
 
 
-def test_a_message_of_another_class_is_another_message() -> None:
+def test_a_message_of_another_class_is_another_message():
     assert Request(id=1, method="x") != "x"
     assert Notification(method="x") != Request(id=1, method="x")
 
 
-def test_what_was_said_does_not_show_in_the_repr() -> None:
+def test_what_was_said_does_not_show_in_the_repr():
     secret = {"token": "sk_secret"}
     assert repr(Request(id=1, method="x", params=secret)) == "Request(id=1, method='x')"
     assert repr(Notification(method="x", params=secret)) == "Notification(method='x')"

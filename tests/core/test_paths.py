@@ -123,9 +123,7 @@ PATHS = st.lists(PIECES, max_size=8).map("".join)
         ("notes/", "no\u200btes /a", None),
     ],
 )
-def test_a_path_is_in_a_folder_where_it_leads_there(
-    folder: str, value: str, holds: bool | None
-) -> None:
+def test_a_path_is_in_a_folder_where_it_leads_there(folder: str, value: str, holds: bool | None):
     assert Folder(folder).holds(value) is holds
     # An allow takes what is certain, and a deny whatever is not certain to be elsewhere.
     constraint = Constraint({"path": {"under": folder}})
@@ -140,7 +138,7 @@ def test_a_path_is_in_a_folder_where_it_leads_there(
         *("a\nb", "https://example.com/a?b", "file:notes", "file://elsewhere/a"),
     ],
 )
-def test_a_folder_is_written_plainly(folder: str) -> None:
+def test_a_folder_is_written_plainly(folder: str):
     for under in (folder, ["notes/", folder]):
         with pytest.raises(e.ConstraintSyntax, match="one folder"):
             Constraint({"path": {"under": under}})
@@ -160,14 +158,14 @@ def test_a_folder_is_written_plainly(folder: str) -> None:
         ({"under": "notes/"}, False, True),
     ],
 )
-def test_a_list_of_paths_and_what_is_no_path(value: Any, allows: bool, denies: bool) -> None:
+def test_a_list_of_paths_and_what_is_no_path(value: Any, allows: bool, denies: bool):
     constraint = Constraint({"paths": {"under": ["notes/", "drafts/"]}})
     assert constraint.matches({"paths": value}) is allows
     assert constraint.matches({"paths": value}, if_unclear=True) is denies
     assert not constraint.matches({}, if_unclear=True)
 
 
-def test_an_object_of_more_members_is_read_member_by_member() -> None:
+def test_an_object_of_more_members_is_read_member_by_member():
     for source in ({"a": {"under": 1}}, {"a": {"under": "x", "b": 1}}, {"a": {"under": []}}):
         assert Constraint(source).matches({"a": {"under": 1}}) is (source["a"]["under"] == 1)
 
@@ -189,7 +187,7 @@ def test_an_object_of_more_members_is_read_member_by_member() -> None:
         ({"other": 1}, {"under": "notes/"}, False),
     ],
 )
-def test_a_folder_covers_what_is_in_it(wide: Any, narrow: Any, wanted: bool) -> None:
+def test_a_folder_covers_what_is_in_it(wide: Any, narrow: Any, wanted: bool):
     kind = "mcp.request.tools/call:read"
     allowed, asked = ({"kind": kind, "payload": {"path": it}} for it in (wide, narrow))
     assert covers(allowed, asked) is wanted
@@ -204,7 +202,7 @@ def trimmed(value: str, space: str = " ") -> str:
 
 
 @given(PATHS)
-def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
+def test_nothing_that_is_allowed_escapes_its_folder(value: str):
     if Folder("notes/").holds(value) is not True:
         return
     read = value
@@ -217,9 +215,7 @@ def test_nothing_that_is_allowed_escapes_its_folder(value: str) -> None:
 
 
 @given(PATHS, st.sampled_from(["notes/", "/srv", "https://a.example/b"]))
-def test_no_spelling_of_something_denied_is_taken_for_something_else(
-    value: str, folder: str
-) -> None:
+def test_no_spelling_of_something_denied_is_taken_for_something_else(value: str, folder: str):
     denied = Folder(folder)
     inside = f"{folder.rstrip('/')}/{value}"
     if posixpath.normpath(inside).startswith(posixpath.normpath(folder)):
@@ -228,7 +224,7 @@ def test_no_spelling_of_something_denied_is_taken_for_something_else(
 
 
 @given(PATHS)
-def test_a_place_is_the_same_when_it_is_written_plainly(value: str) -> None:
+def test_a_place_is_the_same_when_it_is_written_plainly(value: str):
     try:
         once = Folder(value).place
     except e.ConstraintSyntax:
@@ -241,7 +237,7 @@ def test_a_place_is_the_same_when_it_is_written_plainly(value: str) -> None:
         assert Folder(plain).holds(value) is True
 
 
-def test_rights_ask_where_a_path_leads() -> None:
+def test_rights_ask_where_a_path_leads():
     def call(path: str) -> dict[str, Any]:
         return {"params": {"arguments": {"path": path}}}
 
@@ -280,5 +276,5 @@ def test_rights_ask_where_a_path_leads() -> None:
         ({"profile": "a*", "name": "read_*", "": "x*"}, []),
     ],
 )
-def test_paths_that_are_compared_as_text_are_found(source: Any, members: list[str]) -> None:
+def test_paths_that_are_compared_as_text_are_found(source: Any, members: list[str]):
     assert loose_paths(source) == members

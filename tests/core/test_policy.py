@@ -38,13 +38,13 @@ def verdict(rights: list[Any], kind: str, payload: Any = None, who: Principal = 
 
 
 @pytest.mark.requirement("policy.allow")
-def test_what_a_right_covers_is_allowed() -> None:
+def test_what_a_right_covers_is_allowed():
     assert verdict(["mcp.*"], CALL).decision is Decision.ALLOW
     assert verdict(["*"], "chat.message", {"text": "x"}).decision is Decision.ALLOW
 
 
 @pytest.mark.requirement("policy.default-deny", "policy.deny-says-why")
-def test_what_no_right_covers_is_denied_with_a_reason() -> None:
+def test_what_no_right_covers_is_denied_with_a_reason():
     refused = verdict(["chat.*", "!chat.cancel"], CALL)
     assert refused.decision is Decision.DENY
     assert isinstance(refused.error, e.CapabilityDenied)
@@ -62,7 +62,7 @@ def test_what_no_right_covers_is_denied_with_a_reason() -> None:
     "rights",
     [["mcp.proposal.*"], ["mcp.proposal.tools/call:rm"], ["mcp.*", "!mcp.request.tools/call:rm"]],
 )
-def test_who_may_propose_is_told_so(rights: list[str]) -> None:
+def test_who_may_propose_is_told_so(rights: list[str]):
     refused = verdict(rights, CALL)
     assert refused.decision is Decision.PROPOSE
     assert isinstance(refused.error, e.ProposalRequired)
@@ -74,19 +74,19 @@ def test_who_may_propose_is_told_so(rights: list[str]) -> None:
     "kind",
     ["chat.message", "mcp.notification.notifications/x", "mcpx.reject.proposal", "room.kick"],
 )
-def test_nothing_but_a_request_can_be_proposed(kind: str) -> None:
+def test_nothing_but_a_request_can_be_proposed(kind: str):
     assert verdict(["mcp.proposal.*"], kind).decision is Decision.DENY
     assert verdict(["mcp.proposal.tools/list"], CALL).decision is Decision.DENY
 
 
 @pytest.mark.requirement("policy.system-denied")
-def test_system_is_the_gateways_alone() -> None:
+def test_system_is_the_gateways_alone():
     assert verdict(["*"], "system.welcome").decision is Decision.DENY
     assert verdict([], "system.welcome", who=GATEWAY).decision is Decision.ALLOW
     assert verdict([], CALL, who=GATEWAY).decision is Decision.ALLOW
 
 
-def test_an_open_request_is_the_right_to_answer() -> None:
+def test_an_open_request_is_the_right_to_answer():
     assert verdict([], "mcp.response.tools/call:rm").decision is Decision.ALLOW
     assert verdict(["!mcp.response.*"], "mcp.response.tools/call:rm").decision is Decision.DENY
 
@@ -120,14 +120,14 @@ DENIES: list[Any] = [
 @pytest.mark.requirement("chat.deny-both")
 @pytest.mark.parametrize("deny", DENIES, ids=str)
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
-def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny: Any, kind: str, payload: Any) -> None:
+def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny: Any, kind: str, payload: Any):
     assert verdict(MEMBER, kind, payload).decision is Decision.ALLOW
     refused = verdict([*MEMBER, deny], kind, payload)
     assert refused.decision is Decision.DENY
     assert Rights([*MEMBER, deny]).denies(parse(kind), payload)
 
 
-def test_a_format_that_is_none_does_not_slip_past_a_deny_on_a_format() -> None:
+def test_a_format_that_is_none_does_not_slip_past_a_deny_on_a_format():
     for said in "Markdown", "markdown ", ["markdown"]:
         payload = {"params": {"name": "chat.say", "arguments": {"text": "x", "format": said}}}
         rights = [*MEMBER, "!chat.message.markdown"]
@@ -136,9 +136,7 @@ def test_a_format_that_is_none_does_not_slip_past_a_deny_on_a_format() -> None:
 
 
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
-def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(
-    kind: str, payload: Any
-) -> None:
+def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(kind: str, payload: Any):
     for deny in (
         "!chat.message.markdown",
         "!chat.cancel",
@@ -148,21 +146,21 @@ def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(
         assert verdict([*MEMBER, deny], kind, payload).decision is Decision.ALLOW
 
 
-def test_the_gateway_is_not_held_to_what_participants_may_send() -> None:
+def test_the_gateway_is_not_held_to_what_participants_may_send():
     raw = encode({"protocol": "mcpx/v1", "kind": "system.welcome", "payload": {}})
     assert decide(GATEWAY, Rights(), decode_mcpx(raw)).decision is Decision.ALLOW
     with pytest.raises(e.ReservedKind):
         decide(ALICE, Rights(["*"]), decode_mcpx(raw))
 
 
-def test_a_long_list_of_capabilities_is_cut_in_a_refusal() -> None:
+def test_a_long_list_of_capabilities_is_cut_in_a_refusal():
     refused = verdict([f"chat.made-up-{n}" for n in range(1000)], CALL)
     assert refused.error is not None
     assert len(refused.error.data["your_capabilities"]) == 64
     assert refused.error.data["capabilities_held"] == 1000
 
 
-def test_the_verdict_tells_the_effective_kind() -> None:
+def test_the_verdict_tells_the_effective_kind():
     assert str(verdict(["mcp.*"], CALL).kind) == CALL
     message = Request(id=1, method="tools/call", params={"name": "rm"})
     assert str(decide(ALICE, Rights(), message).kind) == CALL
@@ -175,7 +173,7 @@ def in_room(kind: str, name: str) -> bytes:
 
 
 @pytest.mark.requirement("capability.effective-kind")
-def test_a_whole_message_is_judged_by_what_it_does() -> None:
+def test_a_whole_message_is_judged_by_what_it_does():
     rights = Rights(["mcp.request.tools/call:read"])
     bare = "mcp.request.tools/call"
     assert decide(ALICE, rights, decode_mcpx(in_room(bare, "read"))).decision is Decision.ALLOW
@@ -184,7 +182,7 @@ def test_a_whole_message_is_judged_by_what_it_does() -> None:
         decide(ALICE, rights, decode_mcpx(in_room(f"{bare}:read", "rm")))
 
 
-def test_a_plain_message_is_judged_by_the_same_rights() -> None:
+def test_a_plain_message_is_judged_by_the_same_rights():
     rights = Rights(["mcp.request.tools/call:read", "mcp.notification.*"])
     allowed = decide(ALICE, rights, Request(id=1, method="tools/call", params={"name": "read"}))
     assert allowed.decision is Decision.ALLOW
@@ -203,7 +201,7 @@ def test_a_plain_message_is_judged_by_the_same_rights() -> None:
 )
 def test_a_request_is_judged_by_its_payload_where_a_capability_speaks_of_that(
     limit: dict[str, Any],
-) -> None:
+):
     rights = Rights(["chat.*", *(["mcp.request.*"] if "!" in limit["kind"] else []), limit])
     assert not rights.by_kind_alone
     said = {"name": "rm", "arguments": {"path": "/"} if "!" in limit["kind"] else {}}

@@ -23,12 +23,12 @@ from folkmoot.core.redaction import (
 from tests.core.secrets import EXAMPLES, SECRET
 
 
-def test_every_row_of_the_table_has_an_example() -> None:
+def test_every_row_of_the_table_has_an_example():
     assert {form.name for form in (*FORMS, *NAMED_FORMS)} == EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("row", EXAMPLES)
-def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str) -> None:
+def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str):
     text, secret = EXAMPLES[row]
     forms = [form for form in (*FORMS, *NAMED_FORMS) if form.name == row]
     for form in forms:
@@ -57,7 +57,7 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str) -> 
         "pass_word",
     ],
 )
-def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
+def test_names_of_secrets_are_known_in_any_spelling(name: str):
     assert is_secret_name(name)
     assert is_secret_name(name.replace("_", "-"))
     assert sounds_secret(name)
@@ -86,32 +86,32 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
         "OLDPWD",
     ],
 )
-def test_other_names_are_no_secrets(name: str) -> None:
+def test_other_names_are_no_secrets(name: str):
     assert not is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["X-Key-Id", "GITHUB_TOKEN_2", "x-auth-user", "Authorisation"])
-def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name: str) -> None:
+def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name: str):
     assert sounds_secret(name)
     assert is_secret_header(name.lower())
 
 
 @pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "content-type", "Authority", "PWD", "HOME"])
-def test_what_does_not_is_shown(name: str) -> None:
+def test_what_does_not_is_shown(name: str):
     assert not sounds_secret(name)
 
 
 @pytest.mark.parametrize("name", ["smtpPass", "userOTP", "DBPass", "basicAuth", "dbpass"])
-def test_capital_letters_begin_a_word_of_a_name(name: str) -> None:
+def test_capital_letters_begin_a_word_of_a_name(name: str):
     assert is_secret_name(name)
 
 
-def test_headers_that_only_speak_of_secrets_are_shown() -> None:
+def test_headers_that_only_speak_of_secrets_are_shown():
     assert not is_secret_header("www-authenticate")
     assert is_secret_header("authorization")
 
 
-def test_several_secrets_parameters_and_options_are_known() -> None:
+def test_several_secrets_parameters_and_options_are_known():
     assert are_secrets("apiKeys")
     assert not are_secrets("apiKey")
     assert all(map(is_secret_parameter, QUERY_NAMES))
@@ -122,7 +122,7 @@ def test_several_secrets_parameters_and_options_are_known() -> None:
     assert not is_secret_option("token")
 
 
-def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
+def test_a_placeholder_says_what_kind_of_secret_it_was():
     kinds = {name: kind_of(secret) for name, (_, secret) in EXAMPLES.items()}
     assert kinds["Folkmoot token"] == kinds["GitHub token"] == "token"
     assert kinds["recovery code"] == "code"
@@ -131,7 +131,7 @@ def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
     assert kind_of(SECRET) == "secret"
 
 
-def test_a_token_is_suspicious_unless_it_is_that_of_progress() -> None:
+def test_a_token_is_suspicious_unless_it_is_that_of_progress():
     word = "progress"
     assert not may_hold_secret(f'{{"{word}Token": 1, "{word.upper()}TOKEN": 2}}')
     for length in range(len(word)):
@@ -141,16 +141,16 @@ def test_a_token_is_suspicious_unless_it_is_that_of_progress() -> None:
     assert may_hold_secret(f"{word}token and a token")
 
 
-def test_a_program_can_compile_every_pattern_before_it_is_needed() -> None:
+def test_a_program_can_compile_every_pattern_before_it_is_needed():
     prepare()
     assert all("pattern" in vars(form) for form in (*FORMS, *NAMED_FORMS))
 
 
-def test_what_is_no_text_is_suspicious() -> None:
+def test_what_is_no_text_is_suspicious():
     assert may_hold_secret("half of a pair: \ud800")
 
 
-def test_ordinary_text_is_not_suspicious() -> None:
+def test_ordinary_text_is_not_suspicious():
     for text in (
         "request method=get path=/health status=200 ms=1.2 id=955717734b1e9397",
         "job_cancelled while mail_controller ran at 2026-11-15t02:12:14.916z",

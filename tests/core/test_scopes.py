@@ -13,7 +13,7 @@ from folkmoot.core.scopes import WHOLE, scope
 CALL = parse("mcp.request.tools/call:msg/send")
 
 
-def test_a_scope_has_what_it_names_for_all_or_for_one() -> None:
+def test_a_scope_has_what_it_names_for_all_or_for_one():
     narrow = scope("mail.read  rooms:square tools")
     assert narrow.text == "mail.read rooms:square tools"
     assert narrow.has("mail.read")
@@ -29,7 +29,7 @@ def test_a_scope_has_what_it_names_for_all_or_for_one() -> None:
     assert not narrow.is_whole
 
 
-def test_to_run_the_hub_must_be_named() -> None:
+def test_to_run_the_hub_must_be_named():
     assert WHOLE.is_whole
     assert WHOLE.has("account")
     assert WHOLE.has("rooms", "square")
@@ -58,7 +58,7 @@ def test_to_run_the_hub_must_be_named() -> None:
         ("mail.read", "mail.read", True),
     ],
 )
-def test_a_scope_covers_what_has_nothing_more(parent: str, child: str, covered: bool) -> None:
+def test_a_scope_covers_what_has_nothing_more(parent: str, child: str, covered: bool):
     assert scope(parent).covers(scope(child)) is covered
 
 
@@ -72,7 +72,7 @@ class Lacking(Rights):
         return "mail.send"
 
 
-def test_a_refusal_names_the_scope_that_is_missing() -> None:
+def test_a_refusal_names_the_scope_that_is_missing():
     ann = Principal("a", "ann", scope="mail.read")
     verdict = judge(ann, Lacking(["*"]), CALL)
     assert verdict.decision is Decision.DENY
@@ -86,14 +86,14 @@ def test_a_refusal_names_the_scope_that_is_missing() -> None:
     }
 
 
-def test_plain_rights_miss_no_scope_and_list_what_they_allow() -> None:
+def test_plain_rights_miss_no_scope_and_list_what_they_allow():
     rights = Rights(["mcp.request.tools/call:msg/*"])
     assert rights.missing(CALL) == ""
     assert rights.lists(CALL)
     assert not rights.lists(parse("mcp.request.tools/call:room/say"))
 
 
-def test_a_principal_is_the_same_one_whatever_they_came_with() -> None:
+def test_a_principal_is_the_same_one_whatever_they_came_with():
     ann = Principal("a", "ann")
     assert ann.whole is ann
     assert Principal("a", "ann", scope="rooms").whole == ann

@@ -17,7 +17,7 @@ from folkmoot.core.session import (
 
 
 @pytest.mark.requirement("session.anonymous")
-def test_an_anonymous_session_has_nothing() -> None:
+def test_an_anonymous_session_has_nothing():
     session = SessionContext.anonymous()
     assert session.session_id is None
     assert session.correlation_id is None
@@ -25,7 +25,7 @@ def test_an_anonymous_session_has_nothing() -> None:
 
 
 @pytest.mark.requirement("session.with-id")
-def test_a_session_with_an_id_is_active() -> None:
+def test_a_session_with_an_id_is_active():
     session = SessionContext.with_id(SessionId("s1"))
     assert str(session.session_id) == "s1"
     assert "secret-id" not in repr(SessionContext.with_id(SessionId("secret-id")))
@@ -34,7 +34,7 @@ def test_a_session_with_an_id_is_active() -> None:
 
 
 @pytest.mark.requirement("session.default-version")
-def test_the_default_version_is_a_real_one() -> None:
+def test_the_default_version_is_a_real_one():
     version = SessionContext.anonymous().protocol_version
     assert str(version) == "2025-11-25"
     assert version.is_known
@@ -47,13 +47,13 @@ def test_the_default_version_is_a_real_one() -> None:
     [(v, Era.STATELESS if v == "2026-07-28" else Era.HANDSHAKE) for v in KNOWN_VERSIONS]
     + [("2027-01-01", Era.STATELESS), ("draft", Era.HANDSHAKE), ("2026-07-28\n", Era.HANDSHAKE)],
 )
-def test_a_version_tells_its_era(version: str, era: Era) -> None:
+def test_a_version_tells_its_era(version: str, era: Era):
     assert ProtocolVersion(version).era is era
     assert SessionContext().with_version(ProtocolVersion(version)).era is era
 
 
 @pytest.mark.requirement("session.correlation")
-def test_a_session_carries_a_correlation() -> None:
+def test_a_session_carries_a_correlation():
     session = SessionContext.with_id(SessionId("s")).with_correlation("c1")
     assert session.correlation_id == "c1"
     assert session.session_id == SessionId("s")
@@ -62,9 +62,7 @@ def test_a_session_carries_a_correlation() -> None:
 @pytest.mark.requirement("session.states")
 @pytest.mark.parametrize("before", SessionState)
 @pytest.mark.parametrize("after", SessionState)
-def test_states_go_where_the_table_says_and_nowhere_else(
-    before: SessionState, after: SessionState
-) -> None:
+def test_states_go_where_the_table_says_and_nowhere_else(before: SessionState, after: SessionState):
     session = SessionContext(state=before)
     if after in TRANSITIONS[before]:
         assert session.with_state(after).state is after
@@ -73,7 +71,7 @@ def test_states_go_where_the_table_says_and_nowhere_else(
             session.with_state(after)
 
 
-def test_every_state_can_end_and_closed_is_the_end() -> None:
+def test_every_state_can_end_and_closed_is_the_end():
     assert not TRANSITIONS[SessionState.CLOSED]
     assert all(
         s.may_become(SessionState.CLOSED) for s in SessionState if s is not SessionState.CLOSED

@@ -16,12 +16,12 @@ from tests.core.strategies import JSON, TEXT
 
 
 @given(JSON)
-def test_whatever_is_encoded_decodes_to_itself(value: Any) -> None:
+def test_whatever_is_encoded_decodes_to_itself(value: Any):
     assert same(strict.decode(strict.encode(value)), value)
 
 
 @given(JSON, st.sampled_from([None, 1, "\t"]), st.booleans())
-def test_white_space_and_escapes_do_not_matter(value: Any, indent: Any, ascii_only: bool) -> None:
+def test_white_space_and_escapes_do_not_matter(value: Any, indent: Any, ascii_only: bool):
     raw = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
     assert same(strict.decode(raw), value)
 
@@ -30,7 +30,7 @@ def test_white_space_and_escapes_do_not_matter(value: Any, indent: Any, ascii_on
 @given(st.binary(max_size=60))
 @example(b'{"a":"\\u')
 @example(b"\xef\xbb\xbf{}")
-def test_no_bytes_make_it_raise_anything_but_its_own_errors(raw: bytes) -> None:
+def test_no_bytes_make_it_raise_anything_but_its_own_errors(raw: bytes):
     try:
         strict.decode(raw)
     except e.MessageError:
@@ -38,7 +38,7 @@ def test_no_bytes_make_it_raise_anything_but_its_own_errors(raw: bytes) -> None:
 
 
 @given(JSON, st.data())
-def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data: Any) -> None:
+def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data: Any):
     raw = bytearray(json.dumps(value).encode())
     at = data.draw(st.integers(0, len(raw) - 1))
     raw[at] = data.draw(st.integers(0, 255))
@@ -65,15 +65,13 @@ def test_a_broken_copy_of_valid_json_raises_only_its_own_errors(value: Any, data
         '{"ä":1,"\\u00e4":2}'.encode(),
     ],
 )
-def test_a_duplicate_key_is_refused_at_any_depth_and_in_any_spelling(raw: bytes) -> None:
+def test_a_duplicate_key_is_refused_at_any_depth_and_in_any_spelling(raw: bytes):
     with pytest.raises(e.DuplicateKey, match="occurs twice"):
         strict.decode(raw)
 
 
 @given(st.dictionaries(TEXT, JSON, min_size=1, max_size=4), JSON, st.booleans())
-def test_a_planted_duplicate_is_always_found(
-    members: dict[str, Any], value: Any, ascii_only: bool
-) -> None:
+def test_a_planted_duplicate_is_always_found(members: dict[str, Any], value: Any, ascii_only: bool):
     planted = next(iter(members))
     inside = json.dumps(members, ensure_ascii=ascii_only)[1:-1]
     raw = f"{{{inside},{json.dumps(planted)}:{json.dumps(value)}}}".encode()
@@ -81,14 +79,14 @@ def test_a_planted_duplicate_is_always_found(
         strict.decode(raw)
 
 
-def test_a_long_duplicate_is_named_in_part_only() -> None:
+def test_a_long_duplicate_is_named_in_part_only():
     name = "k" * 500
     with pytest.raises(e.DuplicateKey) as caught:
         strict.decode(json.dumps({name: 1})[:-1].encode() + f',"{name}":2}}'.encode())
     assert len(str(caught.value)) < 150
 
 
-def test_a_quote_written_as_an_escape_is_no_duplicate() -> None:
+def test_a_quote_written_as_an_escape_is_no_duplicate():
     assert strict.decode(rb'{"a":"\u0022","b":"x"}') == {"a": '"', "b": "x"}
 
 
@@ -96,7 +94,7 @@ def test_a_quote_written_as_an_escape_is_no_duplicate() -> None:
 @pytest.mark.parametrize(
     "bad", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82"]
 )
-def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes) -> None:
+def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes):
     for raw in (
         bad,
         b'{"a":"' + bad + b'"}',
@@ -111,7 +109,7 @@ def test_bytes_that_are_not_utf8_are_refused_anywhere(bad: bytes) -> None:
 @pytest.mark.parametrize(
     "number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000]
 )
-def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes) -> None:
+def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes):
     for raw in number, b'{"a":[' + number + b"]}":
         with pytest.raises(e.NumberOutOfRange):
             strict.decode(raw)
@@ -122,16 +120,16 @@ def test_numbers_that_are_not_finite_or_too_long_are_refused(number: bytes) -> N
     "raw",
     [rb'"\ud800"', rb'{"a":["\udc00"]}', rb'{"\uD83D":1}', rb'{"a":"\ud83dx"}', rb'"\ude00\ud83d"'],
 )
-def test_a_lone_surrogate_is_refused(raw: bytes) -> None:
+def test_a_lone_surrogate_is_refused(raw: bytes):
     with pytest.raises(e.LoneSurrogate):
         strict.decode(raw)
 
 
-def test_a_surrogate_pair_is_one_letter() -> None:
+def test_a_surrogate_pair_is_one_letter():
     assert strict.decode(rb'"\ud83d\ude00"') == "😀"
 
 
-def test_big_integers_keep_their_value() -> None:
+def test_big_integers_keep_their_value():
     assert strict.decode(b"[18446744073709551616,-123456789012345678901234567890]") == [
         2**64,
         -123456789012345678901234567890,
@@ -142,31 +140,31 @@ def test_big_integers_keep_their_value() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b" ", b"{} {}", b'{"a":1}x', b'{"a":01}', b'{"a"}', b'"\x00"']
 )
-def test_what_is_not_one_json_value_is_refused(raw: bytes) -> None:
+def test_what_is_not_one_json_value_is_refused(raw: bytes):
     with pytest.raises(e.InvalidJson):
         strict.decode_object(raw)
 
 
 @pytest.mark.requirement("json.one-object")
 @pytest.mark.parametrize("raw", [b"1", b'"x"', b"null", b"true"])
-def test_a_value_that_is_no_object_is_refused(raw: bytes) -> None:
+def test_a_value_that_is_no_object_is_refused(raw: bytes):
     with pytest.raises(e.NotAnObject):
         strict.decode_object(raw)
 
 
 @pytest.mark.requirement("json.batch-refused")
 @pytest.mark.parametrize("raw", [b"[]", b'[{"jsonrpc":"2.0","method":"x"}]'])
-def test_a_batch_is_refused(raw: bytes) -> None:
+def test_a_batch_is_refused(raw: bytes):
     with pytest.raises(e.BatchRefused):
         strict.decode_object(raw)
 
 
-def test_an_object_is_answered() -> None:
+def test_an_object_is_answered():
     assert strict.decode_object(b' {"a" : 1}\n') == {"a": 1}
 
 
 @pytest.mark.requirement("json.size-limit")
-def test_the_size_limit_passes_and_one_byte_more_does_not() -> None:
+def test_the_size_limit_passes_and_one_byte_more_does_not():
     limits = Limits(message_bytes=10)
     assert strict.decode(b'"12345678"', limits) == "12345678"
     with pytest.raises(e.MessageTooLarge, match="11 bytes; at most 10"):
@@ -178,7 +176,7 @@ def test_the_size_limit_passes_and_one_byte_more_does_not() -> None:
 @pytest.mark.parametrize(
     ("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
 )
-def test_the_depth_limit_passes_and_one_level_more_does_not(opening: bytes, closing: bytes) -> None:
+def test_the_depth_limit_passes_and_one_level_more_does_not(opening: bytes, closing: bytes):
     levels = 6 if opening != b'[{"a":' else 3
     limits = Limits(nesting=6)
     strict.decode(opening * levels + b"1" + closing * levels, limits)
@@ -186,18 +184,18 @@ def test_the_depth_limit_passes_and_one_level_more_does_not(opening: bytes, clos
         strict.decode(opening * (levels + 1) + b"1" + closing * (levels + 1), limits)
 
 
-def test_many_brackets_side_by_side_are_not_deep() -> None:
+def test_many_brackets_side_by_side_are_not_deep():
     assert strict.decode(b"[" + b",".join([b"[]", b"{}"] * 500) + b"]", Limits(nesting=2))
 
 
 @pytest.mark.requirement("json.nesting-bomb")
 @pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[{"])
-def test_a_nesting_bomb_is_refused_like_any_deep_message(unit: bytes) -> None:
+def test_a_nesting_bomb_is_refused_like_any_deep_message(unit: bytes):
     with pytest.raises(e.NestingTooDeep if unit != b"[{" else e.MessageError):
         strict.decode(unit * (1024 * 1024 // len(unit)))
 
 
-def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one() -> None:
+def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one():
     """An unfinished escape stops the first reading early; the second meets the depth."""
     with pytest.raises(e.MessageError):
         strict.decode(b'["\\ud800",' + b"[" * 200_000)
@@ -205,12 +203,12 @@ def test_a_bomb_the_fast_reader_does_not_reach_is_refused_by_the_slow_one() -> N
 
 @pytest.mark.requirement("json.own-errors-only")
 @pytest.mark.parametrize("depth", [*range(60, 70), 500, *range(940, 1010, 3)])
-def test_a_fault_deep_inside_is_still_one_of_its_own_errors(depth: int) -> None:
+def test_a_fault_deep_inside_is_still_one_of_its_own_errors(depth: int):
     with pytest.raises((e.LoneSurrogate, e.NestingTooDeep)):
         strict.decode(b"[" * depth + rb'"\ud800"' + b"]" * depth)
 
 
-def test_every_refusal_can_be_written_down() -> None:
+def test_every_refusal_can_be_written_down():
     with pytest.raises(e.DuplicateKey) as caught:
         strict.decode(rb'{"\ud800":1,"\ud800":2}')
     assert strict.encode([caught.value.as_jsonrpc(), caught.value.as_http()])
@@ -224,7 +222,7 @@ def test_every_refusal_can_be_written_down() -> None:
         (b"[1,2,3,4,5]", "http.max_body_values"),
     ],
 )
-def test_limits_that_come_from_settings_name_them(raw: bytes, setting: str) -> None:
+def test_limits_that_come_from_settings_name_them(raw: bytes, setting: str):
     names = ("limits.message_bytes", "limits.nesting", "http.max_body_values")
     with pytest.raises(e.FolkmootError) as named:
         strict.decode(raw, Limits(message_bytes=32, nesting=3, values=4, settings=names))

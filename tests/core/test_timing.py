@@ -11,20 +11,20 @@ from folkmoot.core.timing import TimingContext
 
 
 @pytest.mark.requirement("timing.now")
-def test_a_new_timing_knows_only_its_creation() -> None:
+def test_a_new_timing_knows_only_its_creation():
     fresh = TimingContext(1.0, 1_700_000_000.0)
     assert (fresh.created_at, fresh.system_time) == (1.0, 1_700_000_000.0)
     assert fresh.processing_started is fresh.processing_completed is fresh.sent_at is None
 
 
 @pytest.mark.requirement("timing.passed-in")
-def test_the_times_are_passed_in() -> None:
+def test_the_times_are_passed_in():
     assert "import time" not in inspect.getsource(timing)
     assert list(inspect.signature(TimingContext.start_processing).parameters) == ["self", "at"]
 
 
 @pytest.mark.requirement("timing.processing", "timing.duration", "timing.sent")
-def test_durations_are_known_once_both_ends_are() -> None:
+def test_durations_are_known_once_both_ends_are():
     fresh = TimingContext(10.0, 0.0)
     started = fresh.start_processing(12.0)
     done = started.complete_processing(15.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from folkmoot.core.tokenbuckets import TokenBuckets
 
 
-def test_a_bucket_lets_a_burst_pass_and_then_a_token_at_a_time() -> None:
+def test_a_bucket_lets_a_burst_pass_and_then_a_token_at_a_time():
     buckets = TokenBuckets[str](max_keys=2)
 
     def take(now: float, key: str = "a") -> float:
@@ -21,7 +21,7 @@ def test_a_bucket_lets_a_burst_pass_and_then_a_token_at_a_time() -> None:
     assert [take(900.0) for _ in range(4)] == [0, 0, 0, 10]
 
 
-def test_a_bucket_that_is_put_back_goes_on_where_it_was() -> None:
+def test_a_bucket_that_is_put_back_goes_on_where_it_was():
     before, after = TokenBuckets[str](), TokenBuckets[str]()
     assert [before.take("a", 1, 10.0, 100.0) for _ in range(2)] == [0, 10]
     kept = before.find("a")
@@ -31,14 +31,14 @@ def test_a_bucket_that_is_put_back_goes_on_where_it_was() -> None:
     assert after.find("c") is None
 
 
-def test_a_clock_that_was_set_back_locks_nobody_out_of_a_bucket() -> None:
+def test_a_clock_that_was_set_back_locks_nobody_out_of_a_bucket():
     buckets = TokenBuckets[str]()
     assert [buckets.take("a", 2, 2.0, 1_000_000.0) for _ in range(3)] == [0, 0, 1]
     assert buckets.take("a", 2, 2.0, 5.0) == 1
     assert buckets.take("a", 2, 2.0, 6.0) == 0
 
 
-def test_the_bucket_longest_unused_makes_room() -> None:
+def test_the_bucket_longest_unused_makes_room():
     buckets = TokenBuckets[str](max_keys=2)
     for key in ("a", "b", "a", "c"):
         buckets.take(key, 2, 10.0, 0.0)
@@ -47,14 +47,14 @@ def test_the_bucket_longest_unused_makes_room() -> None:
     assert buckets.take("b", 2, 10.0, 0.0) == 0
 
 
-def test_more_than_a_bucket_holds_passes_when_it_is_full_and_is_paid_for() -> None:
+def test_more_than_a_bucket_holds_passes_when_it_is_full_and_is_paid_for():
     buckets = TokenBuckets[str]()
     assert buckets.take("a", 10, 10.0, 0.0, 50) == 0
     assert buckets.take("a", 10, 10.0, 0.0, 1) == 41
     assert buckets.take("a", 10, 10.0, 41.0, 1) == 0
 
 
-def test_a_window_opens_with_its_first_token_and_is_filled_when_it_is_over() -> None:
+def test_a_window_opens_with_its_first_token_and_is_filled_when_it_is_over():
     buckets = TokenBuckets[str](at_once=True)
     assert [buckets.take("a", 2, 60, now) for now in (0.0, 40.0, 59.0)] == [0, 0, 1]
     assert [buckets.take("a", 2, 60, now) for now in (60.0, 60.0, 60.0)] == [0, 0, 60]
@@ -64,7 +64,7 @@ def test_a_window_opens_with_its_first_token_and_is_filled_when_it_is_over() -> 
     assert len(buckets) == 2
 
 
-def test_what_was_given_back_can_be_taken_and_leaves_nothing_behind() -> None:
+def test_what_was_given_back_can_be_taken_and_leaves_nothing_behind():
     for at_once in (False, True):
         buckets = TokenBuckets[str](at_once=at_once)
         assert [buckets.take("a", 2, 60, 0.0) for _ in range(3)][:2] == [0, 0]
@@ -76,7 +76,7 @@ def test_what_was_given_back_can_be_taken_and_leaves_nothing_behind() -> None:
         assert len(buckets) == 0
 
 
-def test_what_is_overdrawn_is_taken_all_the_same() -> None:
+def test_what_is_overdrawn_is_taken_all_the_same():
     buckets = TokenBuckets[str](at_once=True)
     waits = [buckets.take("a", 1, 60, 0.0, overdraw=True) for _ in range(3)]
     assert waits == [0, 60, 60]
@@ -91,7 +91,7 @@ def test_what_is_overdrawn_is_taken_all_the_same() -> None:
 )
 def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(
     at_once: bool, tokens: int, pauses: list[float]
-) -> None:
+):
     buckets = TokenBuckets[str](at_once=at_once)
     now, given_at = 0.0, list[float]()
     for pause in pauses:
@@ -114,7 +114,7 @@ def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(
 )
 def test_to_take_tokens_together_is_to_take_each_or_none(
     tokens: int, steps: list[tuple[float, int]]
-) -> None:
+):
     together, alone = TokenBuckets[str](), TokenBuckets[str]()
     now = 100.0
     for pause, amount in steps:

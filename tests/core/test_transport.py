@@ -38,9 +38,7 @@ VARIANTS: list[tuple[TransportMetadata, TransportType]] = [
 
 @pytest.mark.requirement("transport.types")
 @pytest.mark.parametrize(("metadata", "transport"), VARIANTS)
-def test_the_metadata_tells_the_transport(
-    metadata: TransportMetadata, transport: TransportType
-) -> None:
+def test_the_metadata_tells_the_transport(metadata: TransportMetadata, transport: TransportType):
     assert TransportContext(metadata).transport_type is transport
     assert {transport for _, transport in VARIANTS} | {TransportType.UNKNOWN} == set(TransportType)
 
@@ -49,14 +47,14 @@ def test_the_metadata_tells_the_transport(
 @pytest.mark.parametrize(("metadata", "transport"), VARIANTS)
 def test_metadata_survives_a_round_trip_by_its_tag(
     metadata: TransportMetadata, transport: TransportType
-) -> None:
+):
     raw = msgspec.json.encode(metadata)
     assert msgspec.json.decode(raw)["type"] == transport.value
     assert msgspec.json.decode(raw, type=TransportMetadata) == metadata
 
 
 @pytest.mark.requirement("transport.unknown")
-def test_the_unknown_context_has_nothing() -> None:
+def test_the_unknown_context_has_nothing():
     context = TransportContext.unknown()
     assert context.transport_type is TransportType.UNKNOWN
     assert context.metadata is None
@@ -66,7 +64,7 @@ def test_the_unknown_context_has_nothing() -> None:
 @pytest.mark.requirement(
     "transport.stdio", "transport.http", "transport.sse", "transport.websocket"
 )
-def test_each_transport_has_its_constructor() -> None:
+def test_each_transport_has_its_constructor():
     assert TransportContext.stdio(1).metadata == StdioMetadata(1)
     http = TransportContext.http(HEADERS, "GET", "/").metadata
     assert http == HttpMetadata(HEADERS, "GET", "/", None)
@@ -75,14 +73,14 @@ def test_each_transport_has_its_constructor() -> None:
 
 
 @pytest.mark.requirement("transport.headers-shared")
-def test_headers_are_shared_by_copies() -> None:
+def test_headers_are_shared_by_copies():
     context = TransportContext.http(HEADERS, "GET", "/")
     copied = copy.copy(context)
     assert isinstance(copied.metadata, HttpMetadata)
     assert copied.metadata.headers is HEADERS
 
 
-def test_headers_are_found_whatever_their_case() -> None:
+def test_headers_are_found_whatever_their_case():
     assert HEADERS.get("ACCEPT") == "a"
     assert HEADERS.get("none") is None
     assert HEADERS.get_all("x-MANY") == ["1", "2"]
@@ -91,7 +89,7 @@ def test_headers_are_found_whatever_their_case() -> None:
     assert len(HEADERS) == len(list(HEADERS)) == 4
 
 
-def test_no_secret_shows_in_the_repr() -> None:
+def test_no_secret_shows_in_the_repr():
     shown = repr(TransportContext(HttpMetadata(HEADERS, "POST", "/mcp?token=sk_1")))
     assert "sk_1" not in shown
     assert "POST /mcp?…" in shown
@@ -99,7 +97,7 @@ def test_no_secret_shows_in_the_repr() -> None:
 
 
 @pytest.mark.requirement("transport.connection")
-def test_a_connection_tells_its_ends_and_its_encryption() -> None:
+def test_a_connection_tells_its_ends_and_its_encryption():
     connection = ConnectionInfo(
         "c1",
         SocketAddress("127.0.0.1", 5000),

@@ -13,7 +13,7 @@ MOMENTS = st.lists(st.floats(min_value=0, max_value=2**33), min_size=1, max_size
 
 
 @given(moments=MOMENTS)
-def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments: list[float]) -> None:
+def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments: list[float]):
     clock = iter(moments)
     new_id = Uuids(lambda: next(clock), secrets.token_bytes)
     made = [new_id() for _ in moments]
@@ -23,31 +23,31 @@ def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments: lis
         assert id_.variant == "specified in RFC 4122"
 
 
-def test_an_id_tells_its_moment() -> None:
+def test_an_id_tells_its_moment():
     assert UUID(Uuids(lambda: 1_700_000_000.123, secrets.token_bytes)()).int >> 80 == (
         1_700_000_000_123
     )
 
 
-def test_more_ids_than_a_millisecond_can_count_are_still_in_order() -> None:
+def test_more_ids_than_a_millisecond_can_count_are_still_in_order():
     new_id = Uuids(lambda: 1.0, secrets.token_bytes)
     made = [new_id() for _ in range(10_000)]
     assert made == sorted(set(made))
 
 
-def test_more_ids_at_once_than_a_millisecond_can_count_are_in_order_too() -> None:
+def test_more_ids_at_once_than_a_millisecond_can_count_are_in_order_too():
     made = Uuids(lambda: 1.0, secrets.token_bytes).many(10_000)
     assert len(made) == 10_000
     assert made == sorted(set(made))
 
 
-def test_what_is_random_is_used_once() -> None:
+def test_what_is_random_is_used_once():
     new_id = Uuids(lambda: 1.0, secrets.token_bytes)
     tails = {new_id()[-16:] for _ in range(3 * MANY)}
     assert len(tails) == 3 * MANY
 
 
-def test_eight_characters_of_an_id_are_enough_to_name_it() -> None:
+def test_eight_characters_of_an_id_are_enough_to_name_it():
     whole = "550e8400-e29b-41d4-a716-446655440000"
     assert [len_ for len_ in range(40) if is_beginning(whole[:len_])] == list(range(8, 36))
     assert not is_beginning("550E8400")
@@ -57,7 +57,7 @@ def test_eight_characters_of_an_id_are_enough_to_name_it() -> None:
 @given(counts=st.lists(st.integers(1, 3 * MANY), max_size=30), moments=MOMENTS)
 def test_many_ids_at_once_follow_each_other_as_single_ones_do(
     counts: list[int], moments: list[float]
-) -> None:
+):
     clock = cycle(moments)
     new_id = Uuids(lambda: next(clock), secrets.token_bytes)
     made = []
@@ -69,7 +69,7 @@ def test_many_ids_at_once_follow_each_other_as_single_ones_do(
     assert all(UUID(id_).version == 7 for id_ in made[:: MANY // 2])
 
 
-def test_an_id_in_capitals_is_the_same_id() -> None:
+def test_an_id_in_capitals_is_the_same_id():
     whole = Uuids(lambda: 1.0, secrets.token_bytes)()
     assert is_uuid(whole)
     assert is_uuid(whole.upper())

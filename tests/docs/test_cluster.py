@@ -37,18 +37,18 @@ def documents(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_named_on_the_page(name: str) -> None:
+def test_every_file_is_named_on_the_page(name: str):
     assert f"../../examples/cluster/{name}" in pages()[PAGE].links
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_variables_of_a_file_exist(name: str) -> None:
+def test_the_variables_of_a_file_exist(name: str):
     known = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
     found = set(re.findall(r"\bFOLKMOOT_[A-Z_]+", text_of(name)))
     assert found <= known
 
 
-def test_the_settings_and_variables_of_the_page_exist() -> None:
+def test_the_settings_and_variables_of_the_page_exist():
     known = {field.variable for field in FIELDS.values()} | set(FIELDS)
     said = pages()[PAGE].code
     variables = {word for word in said if word.startswith("FOLKMOOT_")}
@@ -68,7 +68,7 @@ def toml_texts() -> list[str]:
 
 
 @pytest.mark.parametrize("text", toml_texts())
-def test_a_settings_file_is_valid(text: str, tmp_path: Path) -> None:
+def test_a_settings_file_is_valid(text: str, tmp_path: Path):
     assert tomllib.loads(text)
     file = tmp_path / "config.toml"
     file.write_text(text, encoding="utf-8")
@@ -77,7 +77,7 @@ def test_a_settings_file_is_valid(text: str, tmp_path: Path) -> None:
     assert loaded.settings.public_url or loaded.gateway.backends
 
 
-def test_the_programs_that_the_files_start_exist() -> None:
+def test_the_programs_that_the_files_start_exist():
     (unit,) = re.findall(
         r"^ExecStart=\S*/folkmoot (.*)$", text_of("folkmoot.service"), re.MULTILINE
     )
@@ -88,13 +88,13 @@ def test_the_programs_that_the_files_start_exist() -> None:
         check_folkmoot(words[1:], " ".join(words))
 
 
-def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need() -> None:
+def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need():
     assert f"/tmp/folkmoot-{__version__}-py3-none-any.whl[postgres]" in text_of("Dockerfile")
     assert f"folkmoot-{__version__}-py3-none-any.whl[postgres]" in pages()[PAGE].text
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path):
     check_unit(text_of("folkmoot.service"), tmp_path)
 
 
@@ -103,7 +103,7 @@ def stateful_set() -> Any:
     return found
 
 
-def test_what_the_parts_of_the_kubernetes_file_say_of_each_other_fits() -> None:
+def test_what_the_parts_of_the_kubernetes_file_say_of_each_other_fits():
     by_kind = [(each["kind"], each["metadata"]["name"]) for each in documents("kubernetes.yaml")]
     spec = stateful_set()["spec"]
     assert ("Service", spec["serviceName"]) in by_kind
@@ -121,7 +121,7 @@ def test_what_the_parts_of_the_kubernetes_file_say_of_each_other_fits() -> None:
     assert mounted == {each["name"] for each in pod["volumes"]}
 
 
-def test_what_the_parts_of_the_compose_file_say_of_each_other_fits() -> None:
+def test_what_the_parts_of_the_compose_file_say_of_each_other_fits():
     (compose,) = documents("compose.yaml")
     services = compose["services"]
     nodes = [name for name in services if name.startswith("node")]

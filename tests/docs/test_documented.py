@@ -32,17 +32,17 @@ def said_in(page: str) -> set[str]:
     return set(pages()[f"docs/{page}"].code)
 
 
-def test_every_kind_is_documented() -> None:
+def test_every_kind_is_documented():
     assert {known.kind for known in KNOWN_KINDS} <= said_in("reference/kinds.md")
 
 
-def test_every_setting_and_variable_is_documented() -> None:
+def test_every_setting_and_variable_is_documented():
     variables = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
     assert variables <= said_in("reference/settings.md")
     assert {field.name for field in FIELDS.values()} <= said_in("reference/settings.md")
 
 
-def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documented() -> None:
+def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documented():
     said = said_in("reference/settings.md")
     assert set(BACKEND_FIELDS) <= said
     assert {"[backends.NAME]", "[groups]", "[grants]"} <= said
@@ -50,7 +50,7 @@ def test_every_table_whose_keys_are_chosen_and_all_a_backend_may_hold_is_documen
     assert all(any(word.startswith(f"{{ {name} =") for word in said) for name in ("env", "file"))
 
 
-def test_every_command_and_option_is_documented() -> None:
+def test_every_command_and_option_is_documented():
     said = said_in("reference/commands.md")
 
     def check(command: Any, path: str) -> None:
@@ -65,44 +65,44 @@ def test_every_command_and_option_is_documented() -> None:
     check(get_command(app), "folkmoot")
 
 
-def test_every_exit_code_is_documented() -> None:
+def test_every_exit_code_is_documented():
     text = pages()["docs/reference/commands.md"].text
     assert all(f"\n| {code.value} | " in text for code in ExitCode)
 
 
-def test_every_error_and_close_code_is_documented() -> None:
+def test_every_error_and_close_code_is_documented():
     assert set(e.ERRORS) <= said_in("reference/errors.md")
     text = pages()["docs/reference/errors.md"].text
     assert all(f"\n| {code.value} | " in text for code in CloseCode)
 
 
-def test_every_metric_is_documented() -> None:
+def test_every_metric_is_documented():
     assert {name(family) for family in families()} <= said_in("operations/observability.md")
 
 
-def test_every_tool_and_argument_is_documented() -> None:
+def test_every_tool_and_argument_is_documented():
     said = said_in("reference/tools.md")
     assert {tool.name for tool in CATALOGUE.tools} <= said
     assert {name for tool in CATALOGUE.tools for name in tool.schema["properties"]} <= said
 
 
-def test_every_session_state_and_transport_is_documented() -> None:
+def test_every_session_state_and_transport_is_documented():
     said = said_in("reference/envelope.md")
     assert {state.value for state in SessionState} <= said
     assert {transport.value for transport in TransportType} <= said
 
 
-def test_every_address_the_hub_serves_is_in_the_readme() -> None:
+def test_every_address_the_hub_serves_is_in_the_readme():
     assert {"/", *(path for path, _ in SERVED)} <= set(pages()["README.md"].code)
 
 
-def test_every_make_target_is_in_contributing() -> None:
+def test_every_make_target_is_in_contributing():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)) - {"help"}
     assert {f"make {target}" for target in targets} <= set(pages()["CONTRIBUTING.md"].code)
 
 
-def test_every_decision_is_listed_under_its_number_and_title() -> None:
+def test_every_decision_is_listed_under_its_number_and_title():
     index = pages()["docs/decisions/README.md"]
     files = sorted(path.name for path in (DOCS / "decisions").glob("[0-9]*.md"))
     assert index.links == files
@@ -116,7 +116,7 @@ def test_every_decision_is_listed_under_its_number_and_title() -> None:
     ("method", "place"),
     [(method, place) for method, places in PLACES.items() for place in places.split(" or ")],
 )
-def test_the_context_of_a_method_stands_where_the_page_says(method: str, place: str) -> None:
+def test_the_context_of_a_method_stands_where_the_page_says(method: str, place: str):
     payload: Any = "here"
     for member in reversed(place.split(".")):
         payload = {member: payload}
@@ -147,7 +147,7 @@ REFUSED: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("member", "shape"), [(m, shape) for m, (shape, _) in MEMBERS.items() if shape != "required"]
 )
-def test_the_members_of_a_rooms_message_are_what_the_page_says(member: str, shape: str) -> None:
+def test_the_members_of_a_rooms_message_are_what_the_page_says(member: str, shape: str):
     def read(value: Any) -> None:
         sent = {"protocol": "mcpx/v1", "kind": "chat.message", member: value}
         decode_mcpx(json.dumps(sent).encode())

@@ -39,7 +39,7 @@ def run_python(page: Page) -> None:
         assert printed.getvalue() == (following.text if following.language == "text" else "")
 
 
-def test_the_python_of_the_developers_tutorial_prints_what_the_page_shows() -> None:
+def test_the_python_of_the_developers_tutorial_prints_what_the_page_shows():
     page = pages()["docs/tutorials/developer.md"]
     assert sum(block.language == "python" for block in page.blocks) >= 7
     run_python(page)
@@ -48,14 +48,14 @@ def test_the_python_of_the_developers_tutorial_prints_what_the_page_shows() -> N
 @pytest.mark.parametrize(
     "name", [name for name in pages() if name != "docs/tutorials/developer.md"]
 )
-def test_the_python_of_the_other_pages_can_be_read(name: str) -> None:
+def test_the_python_of_the_other_pages_can_be_read(name: str):
     for block in pages()[name].blocks:
         if block.language == "python":
             compile("\n" * block.line + dedent(block.text), name, "exec")
 
 
 @pytest.mark.parametrize("name", pages())
-def test_the_json_and_toml_of_a_page_can_be_read(name: str) -> None:
+def test_the_json_and_toml_of_a_page_can_be_read(name: str):
     for block in pages()[name].blocks:
         if block.language == "json":
             json.loads(block.text)
@@ -64,7 +64,7 @@ def test_the_json_and_toml_of_a_page_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", pages())
-def test_the_commands_a_page_names_exist(name: str) -> None:
+def test_the_commands_a_page_names_exist(name: str):
     for line in commands(pages()[name]):
         words = shlex.split(line, comments=True)
         if words[0] == "make":
@@ -110,7 +110,7 @@ def check_folkmoot(words: list[str], where: str) -> None:
             command = inner[word]
 
 
-def test_the_readme_shows_what_serve_prints() -> None:
+def test_the_readme_shows_what_serve_prints():
     loaded = load(None, options={"data": "/home/ada/folkmoot/.folkmoot"}, environ={})
     shown = [block.text for block in pages()["README.md"].blocks if block.language == "text"]
     assert shown == [welcome("http://127.0.0.1:8420", loaded, 0) + "\n"]

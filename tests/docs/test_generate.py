@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
-def test_every_page_is_current() -> None:
+def test_every_page_is_current():
     command = [sys.executable, "-m", "docs.generate", "--check"]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
@@ -48,7 +48,7 @@ def test_every_page_is_current() -> None:
 )
 def test_a_page_that_differs_is_named_and_written_anew(
     folder: Path, capsys: pytest.CaptureFixture[str], page: str, word: str
-) -> None:
+):
     path = folder / page
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(word, "something_else"), encoding="utf-8")
@@ -67,7 +67,7 @@ def test_a_page_that_differs_is_named_and_written_anew(
 )
 def test_a_table_that_is_nowhere_or_unknown_is_told(
     folder: Path, capsys: pytest.CaptureFixture[str], mark: str, told: str
-) -> None:
+):
     path = folder / "architecture.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text}\n<!-- made by make docs: {mark} -->\n<!-- end -->\n", encoding="utf-8")
@@ -75,7 +75,7 @@ def test_a_table_that_is_nowhere_or_unknown_is_told(
     assert capsys.readouterr().err == told
 
 
-def test_every_table_and_mark_meet() -> None:
+def test_every_table_and_mark_meet():
     marks = [
         name
         for page in pages().values()
@@ -84,6 +84,6 @@ def test_every_table_and_mark_meet() -> None:
     assert sorted(marks) == sorted(generate.BLOCKS)
 
 
-def test_the_index_of_the_reference_names_every_page_and_no_other() -> None:
+def test_the_index_of_the_reference_names_every_page_and_no_other():
     files = {path.name for path in (ROOT / "docs/reference").glob("*.md")} - {"README.md"}
     assert set(pages()["docs/reference/README.md"].links) == files

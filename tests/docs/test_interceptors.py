@@ -44,14 +44,14 @@ def codes(rows: list[list[str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("block", READABLE, ids=lambda block: f"line {block.line}")
-def test_every_file_of_rules_on_the_page_is_read(block: Code, tmp_path: Path) -> None:
+def test_every_file_of_rules_on_the_page_is_read(block: Code, tmp_path: Path):
     path = tmp_path / "rules.toml"
     path.write_text(block.text, encoding="utf-8")
     rules = Rules.load(path, clock=Clock(), groups=lambda _: ())
     assert len(rules.ruleset.rules) == block.text.count("[[rule]]")
 
 
-def test_the_page_shows_every_interceptor_in_use() -> None:
+def test_the_page_shows_every_interceptor_in_use():
     assert set(re.findall(r'use = "([a-z-]+)"', PAGE.text)) == set(BUILT_IN)
     assert len(RULES) == len(READABLE) + 1
 
@@ -66,14 +66,14 @@ def test_the_page_shows_every_interceptor_in_use() -> None:
         (None, False),
     ],
 )
-def test_the_rules_about_a_folder_do_what_the_page_says(path: str | None, stopped: bool) -> None:
+def test_the_rules_about_a_folder_do_what_the_page_says(path: str | None, stopped: bool):
     (text,) = (block.text for block in READABLE if "shared folder" in block.text)
     arguments = {} if path is None else {"path": path}
     verdict = Way(text).judge(call("read_file", arguments)).verdict
     assert isinstance(verdict, Block) is stopped
 
 
-def test_the_tables_of_conditions_comparisons_and_actions_are_complete() -> None:
+def test_the_tables_of_conditions_comparisons_and_actions_are_complete():
     asked = {*codes(table("## Which messages"))}
     rows = next(rows for rows in tables() if rows[0][0] == "`is`")
     assert asked | {*codes(rows)} == set(NAMES)
@@ -89,7 +89,7 @@ def test_the_tables_of_conditions_comparisons_and_actions_are_complete() -> None
         assert re.findall(r"`(\w+)`", row[2]) == options
 
 
-def test_the_table_of_interceptors_is_that_of_the_code() -> None:
+def test_the_table_of_interceptors_is_that_of_the_code():
     rows = table("## Built-in interceptors")
     expected = [[f"`{each.name}`", each.does] for each in BUILT_IN.values()]
     assert rows == expected
@@ -107,7 +107,7 @@ def default(field: Any) -> str | None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_option_is_told_with_its_default(name: str) -> None:
+def test_every_option_is_told_with_its_default(name: str):
     rows = {row[0].strip("`"): row for row in table(f"### {name}")}
     fields = {field.name: field for field in msgspec.structs.fields(BUILT_IN[name].options)}
     assert list(rows) == list(fields)
@@ -117,12 +117,12 @@ def test_every_option_is_told_with_its_default(name: str) -> None:
         assert rows[option][2]
 
 
-def test_the_table_of_poisons_is_that_of_the_code() -> None:
+def test_the_table_of_poisons_is_that_of_the_code():
     (rows,) = (rows for rows in tables() if rows[0][0] == "`hidden-tags`")
     assert rows == [[f"`{poison.name}`", poison.what] for poison in POISONS]
 
 
-def test_the_interceptor_of_the_page_works() -> None:
+def test_the_interceptor_of_the_page_works():
     (block,) = (block for block in PAGE.blocks if block.language == "python")
     names: dict[str, Any] = {}
     exec(compile("\n" * block.line + block.text, PAGE.name, "exec"), names)

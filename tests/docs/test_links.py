@@ -24,14 +24,14 @@ def inside(page: Page) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", pages())
-def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name: str) -> None:
+def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name: str):
     for file, anchor in inside(pages()[name]):
         assert (ROOT / file).is_file(), f"{name} links to {file}, which is not there"
         if anchor:
             assert anchor in pages()[file].anchors, f"{file} has no heading #{anchor}"
 
 
-def test_every_page_is_reached_from_the_first() -> None:
+def test_every_page_is_reached_from_the_first():
     reached = {"README.md"}
     waiting = ["README.md"]
     while waiting:

@@ -34,7 +34,7 @@ def files() -> dict[str, str]:
     return dict(zip(FILE.findall(page.text), wanted, strict=True))
 
 
-def test_an_operation_with_all_its_ways_in_and_its_test_takes_few_lines() -> None:
+def test_an_operation_with_all_its_ways_in_and_its_test_takes_few_lines():
     lines = [line for text in files().values() for line in text.splitlines() if line.strip()]
     # One more imports the row in the table, and one adds it there.
     assert len(lines) + 2 <= MOST_LINES
@@ -109,7 +109,7 @@ class Clone:
 
 
 @pytest.mark.long
-def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path: Path) -> None:
+def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path: Path):
     clone = Clone(tmp_path)
     clone.write()
     clone.run("docs.generate")

@@ -27,7 +27,7 @@ def commands() -> list[list[str]]:
 @pytest.mark.requirement("operator.socket")
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-async def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path) -> None:
+async def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path):
     data, backups = tmp_path / "data", tmp_path / "backups"
     backups.mkdir()
 

@@ -80,7 +80,7 @@ class Visitor:
             running.wait()
 
 
-def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path) -> None:
+def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path):
     with Process(tmp_path / "hub") as hub:
         reader = Visitor(hub, tmp_path)
         reader.does("folkmoot register ada")
@@ -102,7 +102,7 @@ def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path
 
 
 @pytest.mark.long
-def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path: Path) -> None:
+def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path: Path):
     node = node_or_skip()
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -174,7 +174,7 @@ exec {node} {modules}/$package/dist/index.js "$@"
 """
 
 
-def test_every_block_of_the_readme_for_a_new_terminal_finds_the_command() -> None:
+def test_every_block_of_the_readme_for_a_new_terminal_finds_the_command():
     blocks = [block.text for block in pages()[PAGE].blocks if block.language == "sh"]
     first = {text.splitlines()[0] for text in blocks if "folkmoot " in text}
     # Those without it go on in a terminal that another block opened.

@@ -32,14 +32,14 @@ OPENS = {
 }
 
 
-def test_every_pattern_of_the_page_speaks_of_what_it_says() -> None:
+def test_every_pattern_of_the_page_speaks_of_what_it_says():
     patterns = [pattern for pattern, _ in ROWS if "mcp." in pattern]
     assert patterns == list(OPENS)
     for pattern, kind in OPENS.items():
         assert capability(pattern).matches(parse(kind)), pattern
 
 
-def test_every_short_form_of_the_page_stands_for_what_it_says() -> None:
+def test_every_short_form_of_the_page_stands_for_what_it_says():
     shorts = {short: full.strip("`") for short, full in ROWS if full.startswith("`mcp.")}
     assert len(shorts) == 3
     for short, full in shorts.items():
@@ -47,7 +47,7 @@ def test_every_short_form_of_the_page_stands_for_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
-def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> None:
+def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path):
     file = tmp_path / "config.toml"
     file.write_text(block)
     settled = ConfiguredRights(load(file, environ={}).gateway)
@@ -55,7 +55,7 @@ def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path) -> Non
     assert settled.of("gina")
 
 
-def test_names_and_limits_of_the_page_are_the_hubs() -> None:
+def test_names_and_limits_of_the_page_are_the_hubs():
     assert all(f"`{name}`" in PAGE for name in RESERVED_NAMES)
     assert f"{MAX_CAPABILITIES:,} capabilities" in PAGE
     assert f"{MAX_GRANTS:,} grants" in PAGE

@@ -13,7 +13,7 @@ PAGE = "docs/reference/rooms.md"
 ROOM = "planning"
 
 
-async def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path: Path) -> None:
+async def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path: Path):
     async with town(tmp_path) as there, AsyncExitStack() as stack:
         ada = await there.person("ada")
         bob = await there.person("bob")

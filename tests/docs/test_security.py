@@ -34,21 +34,21 @@ def functions(path: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     ("path", "name"), sorted(set(NAMED.findall((ROOT / PAGE).read_text(encoding="utf-8"))))
 )
-def test_every_test_that_is_named_exists(path: str, name: str) -> None:
+def test_every_test_that_is_named_exists(path: str, name: str):
     assert name in functions(path)
 
 
-def test_nothing_that_looks_like_a_test_is_named_in_another_way() -> None:
+def test_nothing_that_looks_like_a_test_is_named_in_another_way():
     said = {code for code in pages()[PAGE].code if code.startswith("tests/")}
     assert all(NAMED.fullmatch(f"`{code}`") for code in said)
 
 
 @pytest.mark.parametrize("chapter", [OWASP, PRACTICES])
-def test_every_risk_has_a_test_that_shows_what_is_done(chapter: str) -> None:
+def test_every_risk_has_a_test_that_shows_what_is_done(chapter: str):
     for heading, text in sections(chapter).items():
         assert NAMED.search(text), heading
 
 
-def test_all_ten_of_the_owasp_list_are_there() -> None:
+def test_all_ten_of_the_owasp_list_are_there():
     numbers = [heading.split()[0] for heading in sections(OWASP)]
     assert numbers == [f"MCP{number:02d}" for number in range(1, 11)]

@@ -30,7 +30,7 @@ def tapes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversation(tmp_path / "session.jsonl")
 
 
-def test_the_page_shows_several_commands_with_what_they_print() -> None:
+def test_the_page_shows_several_commands_with_what_they_print():
     assert [shlex.split(command)[2] for command, _ in shown()] == [
         "list", "show", "show", "diff",
     ]  # fmt: skip
@@ -42,14 +42,14 @@ def test_the_page_shows_several_commands_with_what_they_print() -> None:
 )
 def test_a_command_prints_what_the_page_shows(
     capsys: pytest.CaptureFixture[str], command: str, printed: str
-) -> None:
+):
     assert program.run(shlex.split(command)[1:]) == 0
     assert capsys.readouterr() == (printed, "")
 
 
 def test_a_comparison_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+):
     monkeypatch.chdir(tmp_path)
     for name, tools, words in (
         ("session", ("echo", "add"), "Echo: hello"),

@@ -107,9 +107,7 @@ def restartable() -> Iterator[Restartable]:
 @pytest.mark.long
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 @pytest.mark.timeout(250)
-async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
-    era: str, tmp_path: Path
-) -> None:
+async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era: str, tmp_path: Path):
     with restartable() as server:
         spec = backend("every", server.place)
         async with (
@@ -146,7 +144,7 @@ async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(
 @pytest.mark.timeout(250)
 async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(
     tmp_path: Path,
-) -> None:
+):
     async with trouble(tmp_path) as at:
         process = await at.echo()
         large = await at.call("huge", megabytes=16)
@@ -157,7 +155,7 @@ async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_
         assert await at.echo() == process
 
 
-async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
+async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path):
     async with trouble(tmp_path) as at:
         processes = [await at.echo()]
         waiting = asyncio.ensure_future(at.call("hang"))
@@ -168,7 +166,7 @@ async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path) -> None
 
 
 @pytest.mark.long
-async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path) -> None:
+async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path):
     spec = flawed("flawed", tmp_path / "flawed")
     folder = tmp_path / "data"
     folder.mkdir()

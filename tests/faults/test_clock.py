@@ -29,9 +29,7 @@ class Wall:
         return self._true() + self.moved
 
 
-async def test_a_clock_that_jumps_disturbs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_clock_that_jumps_disturbs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     wall = Wall()
     monkeypatch.setattr(time, "time", wall)
     settings = msgspec.convert({"port": 0, "data": str(tmp_path / "data")}, Settings)

@@ -37,7 +37,7 @@ def executed(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
 )
 def test_a_forked_command_says_and_ends_like_one_started_from_nothing(
     tmp_path: Path, arguments: list[str]
-) -> None:
+):
     kept = str(tmp_path / "kept.json")
     names = {"FOLKMOOT_TELEMETRY_SERVICE_NAME": "Grüße", "FOLKMOOT_CREDENTIALS": kept}
     env = environment(COLUMNS="60", **names)
@@ -68,7 +68,7 @@ def channels(pid: int) -> int:
 
 
 @pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
-def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path: Path) -> None:
+def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path: Path):
     env = environment(FOLKMOOT_CREDENTIALS=str(tmp_path / "kept.json"))
     options: dict[str, Any] = {"env": env, "cwd": tmp_path, **PIPES}
     with Forked(READS, **options) as child, executed(READS, **options) as other:
@@ -80,7 +80,7 @@ def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path: Path) -> N
             assert child.poll() is None
 
 
-def test_a_process_keeps_its_number_until_its_end_is_told() -> None:
+def test_a_process_keeps_its_number_until_its_end_is_told():
     child = Forked(["--version"], env=environment(), stdout=subprocess.DEVNULL)
     select.select([child._life], [], [])
     child.kill()
@@ -93,7 +93,7 @@ def test_a_process_keeps_its_number_until_its_end_is_told() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
-def test_every_process_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_every_process_ends_with_whoever_started_it(tmp_path: Path):
     program = textwrap.dedent("""
         import os, subprocess, sys
         from pathlib import Path

@@ -44,7 +44,7 @@ def counting(how: str) -> Iterator[Hub]:
 
 
 @pytest.mark.long
-def test_a_cost_that_grows_with_the_square_of_the_input_is_found() -> None:
+def test_a_cost_that_grows_with_the_square_of_the_input_is_found():
     def found(how: str) -> list[Cost]:
         with counting(how) as hub:
             return [cost for cost in asyncio.run(fuzz(hub, 6, 1)) if cost.is_bad]
@@ -55,7 +55,7 @@ def test_a_cost_that_grows_with_the_square_of_the_input_is_found() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_no_input_costs_a_hub_more_than_its_size_explains() -> None:
+def test_no_input_costs_a_hub_more_than_its_size_explains():
     costs = run(40, 20261117)
     assert len(costs) > 40
     assert not any(cost.is_bad for cost in costs), table(costs)

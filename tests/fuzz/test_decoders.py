@@ -11,20 +11,18 @@ from tests.fuzz.decoders import SEEDS, fuzz, reference, try_one
 
 
 @pytest.mark.parametrize("raw", SEEDS)
-def test_every_seed_is_read(raw: bytes) -> None:
+def test_every_seed_is_read(raw: bytes):
     assert try_one(raw)
 
 
 @pytest.mark.long
-def test_a_short_run_finds_nothing() -> None:
+def test_a_short_run_finds_nothing():
     tried, read = fuzz(seconds=3, seed=20261115)
     assert tried > 50
     assert 0 < read < tried
 
 
-def test_a_decoder_that_overlooks_duplicates_would_be_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_decoder_that_overlooks_duplicates_would_be_caught(monkeypatch: pytest.MonkeyPatch):
     def careless(raw: bytes, limits: Any = None) -> Any:
         return strict._decode(raw)
 
@@ -36,6 +34,6 @@ def test_a_decoder_that_overlooks_duplicates_would_be_caught(
 @pytest.mark.parametrize(
     "raw", [b'{"a":1,"a":1}', b"NaN", b"1e999", rb'"\ud800"', b"[" * 40 + b"]" * 40]
 )
-def test_the_reference_refuses_what_strict_json_refuses(raw: bytes) -> None:
+def test_the_reference_refuses_what_strict_json_refuses(raw: bytes):
     with pytest.raises(ValueError):  # noqa: PT011 - the reference has no errors of its own
         reference(raw)

@@ -23,7 +23,7 @@ def why(found: Access) -> list[str]:
     return [reason.why for reason in found.reasons]
 
 
-def test_a_grant_of_a_group_is_the_reason_that_is_told() -> None:
+def test_a_grant_of_a_group_is_the_reason_that_is_told():
     team = held("group", "files:read", "msg/*", name="team")
     found = access(team, "files", ROWS)
     assert (found.may, found.tools, why(found)) == ("some", 1, ["by the grant of group team"])
@@ -33,7 +33,7 @@ def test_a_grant_of_a_group_is_the_reason_that_is_told() -> None:
     assert (other.may, why(other)) == ("none", [])
 
 
-def test_a_deny_outweighs_every_grant_and_is_the_reason_then() -> None:
+def test_a_deny_outweighs_every_grant_and_is_the_reason_then():
     given = [*held("everyone", "files:*", name="files"), *held("granted", "!files:write")]
     found = access(given, "files", ROWS)
     assert (found.may, found.tools) == ("some", 1)
@@ -43,7 +43,7 @@ def test_a_deny_outweighs_every_grant_and_is_the_reason_then() -> None:
     assert (refused.may, why(refused)) == ("none", ["denied by an operator"])
 
 
-def test_a_grant_for_some_arguments_alone_allows_some() -> None:
+def test_a_grant_for_some_arguments_alone_allows_some():
     source = {
         "kind": "mcp.request.tools/call:files:read",
         "payload": {"params": {"arguments": {"path": "notes/*"}}},
@@ -53,7 +53,7 @@ def test_a_grant_for_some_arguments_alone_allows_some() -> None:
     assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
 
 
-def test_whoever_holds_nothing_of_a_server_may_not_use_it() -> None:
+def test_whoever_holds_nothing_of_a_server_may_not_use_it():
     found = access(held("default", "msg/*", "room/*"), "files", ROWS)
     assert (found.may, found.tools, found.reasons) == ("none", 0, [])
     everything = access(held("settings", "mcp.*"), "files", ROWS)

@@ -24,7 +24,7 @@ def wordy(number: int) -> dict[str, Any]:
     return tool(f"t{number}", properties=properties)
 
 
-async def test_reading_many_tools_to_find_them_holds_nobody_up(gate: Behind) -> None:
+async def test_reading_many_tools_to_find_them_holds_nobody_up(gate: Behind):
     await gate.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
     reading = asyncio.ensure_future(gate.gateway.search.ready())
     turns = 0
@@ -36,7 +36,7 @@ async def test_reading_many_tools_to_find_them_holds_nobody_up(gate: Behind) -> 
     assert len(found) == 10
 
 
-def test_only_so_much_of_one_tool_is_read() -> None:
+def test_only_so_much_of_one_tool_is_read():
     schema = wordy(1)["inputSchema"]
     search = Search([own_tool({"title": "ns/one", "inputSchema": schema})])
     assert search.find("word0", lambda _: True)
@@ -45,7 +45,7 @@ def test_only_so_much_of_one_tool_is_read() -> None:
 
 async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
     gate: Behind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
     await gate.has(Scripted("demo"), resources=resources)
     listings = gate.gateway.listings
@@ -57,7 +57,7 @@ async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
     assert listings._size <= 600_000
 
 
-async def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then() -> None:
+async def test_a_resource_that_changes_all_the_time_is_told_of_now_and_then():
     told: list[int] = []
     loop, watch = asyncio.get_running_loop(), Watch()
     watch.tellers.append(lambda: told.append(1))

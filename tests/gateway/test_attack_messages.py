@@ -43,7 +43,7 @@ for line in sys.stdin:
 """
 
 
-async def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
+async def test_an_answer_that_would_hold_everyone_up_is_not_read():
     spec = BackendSpec(name="demo", namespace="demo", command=(sys.executable, "-c", SERVER))
     connecting = Connecting(spec, SystemClock(), {})
     async with BackendConversation.opened(connecting.link, seconds=30) as conversation:
@@ -72,7 +72,7 @@ async def test_an_answer_that_would_hold_everyone_up_is_not_read() -> None:
 @pytest.mark.parametrize(("byte", "count"), [(b"x", 40_000_000), (b",", 500_000)])
 async def test_a_server_that_writes_what_is_long_to_read_waits(
     byte: bytes, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(requests, "LONGEST_PAUSE", 0.05)
     raw = byte * count
     loop, reading = asyncio.get_running_loop(), requests.Pace()
@@ -84,7 +84,7 @@ async def test_a_server_that_writes_what_is_long_to_read_waits(
     assert loop.time() - began > 0.03
 
 
-async def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes() -> None:
+async def test_what_waits_for_a_client_that_does_not_read_is_bounded_in_bytes():
     written: list[bytes] = []
     reading = asyncio.Event()
 

@@ -14,7 +14,7 @@ from tests.gateway.scripted import Scripted, behind
 
 async def test_a_schema_is_compiled_in_a_thread_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     properties = {f"p{number}": {"pattern": f"^a{number}$"} for number in range(100)}
     threads: list[threading.Thread] = []
     prepare = Schema._compile

@@ -16,7 +16,7 @@ from folkmoot.telemetry.redaction import Redactor, clean
 REACHED = "The server at https://example.org/s/9f31c0ffee77/mcp cannot be reached: it is away."
 
 
-def test_a_secret_that_stands_in_the_settings_is_in_no_log() -> None:
+def test_a_secret_that_stands_in_the_settings_is_in_no_log():
     child_environment({"API_KEY": "open-sesame-1", "MODE": "quite-harmless"}, {})
     headers_of({"authorization": "Bearer open-sesame-2", "x-mode": "rather-harmless"}, {})
     told = clean("open-sesame-1 open-sesame-2 quite-harmless rather-harmless")
@@ -24,7 +24,7 @@ def test_a_secret_that_stands_in_the_settings_is_in_no_log() -> None:
     assert told.endswith("quite-harmless rather-harmless")
 
 
-def test_a_secret_in_the_path_of_an_address_is_in_no_log() -> None:
+def test_a_secret_in_the_path_of_an_address_is_in_no_log():
     url = "https://example.org/api/long-folder-name/9f31c0ffee77d2/mcp?key=abc"
     connecting = Connecting(BackendSpec(name="demo", namespace="demo", url=url), SystemClock(), {})
     assert connecting.target == "https://example.org/api/long-folder-name/[redacted]/mcp"
@@ -42,14 +42,14 @@ def test_a_secret_in_the_path_of_an_address_is_in_no_log() -> None:
         ("It requires authorization (401).", "It requires authorization (401)."),
     ],
 )
-def test_callers_are_not_told_where_a_server_is(why: str, told: str) -> None:
+def test_callers_are_not_told_where_a_server_is(why: str, told: str):
     assert for_callers(why) == told
     unanswered = Unanswered(e.ServerUnreachable(why), begun=False, gone=True)
     for error in (unanswered, e.ServerUnreachable(why)):
         assert "https" not in given_up("demo", error, repeatable=True).message
 
 
-def test_many_secrets_of_backends_do_not_let_the_first_be_forgotten() -> None:
+def test_many_secrets_of_backends_do_not_let_the_first_be_forgotten():
     redactor = Redactor(["the-master-key"])
     for number in range(500):
         redactor.hide(f"secret-of-backend-{number}")

@@ -11,7 +11,7 @@ from folkmoot.core import errors as e
 from tests.relay.upstream.scripted import call, running, spec
 
 
-async def test_nobody_takes_all_that_a_backend_can_do() -> None:
+async def test_nobody_takes_all_that_a_backend_can_do():
     async with running(spec(most_calls=8)) as there:
         backend = there.backend
         hangs, echo = replace(call("hang"), person="ann"), replace(call("echo"), person="bob")

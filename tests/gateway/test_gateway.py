@@ -17,9 +17,7 @@ def names(hub: object) -> list[str]:
     return [row.key for row in hub.gateway.catalogue.rows("tools")]  # type: ignore[attr-defined]
 
 
-async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(
-    gate: Behind,
-) -> None:
+async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate: Behind):
     changes: list[tuple[str, set[str]]] = []
     gate.store.bus.listen(
         "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
@@ -38,7 +36,7 @@ async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(
 
 async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
     gate: Behind,
-) -> None:
+):
     await gate.has(Scripted("files"), tools=(tool("read"),))
     gate.gateway.lost("files", "It ended.")
     assert names(gate) == []
@@ -48,7 +46,7 @@ async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_whe
     assert names(gate) == ["files:read"]
 
 
-async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate: Behind) -> None:
+async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate: Behind):
     backend = Scripted("files")
     gate.gateway.attach(backend)
     many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
@@ -61,7 +59,7 @@ async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gat
     assert names(gate) == []
 
 
-async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate: Behind) -> None:
+async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate: Behind):
     with pytest.raises(e.BackendUnknown):
         await gate.gateway.accept("nobody")
 
@@ -69,7 +67,7 @@ async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate: Behind) 
 @pytest.mark.requirement("gateway.collision-refused")
 async def test_what_cannot_be_shown_is_in_the_log_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     async with behind(tmp_path) as hub:
         with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
             colliding = tool("readFile"), tool("read_file")

@@ -7,7 +7,7 @@ from folkmoot.gateway.limits import HISTORY_MINUTES
 from tests.clocks import StillClock
 
 
-def test_calls_are_told_by_the_minute_they_ended_in() -> None:
+def test_calls_are_told_by_the_minute_they_ended_in():
     clock = StillClock()
     clock.seconds = 0.0
     history = CallHistory(clock)
@@ -25,7 +25,7 @@ def test_calls_are_told_by_the_minute_they_ended_in() -> None:
     assert len(told.calls) == HISTORY_MINUTES
 
 
-def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again() -> None:
+def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again():
     clock = StillClock()
     history = CallHistory(clock)
     for minute in range(10 * HISTORY_MINUTES):

@@ -92,16 +92,14 @@ ALL = {**OURS, **THEIRS, **LOOKING_LIKE_THEIRS}
 
 @pytest.mark.requirement("gateway.foreign-uris")
 @pytest.mark.parametrize(("own", "here"), ALL.items())
-def test_a_uri_is_within_its_namespace_and_can_be_undone(own: str, here: str) -> None:
+def test_a_uri_is_within_its_namespace_and_can_be_undone(own: str, here: str):
     assert exposed_uri("docs", own) == here
     assert own_uri("docs", here) == own
 
 
 @pytest.mark.requirement("gateway.shown-uris")
 @pytest.mark.parametrize(("own", "shown"), SHOWN.items())
-def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(
-    own: str, shown: str
-) -> None:
+def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(own: str, shown: str):
     assert shown_uri("docs", own) == shown
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
     if "{" not in shown:
@@ -110,7 +108,7 @@ def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(
 
 @pytest.mark.requirement("gateway.shown-uris")
 @pytest.mark.parametrize(("own", "shown"), SHOWN_TEMPLATES.items())
-def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, shown: str) -> None:
+def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, shown: str):
     assert shown_uri("docs", own, template=True) == shown
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
     validate_resource_template(shown, "docs")
@@ -123,7 +121,7 @@ def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, sho
 @example("file:///--r")
 @example("demo://x?a=b&a=c")
 @example("docs://file/-/x")
-def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str) -> None:
+def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str):
     shown = shown_uri("docs", own)
     if own.startswith("ui://"):
         return
@@ -141,7 +139,7 @@ def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str) 
         ("docs://file/-/-/notes/--0ff", "file:///notes/--0ff"),
     ],
 )
-def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str, own: str) -> None:
+def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str, own: str):
     assert canonical_uri(filled, {"docs"}) == exposed_uri("docs", own)
     assert own_uri("docs", filled) is None
 
@@ -161,35 +159,33 @@ def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str,
         ("ui://other/view*", "ui://other/view*"),
     ],
 )
-def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(
-    shown: str, canonical: str
-) -> None:
+def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(shown: str, canonical: str):
     base = "!mcp.request.resources/*"
     assert canonical_pattern(f"{base}:{shown}", {"every"}) == f"{base}:{canonical}"
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
 @pytest.mark.parametrize("unclear", ["every://uri/-/*", "every://uri/-/ur*", "every://de*/-/x"])
-def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear: str) -> None:
+def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear: str):
     with pytest.raises(e.PatternSyntax, match="does not say which scheme"):
         canonical_pattern(f"mcp.request.resources/*:{unclear}", {"every"})
 
 
-def test_no_two_uris_of_a_backend_are_the_same_here() -> None:
+def test_no_two_uris_of_a_backend_are_the_same_here():
     assert len(set(ALL.values())) == len(ALL)
 
 
 @pytest.mark.requirement("gateway.foreign-uris")
 @given(NAMESPACES | st.just("docs"), URIS)
 @example("docs", "docs://docs/")
-def test_whatever_a_uri_is_it_is_mapped_and_undone(namespace: str, own: str) -> None:
+def test_whatever_a_uri_is_it_is_mapped_and_undone(namespace: str, own: str):
     here = exposed_uri(namespace, own)
     assert here.startswith(f"{namespace}://")
     assert own_uri(namespace, here) == own
 
 
 @given(URIS)
-def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri: str) -> None:
+def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri: str):
     own = own_uri("docs", uri)
     canonical = canonical_uri(uri, {"docs"})
     if own is not None:
@@ -210,18 +206,18 @@ def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri: str) -> None:
 )
 def test_another_spelling_of_a_uri_leads_nowhere_until_it_is_made_canonical(
     spelled: str, canonical: str
-) -> None:
+):
     assert own_uri("docs", spelled) is None
     assert canonical_uri(spelled, {"docs"}) == canonical
 
 
-def test_a_uri_of_no_backend_has_no_canonical_form() -> None:
+def test_a_uri_of_no_backend_has_no_canonical_form():
     for uri in ("mmp://mailboxes/inbox", "ui://mmp-inbox", "ui://other/a", "docs", "docs:a", ""):
         assert canonical_uri(uri, {"docs"}) is None
     assert own_uri("docs", "other://a/b") is None
 
 
-def test_the_uri_of_an_app_keeps_its_scheme_on_the_wire() -> None:
+def test_the_uri_of_an_app_keeps_its_scheme_on_the_wire():
     assert shown_uri("docs", "ui://viewer/main.html") == "ui://docs/viewer/main.html"
     assert canonical_uri("ui://docs/viewer/main.html", {"docs"}) == "docs://ui//viewer/main.html"
     assert own_uri("docs", "docs://ui//viewer/main.html") == "ui://viewer/main.html"
@@ -240,21 +236,19 @@ def test_the_uri_of_an_app_keeps_its_scheme_on_the_wire() -> None:
         ("gitlab:create_issue", "github:gitlab_create_issue"),
     ],
 )
-def test_a_tool_is_known_by_its_namespace_and_its_name_in_snake_case(
-    own: str, canonical: str
-) -> None:
+def test_a_tool_is_known_by_its_namespace_and_its_name_in_snake_case(own: str, canonical: str):
     exposed = exposed_names("github", [tool(own)], what="tool")
     assert {name: each["name"] for name, each in exposed.by_name.items()} == {canonical: own}
     assert exposed.faults == ()
 
 
 @given(NAMESPACES, st.text(min_size=1, max_size=60))
-def test_every_name_a_backend_can_think_of_becomes_a_valid_one(namespace: str, own: str) -> None:
+def test_every_name_a_backend_can_think_of_becomes_a_valid_one(namespace: str, own: str):
     validate_tool_name(canonical_name(namespace, own), namespace)
 
 
 @pytest.mark.requirement("gateway.collision-refused")
-def test_tools_that_would_get_the_same_name_are_all_refused_by_name() -> None:
+def test_tools_that_would_get_the_same_name_are_all_refused_by_name():
     listed = [tool("createIssue"), tool("create_issue"), tool("create-issue"), tool("close_issue")]
     exposed = exposed_names("github", listed, what="tool")
     assert list(exposed.by_name) == ["github:close_issue"]
@@ -263,7 +257,7 @@ def test_tools_that_would_get_the_same_name_are_all_refused_by_name() -> None:
         assert named in fault
 
 
-def test_a_tool_that_is_listed_twice_is_one_tool_unless_it_differs() -> None:
+def test_a_tool_that_is_listed_twice_is_one_tool_unless_it_differs():
     assert exposed_names("docs", [tool("read"), tool("read")], what="tool").faults == ()
     differing = [tool("read"), tool("read", description="Deletes.")]
     exposed = exposed_names("docs", differing, what="tool")
@@ -284,7 +278,7 @@ def test_a_tool_that_is_listed_twice_is_one_tool_unless_it_differs() -> None:
 )
 def test_patterns_choose_tools_by_their_names_here_or_there(
     patterns: tuple[str, ...], shown: set[str]
-) -> None:
+):
     listed = [tool("readFile"), tool("readAll"), tool("write_file")]
     exposed = exposed_names("docs", listed, what="tool", patterns=patterns)
     assert exposed.by_name.keys() == {f"docs:{name}" for name in shown}
@@ -294,7 +288,7 @@ def test_patterns_choose_tools_by_their_names_here_or_there(
         assert not exposed.faults
 
 
-def test_a_collision_can_be_settled_by_a_pattern() -> None:
+def test_a_collision_can_be_settled_by_a_pattern():
     listed = [tool("createIssue"), tool("create_issue")]
     exposed = exposed_names("github", listed, what="tool", patterns=("createIssue",))
     # The pattern speaks of the one by its own name; the name here is what both would have.
@@ -304,7 +298,7 @@ def test_a_collision_can_be_settled_by_a_pattern() -> None:
 @pytest.mark.parametrize(
     "nameless", [{}, {"name": ""}, {"name": 7}, "read", None, {"name": "x" * 300}]
 )
-def test_what_has_no_usable_name_is_left_out_and_told(nameless: object) -> None:
+def test_what_has_no_usable_name_is_left_out_and_told(nameless: object):
     exposed = exposed_names("docs", [nameless, tool("read")], what="tool")
     assert list(exposed.by_name) == ["docs:read"]
     assert len(exposed.faults) == 1

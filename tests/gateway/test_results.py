@@ -54,7 +54,7 @@ RESULTS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("method", "result"), RESULTS)
 def test_links_and_embedded_resources_are_mapped_and_nothing_else(
     method: str, result: dict[str, Any]
-) -> None:
+):
     before = copy.deepcopy(result)
     told = map_result(method, result, "docs")
     assert told == mapped(before)
@@ -63,7 +63,7 @@ def test_links_and_embedded_resources_are_mapped_and_nothing_else(
 
 
 @pytest.mark.requirement("gateway.result-uris")
-def test_a_uri_of_a_result_can_be_read_back() -> None:
+def test_a_uri_of_a_result_can_be_read_back():
     told = map_result("tools/call", {"content": [LINK]}, "docs")
     uri = told["content"][0]["uri"]
     canonical = canonical_uri(uri, {"docs"})
@@ -71,7 +71,7 @@ def test_a_uri_of_a_result_can_be_read_back() -> None:
     assert own_uri("docs", canonical) == FILE
 
 
-def test_in_a_room_uris_are_canonical() -> None:
+def test_in_a_room_uris_are_canonical():
     told = map_result("tools/call", {"content": [LINK, EMBEDDED]}, "docs", canonical=True)
     assert told["content"][0]["uri"] == "docs://file///a.txt"
     assert told["content"][1]["resource"]["uri"] == "docs://file///a.txt"
@@ -95,7 +95,7 @@ def test_in_a_room_uris_are_canonical() -> None:
         ("ping", {}, None),
     ],
 )
-def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: str | None) -> None:
+def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: str | None):
     assert fault_of(method, result) == fault
     assert (outcome_of(method, Response(id=1, result=result)) == "invalid") is (fault is not None)
 
@@ -115,13 +115,11 @@ def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: 
         ("tools/call", {"resultType": "input_required", "inputRequests": [LINK]}),
     ],
 )
-def test_where_nothing_is_mapped_the_result_is_the_same_object(
-    method: str, result: dict[str, Any]
-) -> None:
+def test_where_nothing_is_mapped_the_result_is_the_same_object(method: str, result: dict[str, Any]):
     assert map_result(method, result, "docs") is result
 
 
-def test_an_app_is_named_in_the_scheme_its_hosts_take() -> None:
+def test_an_app_is_named_in_the_scheme_its_hosts_take():
     meta = {
         "ui": {"resourceUri": "ui://view", "visibility": ["app"]},
         "ui/resourceUri": "ui://view",
@@ -136,7 +134,7 @@ def test_an_app_is_named_in_the_scheme_its_hosts_take() -> None:
     assert told["_meta"]["ui/resourceUri"] == "ui://docs/view"
 
 
-def test_contents_within_contents_are_followed_only_so_far() -> None:
+def test_contents_within_contents_are_followed_only_so_far():
     nested: dict[str, Any] = LINK
     for _ in range(2_000):
         nested = {"type": "tool_result", "content": [nested]}

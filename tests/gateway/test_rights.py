@@ -41,9 +41,7 @@ GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
 
 @pytest.mark.requirement("capability.default-hub")
 @pytest.mark.settings(given=spec(FILES, SEARCH))
-async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(
-    hub: Office,
-) -> None:
+async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(hub: Office):
     alice = await hub.here.join("alice")
     robot = (await hub.accounts.register("robot", account_type="agent")).account
     principal, rights = hub.rights.of(alice)
@@ -87,14 +85,14 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
 
 
 @pytest.mark.settings(given=spec(SEARCH))
-async def test_whoever_has_no_account_may_make_one_or_get_one_back(hub: Office) -> None:
+async def test_whoever_has_no_account_may_make_one_or_get_one_back(hub: Office):
     assert hub.rights.of(None)[0] is NOBODY
     kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
     assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path) -> None:
+async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path):
     settings = spec(
         FILES,
         GITHUB,
@@ -124,7 +122,7 @@ async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_
 PATH = {"params": {"arguments": {"path": "notes/*"}}}
 
 
-async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path) -> None:
+async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path):
     grants = {"gina": (READ_FILES, f"{CALL}:a"), "harry": (f"{CALL}:a", READ_FILES)}
     async with office(tmp_path, spec(FILES, grants=grants)) as hub:
         gina, harry = [await hub.invited(name) for name in ("gina", "harry")]
@@ -139,7 +137,7 @@ async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: 
 
 async def test_no_more_accounts_are_kept_ready_than_fit(
     hub: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
     people = [await hub.here.join(f"person{number}") for number in range(8)]
     for account in people * 2:
@@ -147,7 +145,7 @@ async def test_no_more_accounts_are_kept_ready_than_fit(
         assert len(hub.here.accounts.authentication.known.rights) <= 3
 
 
-async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Office) -> None:
+async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Office):
     gina = await hub.here.join("gina")
     told: list[str] = []
     hub.here.store.bus.listen(">", lambda event: told.append(event.subject))
@@ -161,7 +159,7 @@ async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Offic
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office) -> None:
+async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office):
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES))
     bad: dict[str, Any] = {
         "grants.gina: At most 4,096": {"grants": {"gina": many}},
@@ -177,7 +175,7 @@ async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office) -> Non
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub: Office) -> None:
+async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub: Office):
     kind = f"{CALL}:files:read_file"
     gina = await hub.invited("gina")
     assert hub.may(gina, kind) == [True]
@@ -195,7 +193,7 @@ async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office) -> None:
+async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office):
     kind = f"{CALL}:files:read_file"
     gina = await hub.invited("gina")
     await hub.granting.grant("gina", ["github:*"])
@@ -212,9 +210,7 @@ async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office)
     assert hub.rights.granted == {}
 
 
-async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(
-    hub: Office,
-) -> None:
+async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(hub: Office):
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES - len(DEFAULTS)))
     gina = await hub.here.join("gina")
     await hub.granting.grant("gina", ["!msg/send"])
@@ -225,7 +221,7 @@ async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too
 
 
 @pytest.mark.requirement("gateway.reserved-names", "handle.shares-names")
-async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub: Office) -> None:
+async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub: Office):
     alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
     await hub.accounts.change_handle(alice, "ally")
     await hub.accounts.delete(bob)
@@ -246,7 +242,7 @@ async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub:
     await hub.accounts.register("gitlab")
 
 
-async def test_a_reload_and_a_registration_at_one_moment_agree(hub: Office) -> None:
+async def test_a_reload_and_a_registration_at_one_moment_agree(hub: Office):
     for number in range(6):
         name = f"gina{number}"
         settings = spec(FILES, grants={name: (READ_FILES,)})
@@ -284,7 +280,7 @@ SAME = [
 
 @pytest.mark.requirement("policy.same-code-everywhere")
 @pytest.mark.parametrize("patterns", SAME, ids=str)
-async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]) -> None:
+async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]):
     play = Play(SETTINGS, "alice", "bob", "files")
     play._take(says("alice", grant("bob", *patterns))(play))
     play.waiting.clear()
@@ -308,7 +304,7 @@ async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[A
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind", "policy.same-code-everywhere")
-def test_a_refusal_names_what_was_asked_and_what_is_held() -> None:
+def test_a_refusal_names_what_was_asked_and_what_is_held():
     kind = parse(f"{CALL}:github:create_issue")
     error = judge(Principal("1", "ann"), Rights(DEFAULTS), kind).error
     assert error is not None

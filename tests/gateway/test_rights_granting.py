@@ -39,7 +39,7 @@ MAKES = "'folkmoot invite --for harry'"
 
 async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
     hub: Office,
-) -> None:
+):
     gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
     told: list[str] = []
     hub.here.store.bus.listen("grants.*", lambda event: told.append(event.subject))
@@ -62,7 +62,7 @@ async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_
     assert set(told) == {f"grants.{gina.id}"}
 
 
-async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Office) -> None:
+async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Office):
     gina = await hub.here.join("gina")
     made = await hub.granting.grant("gina", ["files"])
     assert (len(made.granted), made.warnings) == (5, [])
@@ -77,7 +77,7 @@ async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Of
 
 
 @pytest.mark.settings(given=spec(SEARCH))
-async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Office) -> None:
+async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Office):
     robot = (await hub.accounts.register("robot", account_type="agent")).account
     await hub.granting.grant("robot", ["!msg/send", "!search:*"])
     kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
@@ -86,7 +86,7 @@ async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Offic
     assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
 
 
-async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path) -> None:
+async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path):
     refused: dict[str, tuple[type[e.FolkmootError], str, tuple[str, ...]]] = {
         "nobody": (e.UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
         "a b": (e.UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
@@ -127,7 +127,7 @@ async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Pa
         ("!files:a\x00b", 32),
     ],
 )
-def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int) -> None:
+def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int):
     with pytest.raises(e.PatternSyntax) as told:
         compiled(pattern)
     assert told.value.message.endswith(f"The error is at character {position}.")
@@ -135,7 +135,7 @@ def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int) -> 
 
 
 @given(st.text("mcp.request/tools:*!-A é\n", max_size=40))
-def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: str) -> None:
+def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: str):
     full = full_pattern(text)
     try:
         capability(full)
@@ -159,9 +159,7 @@ def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: s
         ("my/tool", "my/tool"),
     ],
 )
-def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
-    short: str, full: str
-) -> None:
+def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(short: str, full: str):
     assert full_pattern(short) == full
     assert full_pattern(full) == full
 
@@ -169,7 +167,7 @@ def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(
 @pytest.mark.requirement("gateway.grants-as-shown")
 async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
     hub: Office,
-) -> None:
+):
     cut = "files_" + "a" * 49 + "_01234567"
     names = {cut: "files:" + "a" * 80}
     spelled = {
@@ -195,9 +193,7 @@ async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_cano
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tmp_path: Path):
     read = "mcp.request.resources/read"
     given = (f"{read}:files://file/-/-/srv/*", {"kind": f"!{read}:files://file/-/-/srv/a"})
     async with office(tmp_path, spec(FILES, grants={"gina": given})) as hub:
@@ -207,7 +203,7 @@ async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(
 
 
 @pytest.mark.settings(given=spec(FILES, GITHUB))
-async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office) -> None:
+async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office):
     await hub.here.join("gina")
     made = await hub.granting.grant(
         "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
@@ -221,9 +217,7 @@ async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office) -> Non
     ]
 
 
-async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(
-    tmp_path: Path,
-) -> None:
+async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(tmp_path: Path):
     reasons = {
         READ_FILES: "from [grants] in the settings file; change it there",
         f"{CALL}:github:*": "from the group ops in the settings file; change it there",
@@ -248,7 +242,7 @@ async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_fr
 
 async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
     hub: Office, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     gina = await hub.here.join("gina")
     many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
     with pytest.raises(e.TooManyCapabilities, match="@gina: At most 4,096"):
@@ -260,7 +254,7 @@ async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_k
     assert len(hub.rights.granted[gina.id]) == 3
 
 
-async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Office) -> None:
+async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Office):
     gina, gate = await hub.here.join("gina"), Gate()
     hub.here.store.in_unit = gate
     async with asyncio.TaskGroup() as tasks:
@@ -275,7 +269,7 @@ async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Offic
 
 async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
     hub: Office, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     gina = await hub.here.join("gina")
     with caplog.at_level(logging.INFO, "folkmoot.audit"):
         await hub.granting.grant("gina", ["files:*"])
@@ -295,7 +289,7 @@ async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_i
     assert code not in caplog.text
 
 
-async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path) -> None:
+async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path):
     tables: dict[str, Any] = {
         "groups": {"ops": ("gina",)},
         "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
@@ -327,7 +321,7 @@ async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path:
 
 async def test_the_table_of_everyone_comes_in_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(grants, "MAX_GRANTS_PAGE", 2)
     tables: dict[str, Any] = {
         "groups": {"ops": ("gina", "harry")},
@@ -355,9 +349,7 @@ async def test_the_table_of_everyone_comes_in_pages(
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
 
 
-async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
-    hub: Office,
-) -> None:
+async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(hub: Office):
     made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
     for each in made[:4]:
         await hub.granting.grant(each.account.handle, [READ_FILES])

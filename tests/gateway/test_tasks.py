@@ -36,7 +36,7 @@ def ids(known: Tasks, owner: str = "ann") -> list[str]:
 
 
 @pytest.mark.requirement("gateway.task-owner")
-def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
+def test_an_id_opens_in_another_process_for_its_owner_alone():
     task = made(tasks())
     again = tasks().find("ann", task.id)
     assert again.ticket == task.ticket
@@ -51,7 +51,7 @@ def test_an_id_opens_in_another_process_for_its_owner_alone() -> None:
         tasks(key=b"x" * 32).find("ann", task.id)
 
 
-def test_a_task_is_listed_until_its_time_is_over() -> None:
+def test_a_task_is_listed_until_its_time_is_over():
     time = StillClock()
     known = tasks(time)
     made(known, "short", ttl=1_000)
@@ -68,7 +68,7 @@ def test_a_task_is_listed_until_its_time_is_over() -> None:
     assert known.of_backend("demo", "long") is None
 
 
-def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MAX_TASKS_OF_ACCOUNT", 3)
     monkeypatch.setattr(module, "MAX_TASKS", 5)
     known = tasks()
@@ -85,7 +85,7 @@ def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.Monke
     assert ids(known) == ["d", "e"]
 
 
-def test_pages_hold_on_to_their_place() -> None:
+def test_pages_hold_on_to_their_place():
     known = tasks()
     owns = [str(number) for number in range(MAX_TASKS_PAGE * 2 + 1)]
     first, *_ = [made(known, own) for own in owns]
@@ -101,7 +101,7 @@ def test_pages_hold_on_to_their_place() -> None:
             known.page("ann", odd, stateless=False)
 
 
-def test_an_own_id_that_is_used_again_is_another_task() -> None:
+def test_an_own_id_that_is_used_again_is_another_task():
     known = tasks()
     old, new = made(known), made(known, owner="bob", createdAt="now")
     assert known.of_backend("demo", "1") is new
@@ -113,7 +113,7 @@ def test_an_own_id_that_is_used_again_is_another_task() -> None:
     assert not new.checked
 
 
-def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MAX_OPEN_TASKS", 2)
     time = StillClock()
     known = tasks(time)
@@ -129,7 +129,7 @@ def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert known.has_room("ann")
 
 
-def test_long_arguments_are_not_kept() -> None:
+def test_long_arguments_are_not_kept():
     told = {"taskId": "1", "status": "working", "createdAt": "then"}
     text = {"text": "x" * MAX_TASK_ARGUMENTS}
     task = tasks().made("ann", "demo", "demo:run", text, told, stateless=True)
@@ -139,7 +139,7 @@ def test_long_arguments_are_not_kept() -> None:
 @pytest.mark.parametrize(
     "odd", [{"taskId": 7}, {"taskId": ""}, {"status": "odd"}, {"status": []}, {"createdAt": None}]
 )
-def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
+def test_what_is_no_task_is_refused(odd: dict[str, Any]):
     known = tasks()
     with pytest.raises(e.BackendFailed, match="The backend demo created a task without"):
         made(known, **{"own": "1", **odd}) if "taskId" not in odd else known.made(
@@ -150,7 +150,7 @@ def test_what_is_no_task_is_refused(odd: dict[str, Any]) -> None:
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_in_a_room_nothing_is_run_as_a_task(gate: Behind) -> None:
+async def test_in_a_room_nothing_is_run_as_a_task(gate: Behind):
     files = Scripted("files")
     offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
     must = tool("must", execution={"taskSupport": "required"})

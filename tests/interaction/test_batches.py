@@ -45,7 +45,7 @@ def check(status: int, body: bytes) -> None:
 
 
 @pytest.mark.requirement("mcp.batches")
-async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub: Meeting) -> None:
+async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub: Meeting):
     opened = await hub.post(initialize(0, VERSION))
     assert opened.status == 200
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
@@ -60,7 +60,7 @@ async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub: Meeting) -> No
 
 
 @pytest.mark.requirement("mcp.batches")
-async def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on() -> None:
+async def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on():
     async with listening(*python(ONE)) as proxy:
         opened = await proxy.post(initialize(0, VERSION))
         session = {"mcp_session_id": opened.headers["mcp-session-id"]}
@@ -72,7 +72,7 @@ async def test_a_proxy_before_a_command_refuses_a_batch_and_the_session_goes_on(
 
 
 @pytest.mark.requirement("mcp.batches")
-async def test_a_proxy_before_a_url_refuses_a_batch_and_the_server_never_hears_of_it() -> None:
+async def test_a_proxy_before_a_url_refuses_a_batch_and_the_server_never_hears_of_it():
     async def answered(asked: Asked) -> None:
         await asked.result({})
 

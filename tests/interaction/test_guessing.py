@@ -37,7 +37,7 @@ async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str)
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
-async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
+async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path):
     clock = Later()
     async with meeting(tmp_path, clock=clock, rate_limits="on") as there:
         code = (await there.hub.accounts.register("alice")).recovery_code
@@ -56,7 +56,7 @@ async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path) -> None:
 @pytest.mark.settings(rate_limits="on")
 async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(
     hub: Meeting,
-) -> None:
+):
     alice = await hub.person("alice")
     guessers = [await hub.stranger() for _ in range(8)]
     guesses = [
@@ -75,7 +75,7 @@ async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counte
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")
 @pytest.mark.settings(rate_limits="on")
-async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: Meeting) -> None:
+async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: Meeting):
     code = (await hub.hub.accounts.register("alice")).recovery_code
     for handle in (*["nobody1"] * 5, *(f"person{number}" for number in range(14))):
         assert await attempt(hub, handle, WRONG, "127.0.0.66") == "Handle not found."
@@ -91,7 +91,7 @@ async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: 
 @pytest.mark.requirement("recovery.slowed")
 async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -116,7 +116,7 @@ async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused
 @pytest.mark.requirement("recovery.unknown-handle", "recovery.constant-time")
 async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     work: Counter[str] = Counter()
 
     def counted(name: str) -> None:
@@ -164,7 +164,7 @@ class Counting:
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path) -> None:
+async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path):
     clock = Later()
     rates = {"missed_handles_per_hour": 8}
     async with meeting(tmp_path, clock=clock, rate_limits="on", rates=rates) as there:
@@ -199,7 +199,7 @@ async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path)
         assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
 
 
-async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path) -> None:
+async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path):
     rates = {"refused_handles_per_hour": 3}
     async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
         await there.hub.accounts.register("alice")

@@ -249,7 +249,7 @@ PROVOKED: dict[str, Provoke] = {
 }
 
 
-def test_every_limit_is_provoked() -> None:
+def test_every_limit_is_provoked():
     assert sorted(PROVOKED) == LIMITS
     assert all(path in FIELDS for path in WITHOUT_ERROR)
 
@@ -265,13 +265,13 @@ def test_every_limit_is_provoked() -> None:
 )
 def test_the_error_of_a_limit_names_its_setting_in_its_data_and_not_to_people(
     path: str, tmp_path: Path
-) -> None:
+):
     told = run(PROVOKED[path](tmp_path, path))
     assert path in told
     assert "Setting" not in told
 
 
-def test_no_close_reason_is_too_long_or_names_a_setting() -> None:
+def test_no_close_reason_is_too_long_or_names_a_setting():
     for reason in (*CLOSE_REASONS.values(), link.UNREAD, link.UNFINISHED):
         assert len(reason.encode()) <= 123, "a close frame has no room for more"
         assert "limits." not in reason

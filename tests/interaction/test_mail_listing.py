@@ -35,7 +35,7 @@ APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
     "mcp.both-eras",
 )
 @both_eras
-async def test_names_are_safe_for_model_apis_by_default(hub: Meeting) -> None:
+async def test_names_are_safe_for_model_apis_by_default(hub: Meeting):
     stranger = await hub.stranger()
     tools = (await stranger.client.list_tools()).tools
     assert len(tools) == 38
@@ -51,7 +51,7 @@ async def test_names_are_safe_for_model_apis_by_default(hub: Meeting) -> None:
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
 @one_era
 @pytest.mark.settings(mcp={"names": "canonical"})
-async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting) -> None:
+async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting):
     for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
         stranger = await hub.stranger(query)
         tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
@@ -67,7 +67,7 @@ async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting) -> None:
 
 @pytest.mark.requirement("wire-name.both-accepted", "wire-name.canonical-inside")
 @both_eras
-async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting) -> None:
+async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting):
     alice = await hub.person("alice")
     for query in ("", "&names=safe", "&names=canonical"):
         again = await hub.returning(alice.token, query)
@@ -77,9 +77,7 @@ async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting) 
 
 @pytest.mark.requirement("mcp.app-only-listing", "mcp.app-only-marked")
 @both_eras
-async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(
-    hub: Meeting,
-) -> None:
+async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(hub: Meeting):
     with_apps = [
         {"extensions": [advertise(APPS, {"mimeTypes": types})]}
         for types in ([APP_TYPE], [SEED_TYPE], ["text/plain", SEED_TYPE])
@@ -108,7 +106,7 @@ async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_fo
 @both_eras
 async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(
     hub: Meeting,
-) -> None:
+):
     for types, served in (
         ([SEED_TYPE], SEED_TYPE),
         ([APP_TYPE], APP_TYPE),
@@ -131,7 +129,7 @@ async def app_types(person: Person) -> tuple[str | None, str | None]:
     return app.mime_type, content.mime_type
 
 
-async def test_a_query_that_means_nothing_is_refused(hub: Meeting) -> None:
+async def test_a_query_that_means_nothing_is_refused(hub: Meeting):
     message, headers = modern("tools/list")
     for query, sentence in (
         ("?names=kebab", "The query parameter names takes safe or canonical."),
@@ -146,7 +144,7 @@ async def test_a_query_that_means_nothing_is_refused(hub: Meeting) -> None:
 
 
 @pytest.mark.requirement("mcp.apps-offered")
-async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting) -> None:
+async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting):
     message, headers = modern("server/discover")
     found = (await hub.post(message, headers=headers)).json()["result"]
     for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
@@ -159,7 +157,7 @@ async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting)
 
 
 @pytest.mark.requirement("mcp.discover", "mcp.stateless-no-get")
-async def test_the_stateless_era_needs_neither_handshake_nor_session(hub: Meeting) -> None:
+async def test_the_stateless_era_needs_neither_handshake_nor_session(hub: Meeting):
     message, headers = modern("server/discover")
     answer = await hub.post(message, headers=headers)
     assert answer.status == 200

@@ -25,7 +25,7 @@ async def long_mail(there: Meeting) -> tuple[str, list[str]]:
     return reader.token, bodies[::-1]
 
 
-async def test_a_page_is_bounded_as_it_is_on_the_wire(hub: Meeting) -> None:
+async def test_a_page_is_bounded_as_it_is_on_the_wire(hub: Meeting):
     token, bodies = await long_mail(hub)
     asked, headers = modern("tools/call", name="msg/inbox", arguments={"limit": 100})
     answer = await hub.post(asked, query=f"?token={token}", headers=headers)
@@ -38,7 +38,7 @@ async def test_a_page_is_bounded_as_it_is_on_the_wire(hub: Meeting) -> None:
     assert [message["body"] for message in told["messages"]] == bodies[:count]
 
 
-async def test_an_export_has_all_of_it(tmp_path: Path) -> None:
+async def test_an_export_has_all_of_it(tmp_path: Path):
     async with meeting(tmp_path / "hub") as there:
         _, bodies = await long_mail(there)
         hub = there.hub

@@ -23,7 +23,7 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
 
 @both_eras
 @pytest.mark.requirement("mcp.input-required")
-async def test_the_user_confirms_the_end_of_an_account(hub: Meeting) -> None:
+async def test_the_user_confirms_the_end_of_an_account(hub: Meeting):
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
     for action, content, sentence in (
@@ -44,7 +44,7 @@ async def test_the_user_confirms_the_end_of_an_account(hub: Meeting) -> None:
 
 
 @both_eras
-async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting) -> None:
+async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting):
     bob = await hub.person("bob")
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
@@ -72,7 +72,7 @@ async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting) -
 
 
 @both_eras
-async def test_nobody_is_asked_who_cannot_be(hub: Meeting) -> None:
+async def test_nobody_is_asked_who_cannot_be(hub: Meeting):
     asked: list[str] = []
     answer = saying("accept", {"confirm": "alice"}, asked)
     stranger = await hub.stranger(elicitation_callback=answer)
@@ -84,7 +84,7 @@ async def test_nobody_is_asked_who_cannot_be(hub: Meeting) -> None:
     assert asked == []
 
 
-async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path) -> None:
+async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path):
     async def refuse(_: Any, __: Any) -> types.ErrorData:
         return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")
 

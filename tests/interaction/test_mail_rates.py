@@ -44,7 +44,7 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.register", "rate.says-when")
 @one_era
-async def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path) -> None:
+async def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path):
     clock = Later()
     behind = {"trusted_proxies": ["127.0.0.1"]}
     async with meeting(tmp_path, era, clock, rate_limits="on", http=behind) as there:
@@ -80,7 +80,7 @@ PASSED_ON = {"x-forwarded-for": "203.0.113.7"}
 )
 async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
     hub: dict[str, Any], headers: dict[str, str], counted: bool, tmp_path: Path
-) -> None:
+):
     rates = {"register_per_hour": 1}
     async with meeting(tmp_path, "stateless", rate_limits="on", rates=rates, **hub) as there:
         await (await there.stranger(headers=headers)).call("msg/register", handle="first")
@@ -95,7 +95,7 @@ async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
 @one_era
-async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path) -> None:
+async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path):
     clock = Later()
     rates = {"send_per_minute": 3, "search_per_minute": 2, "invite_per_day": 2}
     async with meeting(tmp_path, era, clock, rate_limits="on", rates=rates) as there:

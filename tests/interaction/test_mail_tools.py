@@ -26,7 +26,7 @@ HOW_TO_STAY = ["server_url", "settings", "next"]
     "auth.registration-open",
 )
 @both_eras
-async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting) -> None:
+async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting):
     stranger = await hub.stranger()
     made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
     seed = ["handle", "token", "recovery_code", "public_key", "message"]
@@ -48,9 +48,7 @@ async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting) -> 
 
 @pytest.mark.requirement("auth.says-what-next", "tool.recover.output")
 @both_eras
-async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
-    era: str, hub: Meeting
-) -> None:
+async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(era: str, hub: Meeting):
     stranger = await hub.stranger()
     made = await stranger.call("msg/register", handle="alice")
     given = {"handle": "alice", "recovery_code": made["recovery_code"]}
@@ -84,7 +82,7 @@ async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(
 
 @pytest.mark.requirement("auth.says-what-next")
 @both_eras
-async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeting) -> None:
+async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeting):
     alice = await hub.person("alice")
     second = await alice.call("msg/register", handle="alice2")
     assert second["next"].startswith("This client stays signed in as @alice,")
@@ -96,7 +94,7 @@ async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeti
 
 
 @pytest.mark.requirement("auth.says-what-next")
-async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path) -> None:
+async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path):
     public = {"public_url": "https://moot.example/", "registration": "open"}
     async with meeting(tmp_path, **public) as there:
         made = await (await there.stranger()).call("msg/register", handle="alice")
@@ -115,7 +113,7 @@ async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path
     "thread.both-sides-shown",
 )
 @both_eras
-async def test_two_people_write_read_and_answer(hub: Meeting) -> None:
+async def test_two_people_write_read_and_answer(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     hello = {"body": "Hello Bob!", "priority": "urgent", "idempotency_key": "letter-1"}
     sent = await alice.call("msg/send", to="@Bob@localhost", **hello)
@@ -163,7 +161,7 @@ async def test_two_people_write_read_and_answer(hub: Meeting) -> None:
     "mcp.app-only-callable",
 )
 @both_eras
-async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting) -> None:
+async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
     assert await bob.call("msg/mark_read", thread_id=thread_id) == {
@@ -192,7 +190,7 @@ async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting) -> No
     "tool.block.output",
 )
 @both_eras
-async def test_people_find_keep_and_block_each_other(hub: Meeting) -> None:
+async def test_people_find_keep_and_block_each_other(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     added = {"contact": "bob", "nickname": "", "message": "Contact added."}
     assert await alice.call("msg/add_contact", handle="bob") == added
@@ -224,7 +222,7 @@ async def test_people_find_keep_and_block_each_other(hub: Meeting) -> None:
 
 @pytest.mark.requirement("tool.set-profile.output", "tool.change-handle.output")
 @both_eras
-async def test_a_profile_and_a_handle_change(hub: Meeting) -> None:
+async def test_a_profile_and_a_handle_change(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     changed = await alice.call(
         "msg/set_profile",
@@ -257,7 +255,7 @@ async def test_a_profile_and_a_handle_change(hub: Meeting) -> None:
 )
 @both_eras
 @pytest.mark.settings(registration="invite")
-async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting) -> None:
+async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting):
     code = await hub.hub.accounts.create_invite(None)
     stranger = await hub.stranger()
     refused = await stranger.refused("msg/register", handle="alice")
@@ -279,7 +277,7 @@ async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting) -
 @pytest.mark.parametrize("privacy", ["contacts_only", "private"])
 async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alone(
     privacy: str, hub: Meeting
-) -> None:
+):
     alice, eve = await hub.people("alice", "eve")
     await alice.call("msg/set_profile", privacy=privacy)
     invited = await alice.call("msg/invite", message="Welcome!")
@@ -298,9 +296,7 @@ async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alon
 
 @pytest.mark.requirement("auth.registration-closed")
 @pytest.mark.settings(registration="closed")
-async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(
-    hub: Meeting,
-) -> None:
+async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(hub: Meeting):
     stranger = await hub.stranger()
     sentence = await stranger.refused("msg/register", handle="alice")
     assert sentence == "Registration is closed on this server."
@@ -318,7 +314,7 @@ async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(
 
 
 @both_eras
-async def test_ids_in_capitals_are_found(hub: Meeting) -> None:
+async def test_ids_in_capitals_are_found(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     sent = await alice.call("msg/send", to="bob", body="One")
     message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
@@ -345,7 +341,7 @@ async def test_ids_in_capitals_are_found(hub: Meeting) -> None:
 
 @pytest.mark.requirement("tool.open-inbox.resource", "app.uri-and-type", "app.single-file")
 @both_eras
-async def test_the_inbox_opens_as_an_app_and_as_text(hub: Meeting) -> None:
+async def test_the_inbox_opens_as_an_app_and_as_text(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
     listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}

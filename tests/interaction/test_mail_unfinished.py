@@ -68,7 +68,7 @@ async def recover(there: Meeting, handle: str, code: str) -> None:
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
-async def test_a_token_must_hold_until_the_whole_request_has_come(hub: Meeting) -> None:
+async def test_a_token_must_hold_until_the_whole_request_has_come(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
     body = json.dumps(message).encode()
@@ -82,7 +82,7 @@ LETTER = {"to": "bob", "body": "Not from alice any more"}
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.session-bound-while-valid")
-async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting) -> None:
+async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting):
     bob = await hub.person("bob")
     session_id = await open_session(hub)
     made = await register(hub, session_id)
@@ -94,7 +94,7 @@ async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub: Meeting) -> None:
+async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub: Meeting):
     carol = await hub.person("carol")
     session_id = await open_session(hub)
 
@@ -124,7 +124,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
     in_session: bool,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     with caplog.at_level(logging.INFO):
         async with meeting(tmp_path) as there:
             headers = {"mcp-session-id": await open_session(there)} if in_session else {}
@@ -143,7 +143,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
 
 @pytest.mark.sqlite("stops its writer")
 @pytest.mark.requirement("notice.both-eras")
-async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub: Meeting) -> None:
+async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub: Meeting):
     alice = await hub.person("alice")
     bob = (await hub.hub.accounts.register("bob")).account
     query = f"?token={alice.token}"

@@ -339,9 +339,7 @@ def dressed(era: str, message: Any) -> Any:
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-async def test_every_usual_request_has_a_result_in_the_form_of_its_era(
-    era: str, tmp_path: Path
-) -> None:
+async def test_every_usual_request_has_a_result_in_the_form_of_its_era(era: str, tmp_path: Path):
     async with wire(tmp_path, era) as line:
         version = "2026-07-28" if era == "stateless" else "2025-11-25"
         for message in PLAIN:
@@ -352,9 +350,7 @@ async def test_every_usual_request_has_a_result_in_the_form_of_its_era(
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(
-    era: str, tmp_path: Path
-) -> None:
+async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(era: str, tmp_path: Path):
     async with wire(tmp_path, era) as line:
         meta = b',"_meta":' + encoded(META) + b"}}"
         sent = [Sent(encoded(dressed(era, message))) for message in ODD]
@@ -369,7 +365,7 @@ async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(
         assert (await line.send(Sent(usual))).status == 200
 
 
-async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path: Path) -> None:
+async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path: Path):
     async with wire(tmp_path, "stateless") as line:
         for meta in METAS:
             for message in (listing(), call("msg_whoami")):
@@ -382,9 +378,7 @@ async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_pa
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-async def test_every_version_of_the_handshake_era_gets_its_own_form(
-    version: str, tmp_path: Path
-) -> None:
+async def test_every_version_of_the_handshake_era_gets_its_own_form(version: str, tmp_path: Path):
     async with wire(tmp_path, "handshake") as line:
         for capabilities in ({}, APPS):
             line.session = await opened(line, version, **capabilities)
@@ -441,7 +435,7 @@ def held(folder: Path) -> Iterator[Callable[[Sent], Answer]]:
 
 
 @pytest.mark.long
-def test_no_change_of_a_request_breaks_the_hub(tmp_path: Path) -> None:
+def test_no_change_of_a_request_breaks_the_hub(tmp_path: Path):
     with held(tmp_path) as send:
 
         @given(place=places, value=values)

@@ -127,7 +127,7 @@ RUNS = {
     "name",
     [pytest.param(name, marks=[] if name == "one is not" else [pytest.mark.long]) for name in RUNS],
 )
-def test_a_run_passes_where_every_entry_that_is_due_is_proved(name: str, tmp_path: Path) -> None:
+def test_a_run_passes_where_every_entry_that_is_due_is_proved(name: str, tmp_path: Path):
     wanted = RUNS[name]
     status, output = wanted.outcome(tmp_path)
     assert status == wanted.status, output
@@ -154,14 +154,14 @@ def test_a_run_passes_where_every_entry_that_is_due_is_proved(name: str, tmp_pat
         ("", "holds no requirements"),
     ],
 )
-def test_a_fault_in_the_manifest_is_named(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_fault_in_the_manifest_is_named(tmp_path: Path, text: str, fault: str):
     (tmp_path / "kinds.toml").write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError) as error:
         load(tmp_path)
     assert fault in str(error.value)
 
 
-def test_the_manifest_is_about_every_section_tool_and_part_and_the_page_counts_them() -> None:
+def test_the_manifest_is_about_every_section_tool_and_part_and_the_page_counts_them():
     entries = load().values()
     sources = {source for requirement in entries for source in requirement.sources}
     assert {f"protocol §{number}" for number in range(1, 11)} <= sources

@@ -54,9 +54,7 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(
-    tmp_path: Path,
-) -> None:
+async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path):
     port = free_port()
     async with meeting(tmp_path, port=port) as there:
         made = await there.hub.accounts.register("alice")
@@ -88,7 +86,7 @@ def forged(session_id: str) -> Iterator[str]:
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-id-alone", "mcp.delete")
 async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nobody_else(
     tmp_path: Path,
-) -> None:
+):
     async with meeting(tmp_path / "other") as there:
         other = await there.hub.accounts.register("alice")
         foreign = [await open_session(there, f"?token={other.token}"), await open_session(there)]
@@ -117,7 +115,7 @@ async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nob
         assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
-async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> None:
+async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -143,9 +141,7 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path) -> Non
 
 @pytest.mark.long
 @pytest.mark.requirement("mcp.unknown-session")
-async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(
-    tmp_path: Path,
-) -> None:
+async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path: Path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -161,7 +157,7 @@ async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-async def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
+async def test_sessions_are_adopted_within_the_limits(tmp_path: Path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -187,9 +183,7 @@ async def test_sessions_are_adopted_within_the_limits(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-bound-while-valid")
-async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(
-    tmp_path: Path,
-) -> None:
+async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(tmp_path: Path):
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
         made = await register(there, session_id)
@@ -209,7 +203,7 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_chose_last_is_stored_last(hub: Meeting) -> None:
+async def test_what_a_session_chose_last_is_stored_last(hub: Meeting):
     made = await hub.hub.accounts.register("alice")
     session_id = await open_session(hub, f"?token={made.token}")
     session = hub.hub.mcp._sessions._sessions[session_id]
@@ -232,7 +226,7 @@ async def test_what_a_session_chose_last_is_stored_last(hub: Meeting) -> None:
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None:
+async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path):
     declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
     params = {**INITIALIZE["params"], "capabilities": declared}
     set_level = rpc("logging/setLevel", {"level": "error"}, 3)
@@ -275,7 +269,7 @@ async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path) -> None
 
 async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     class Seen:
         name = "seen"
         guards = False
@@ -314,9 +308,7 @@ async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
     assert not in_files(session_id)
 
 
-async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(
-    tmp_path: Path,
-) -> None:
+async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path: Path):
     """Anyone can open sessions, so a write for each would be anyone's to cause."""
     declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
     long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}

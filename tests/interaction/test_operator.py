@@ -75,7 +75,7 @@ def code(answer: Answer) -> str:
 
 
 @pytest.mark.requirement("operator.table")
-def test_everything_an_operator_does_is_a_row_without_a_tool() -> None:
+def test_everything_an_operator_does_is_a_row_without_a_tool():
     for row in OPERATOR:
         assert (row.who, row.scope) == ("operator", "operate"), row.name
         assert isinstance(row.tool, Absent), row.name
@@ -86,7 +86,7 @@ def test_everything_an_operator_does_is_a_row_without_a_tool() -> None:
 @pytest.mark.requirement("operator.network", "credentials.operate")
 async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(
     hub: Meeting, tmp_path: Path
-) -> None:
+):
     alice, _ = await hub.people("alice", "bob")
     socket = tmp_path / "control.sock"
     await asyncio.to_thread(
@@ -119,7 +119,7 @@ async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(
 @pytest.mark.requirement("operator.socket")
 async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(
     hub: Meeting, tmp_path: Path
-) -> None:
+):
     (bob,) = await hub.people("bob")
     socket = tmp_path / "control.sock"
     for row in OPERATOR:
@@ -140,7 +140,7 @@ async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(
 
 @pytest.mark.sqlite("makes a backup")
 @pytest.mark.requirement("operator.audited")
-async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Path) -> None:
+async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Path):
     path = str(tmp_path.parent / "copy.db")
     async with meeting(tmp_path) as there:
         await there.people("bob")
@@ -166,7 +166,7 @@ async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_pa
 @pytest.mark.requirement("operator.audited")
 async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
     hub: Meeting, tmp_path: Path
-) -> None:
+):
     alice, bob = await hub.people("alice", "bob")
     operating = await operator_token(tmp_path / "control.sock")
 

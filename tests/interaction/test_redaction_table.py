@@ -74,7 +74,7 @@ def pieces(secret: str) -> list[str]:
 
 @pytest.mark.parametrize("where", WRITERS)
 @pytest.mark.parametrize("row", EXAMPLES)
-def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: str) -> None:
+def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: str):
     text, secret = EXAMPLES[row]
     written = WRITERS[where](text)
     assert "redacted" in written
@@ -86,14 +86,14 @@ def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: 
 
 @pytest.mark.parametrize("where", WRITERS)
 @pytest.mark.parametrize("maker", MADE)
-def test_every_secret_that_the_hub_makes_is_known_by_itself(maker: str, where: str) -> None:
+def test_every_secret_that_the_hub_makes_is_known_by_itself(maker: str, where: str):
     secret = MADE[maker]()
     for text in (f"it was {secret} then", f"at=https://hub.example/{secret}?x", f"<{secret}>"):
         assert secret[LEFT:] not in WRITERS[where](text)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *LAST_WORDS])
-def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(name: str) -> None:
+def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(name: str):
     camel = name.title().replace("_", "")
     for spelled in (name, name.replace("_", "-"), f"my_{name}", camel, f"db{camel}", name.upper()):
         if spelled == "PWD":
@@ -122,7 +122,7 @@ def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(nam
     "name",
     ["author", "passage", "compass", "bypass", "passed", "authority", "hotp_drift", "spin", "key"],
 )
-def test_what_only_has_the_letters_of_a_name_is_shown(name: str) -> None:
+def test_what_only_has_the_letters_of_a_name_is_shown(name: str):
     for spelled in (name, f"my_{name}", f"my{name.title()}"):
         assert fields({spelled: "north-west"}) == {spelled: "north-west"}
         assert TapeRedactor(KEY).value({spelled: "north-west"}) == ({spelled: "north-west"}, ())
@@ -130,12 +130,12 @@ def test_what_only_has_the_letters_of_a_name_is_shown(name: str) -> None:
             assert clean(text) == TapeRedactor(KEY).text(text) == text
 
 
-def test_several_secrets_under_one_name_are_hidden_and_their_number_is_not() -> None:
+def test_several_secrets_under_one_name_are_hidden_and_their_number_is_not():
     assert SECRET not in str(fields({"api_keys": [SECRET], "dbPasswords": {"a": SECRET}}))
     assert fields({"tokens": 12}) == {"tokens": 12}
 
 
-def test_a_folder_is_shown_and_a_token_of_progress_too() -> None:
+def test_a_folder_is_shown_and_a_token_of_progress_too():
     values = {"PWD": "/srv/hub", "progressToken": "p-1234567"}
     assert fields(values) == values
     redacted, places = TapeRedactor(KEY).value(values)

@@ -140,7 +140,7 @@ FORGED: dict[str, dict[str, tuple[Message, str]]] = {
 @both_ways
 async def test_what_is_not_so_is_refused_and_nobody_but_its_sender_hears_of_it(
     there: Square, way: str
-) -> None:
+):
     await there.people("ann", "bob", "cat", "mallory")
     await there.room("ann", capabilities=["*"])
     async with (

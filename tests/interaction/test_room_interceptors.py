@@ -69,7 +69,7 @@ def another_kind(shown: McpxMessage) -> McpxMessage:
 
 
 @pytest.mark.requirement("proxy.websocket-frames")
-async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path) -> None:
+async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path):
     notes = Notes()
     async with square(tmp_path, [notes]) as there:
         await there.people("ann")
@@ -91,7 +91,7 @@ async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_p
 @both_ways
 async def test_an_interceptor_that_rewrites_a_message_stops_it(
     tmp_path: Path, way: str, change: Callable[[McpxMessage], McpxMessage]
-) -> None:
+):
     async with square(tmp_path, [Rewrites(change)]) as there:
         await there.people("ann", "bob")
         await there.room("ann")
@@ -111,7 +111,7 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
     there: Square,
-) -> None:
+):
     """Also where nobody compares it afterwards."""
 
     async def meddle(said: Said) -> Any:
@@ -136,7 +136,7 @@ async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_no
 @both_ways
 async def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_interceptors(
     tmp_path: Path, way: str
-) -> None:
+):
     wrong = [
         message("chat.message"),
         message("mcp.request.tools/call", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),

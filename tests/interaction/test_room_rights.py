@@ -36,9 +36,7 @@ async def granted_in(there: Square) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
-async def test_what_someone_proposed_and_granted_ends_with_their_place(
-    tmp_path: Path, how: str
-) -> None:
+async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path: Path, how: str):
     async with square(tmp_path) as there:
         await there.people("ann", "bob", "cat", "dan")
         await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
@@ -96,7 +94,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(
             assert await waiting(there, "ann") == []
 
 
-async def test_a_room_has_several_owners_and_is_handed_over(there: Square) -> None:
+async def test_a_room_has_several_owners_and_is_handed_over(there: Square):
     await there.people("ann", "bob", "cat", "dan")
     await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
 
@@ -132,7 +130,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there: Square) -> No
     assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
 
 
-async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> None:
+async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path):
     async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
         await there.people("ann", "bob", "cat")
         await there.room("ann")
@@ -160,7 +158,7 @@ async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path) -> No
         assert back.status == 429
 
 
-async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there: Square) -> None:
+async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there: Square):
     await there.people("ann", "bob", "cat", "dan")
     grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
     await there.room("ann", grants=grants)

@@ -24,9 +24,7 @@ MOW = "mcp.request.tools/call:mow"
 
 @pytest.mark.requirement("chat.rest-broadcast", "room.tools", "room.read-waits")
 @every_way
-async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(
-    there: Square, way: str
-) -> None:
+async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(there: Square, way: str):
     await there.people("ann", "bob")
     await there.room("ann")
     async with there.seat("ann") as ann, taking_part(there, "bob", way) as bob:
@@ -47,9 +45,7 @@ async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(
 
 @pytest.mark.requirement("proposal.response-to-both", "room.tools", "proposal.not-own")
 @every_way
-async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(
-    there: Square, way: str
-) -> None:
+async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(there: Square, way: str):
     await there.people("ann", "bob", "tools")
     await there.room("ann", grants={"bob": [MOW, "mcpx.reject.proposal"]})
     async with (
@@ -84,7 +80,7 @@ async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(
 @every_way
 async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(
     there: Square, way: str
-) -> None:
+):
     await there.people("ann", "bob", "cat", "tools")
     await there.room("ann", policy={"quorum": 2})
     async with (
@@ -124,9 +120,7 @@ async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(
 
 @pytest.mark.requirement("chat.rate-limit", "chat.deny-both")
 @every_way
-async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(
-    tmp_path: Path, way: str
-) -> None:
+async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path: Path, way: str):
     rates = {"chat_person_per_minute": 3}
     async with square(tmp_path, rate_limits="on", rates=rates) as there:
         await there.people("ann", "bob")
@@ -149,7 +143,7 @@ async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(
 
 
 @pytest.mark.requirement("proposal.first-wins")
-async def test_of_two_who_fulfil_at_once_the_first_in_the_rooms_order_wins(there: Square) -> None:
+async def test_of_two_who_fulfil_at_once_the_first_in_the_rooms_order_wins(there: Square):
     await there.people("ann", "bob", "cat", "tools")
     await there.room("ann", capabilities=["*"])
     async with (

@@ -43,9 +43,7 @@ def everything_said(to: str) -> list[Message]:
 @pytest.mark.requirement(
     "wire.everyone-sees", "wire.own-message-back", "room.several-connections", "wire.broadcast"
 )
-async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(
-    there: Square,
-) -> None:
+async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(there: Square):
     await there.people("ann", "bob", "cat")
     await there.room("ann", capabilities=["*"])
     async with (
@@ -69,7 +67,7 @@ async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(
 
 
 @pytest.mark.requirement("chat.replay", "room.resume")
-async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Path) -> None:
+async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Path):
     def talk(heard: list[Message]) -> list[tuple[str, str]]:
         return [
             (one["from"], one["payload"].get("text") or one["payload"]["params"]["text"])
@@ -110,7 +108,7 @@ def on_disk(folder: Path) -> bytes:
 @pytest.mark.requirement("room.memory-only", "room.resume-epoch")
 async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(
     tmp_path: Path,
-) -> None:
+):
     secret = "words that are not to be kept"
     async with square(tmp_path) as there:
         await there.people("ann", "bob")
@@ -137,7 +135,7 @@ async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_
 @pytest.mark.requirement("room.operator-can-read")
 async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(
     tmp_path: Path,
-) -> None:
+):
     async with square(tmp_path) as there:
         await there.people("ann")
         await there.room("ann", access="private")
@@ -152,7 +150,7 @@ async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators
 @pytest.mark.parametrize("accepted", [None, False, True])
 async def test_old_kinds_are_read_only_where_the_setting_says_so(
     tmp_path: Path, accepted: bool | None
-) -> None:
+):
     values: Any = {} if accepted is None else {"kinds": {"accept_old_spellings": accepted}}
     async with square(tmp_path, **values) as there:
         await there.people("ann", "bob")

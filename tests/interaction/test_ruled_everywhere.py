@@ -104,7 +104,7 @@ def tool_of(way: Way) -> str:
 )
 async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
     rule: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     when, pattern = RULES[rule]
     caplog.set_level(logging.INFO, "folkmoot.audit")
 
@@ -148,7 +148,7 @@ async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
     assert not wrong
 
 
-async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path) -> None:
+async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path):
     action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
     async with ruled(tmp_path, 'tool = "room/*", caller = "bob"', action) as there:
         answer = await there.mcp("tools/call", name="room_list", arguments={})
@@ -160,7 +160,7 @@ async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path
         assert await turned_away(there.port, there.token) == NOT_ALLOWED
 
 
-async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path) -> None:
+async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path):
     async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
         invites = f"/{ROOM}/invites"
         made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
@@ -234,14 +234,14 @@ async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Squ
 )
 async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
     change: Callable[[Request], Verdict], tmp_path: Path
-) -> None:
+):
     async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
         answer = await there.rest("ann", "GET", f"/{ROOM}")
         assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
         assert (await there.rest("ann", "GET", "")).status == 200
 
 
-async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> None:
+async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path):
     def at_most(number: int) -> Callable[[Request], Verdict]:
         def change(request: Request) -> Verdict:
             params = as_dict(request.params)
@@ -272,7 +272,7 @@ async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path) -> No
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 async def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
     tmp_path: Path,
-) -> None:
+):
     (tmp_path / "say").mkdir()
     (tmp_path / "join").mkdir()
     action = 'action = "modify"\nset = { "$.params.arguments.text" = "another" }'
@@ -311,7 +311,7 @@ async def while_held(
 @pytest.mark.parametrize("what", ["create", "post"])
 async def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_held(
     what: str, change: str, tmp_path: Path
-) -> None:
+):
     when = 'tool = "room/create"' if what == "create" else 'kind = "chat.message"'
     async with ruled(tmp_path, f'{when}, caller = "bob"', 'action = "hold"') as there:
         accounts = there.hub.accounts

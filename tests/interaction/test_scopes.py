@@ -81,7 +81,7 @@ async def missing(wire: Wire, tool: str, **arguments: Any) -> str:
 
 
 @pytest.mark.requirement("credentials.scope")
-def test_every_row_of_the_table_is_in_a_scope_that_there_is() -> None:
+def test_every_row_of_the_table_is_in_a_scope_that_there_is():
     for row in OPERATIONS:
         # Of what is followed as events, each is judged by itself.
         assert row.public or row.events is not None or row.scope in {*NAMES, ALL}, row.name
@@ -90,9 +90,7 @@ def test_every_row_of_the_table_is_in_a_scope_that_there_is() -> None:
 
 @pytest.mark.requirement("credentials.scope")
 @both_eras
-async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(
-    era: str, tmp_path: Path
-) -> None:
+async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era: str, tmp_path: Path):
     async with owner(tmp_path, Demo(), Demo("other"), era=era) as ada:
         there = ada.there
         reader = await there.returning(await ada.token("mail.read tools:demo"))
@@ -116,7 +114,7 @@ async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path: Path) -> None:
+async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path: Path):
     listed = {
         "resources": ({"uri": "demo://notes/a", "name": "a"},),
         "prompts": ({"name": "greet"},),
@@ -152,7 +150,7 @@ async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_p
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner) -> None:
+async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner):
     port = ada.there.port
     for name in (ROOM, "kitchen"):
         await ada.asker.create(name)
@@ -190,7 +188,7 @@ async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner) -> Non
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner) -> None:
+async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner):
     port = ada.there.port
     await ada.asker.create(ROOM, capabilities=["*"])
     bob = await ada.there.hub.accounts.register("bob")
@@ -212,7 +210,7 @@ async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner) -> No
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: Owner) -> None:
+async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: Owner):
     port = ada.there.port
     await ada.asker.create(ROOM)
     tried = {
@@ -239,7 +237,7 @@ async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: O
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner) -> None:
+async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner):
     await ada.asker.create(ROOM)
     token = await ada.token(f"rooms:{ROOM}")
     wire = Wire(ada.there, token)
@@ -261,7 +259,7 @@ async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: Path) -> None:
+async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: Path):
     async with owner(tmp_path, Demo()) as ada:
         await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
         call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}
@@ -277,7 +275,7 @@ async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: 
 
 
 @pytest.mark.requirement("credentials.scope-child")
-async def test_a_token_makes_none_that_may_do_more(ada: Owner) -> None:
+async def test_a_token_makes_none_that_may_do_more(ada: Owner):
     agent = await ada.program("account account.read rooms")
     same = done(await agent.ask("POST", ME, {}), 201)
     assert same["scope"] == "account account.read rooms"
@@ -295,7 +293,7 @@ async def test_a_token_makes_none_that_may_do_more(ada: Owner) -> None:
 
 
 @pytest.mark.requirement("credentials.operate")
-def test_no_grant_and_no_whole_token_runs_the_hub() -> None:
+def test_no_grant_and_no_whole_token_runs_the_hub():
     needs = {"folkmoot/grant": Need("operate"), "msg/send": Need("mail.send")}
     kind = parse("mcp.request.tools/call:folkmoot/grant")
     everything = Rights(["*"])
@@ -311,7 +309,7 @@ def test_no_grant_and_no_whole_token_runs_the_hub() -> None:
 
 
 @pytest.mark.requirement("credentials.scope")
-def test_an_operation_that_nobody_knows_needs_everything() -> None:
+def test_an_operation_that_nobody_knows_needs_everything():
     kind = parse("mcp.request.tools/call:room/unheard_of")
     narrow = Scoped(Rights(["*"]), scope("rooms mail.read"), NEEDS)
     assert narrow.missing(kind, {"params": {}}) == "*"
@@ -320,9 +318,7 @@ def test_an_operation_that_nobody_knows_needs_everything() -> None:
 
 
 @pytest.mark.requirement("credentials.operate", "credentials.scope-child")
-async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(
-    ada: Owner,
-) -> None:
+async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(ada: Owner):
     there = ada.there
     await there.hub.accounts.register("tides", account_type="agent")
     path = "/v1/people/tides/credentials"

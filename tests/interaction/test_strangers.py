@@ -51,7 +51,7 @@ async def sent(there: Meeting, body: bytes, headers: dict[str, str]) -> Answer:
     return await there.post(body, headers=headers)
 
 
-async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub: Meeting) -> None:
+async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub: Meeting):
     made = await hub.hub.accounts.register("ada")
     for path in ("/mcp", "/v1/rooms", f"/mcp?token={WRONG['authorization'][7:]}"):
         for headers in ({}, WRONG) if "?" not in path else ({},):
@@ -67,7 +67,7 @@ async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub: Meeti
 
 
 @pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
-async def test_a_session_that_registered_is_signed_in_without_a_token(hub: Meeting) -> None:
+async def test_a_session_that_registered_is_signed_in_without_a_token(hub: Meeting):
     opened = await hub.post(opening())
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
     await hub.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
@@ -81,7 +81,7 @@ async def test_a_session_that_registered_is_signed_in_without_a_token(hub: Meeti
 
 async def test_crafted_messages_are_refused_without_being_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     crafted = {
         "capabilities": (packed(opening(capabilities=experimental(3_000))), 413),
         "keys": (packed({**rpc("ping"), **{f"{n:x}": 1 for n in range(4_000)}}), 413),
@@ -109,7 +109,7 @@ async def test_crafted_messages_are_refused_without_being_decoded(
         assert there.hub.mcp.open_sessions == 1
 
 
-async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> None:
+async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path):
     icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
     apps = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -141,7 +141,7 @@ async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path) -> No
 
 @pytest.mark.one_node("looks at the sessions of one node")
 @pytest.mark.settings(mcp={"max_session_bytes": 1048576})
-async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(hub: Meeting) -> None:
+async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(hub: Meeting):
     # Room for 42, five of them strangers'.
     query = f"?token={(await hub.hub.accounts.register('ada')).token}"
     mine = await hub.post(opening(), query=query)
@@ -160,7 +160,7 @@ async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(hub
     assert statuses == [404] * 3 + [200] * 5
 
 
-async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path) -> None:
+async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path):
     few = {"max_connections": 100, "max_connections_per_address": 30}
     async with meeting(tmp_path, http=few) as there:
         query = f"?token={(await there.hub.accounts.register('ada')).token}"

@@ -219,9 +219,7 @@ async def astray(there: Callers, asking: Asking, rows: tuple[Operation, ...]) ->
 
 
 @pytest.mark.requirement("hub.one-verdict")
-async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(
-    there: Callers,
-) -> None:
+async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(there: Callers):
     many = len(ASKING)
     found = [await astray(there, asking, OPERATIONS[at::many]) for at, asking in enumerate(ASKING)]
     assert [*chain.from_iterable(found)] == []
@@ -230,14 +228,12 @@ async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_a
 @pytest.mark.long
 @pytest.mark.requirement("hub.one-verdict")
 @pytest.mark.parametrize("asking", ASKING)
-async def test_each_operation_has_one_verdict_on_every_way_in(
-    asking: Asking, there: Callers
-) -> None:
+async def test_each_operation_has_one_verdict_on_every_way_in(asking: Asking, there: Callers):
     assert await astray(there, asking, OPERATIONS) == []
 
 
 @pytest.mark.requirement("hub.one-verdict")
-def test_every_tool_and_every_route_is_asked() -> None:
+def test_every_tool_and_every_route_is_asked():
     assert {tool.name for tool in CATALOGUE.tools} <= {row.name for row in OPERATIONS}
     asked = {name for row in OPERATIONS for name, _ in ways(row)}
     assert {f"{each.method} {each.path}" for each in endpoints(OPERATIONS)} <= asked

@@ -23,9 +23,7 @@ MARKS = {
 
 
 @pytest.mark.requirement("rest.no-plaintext", "rest.data-key-wrapped", "crypto.private-key-sealed")
-async def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(
-    tmp_path: Path,
-) -> None:
+async def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(tmp_path: Path):
     secrets: list[bytes] = [mark.encode() for mark in MARKS.values()]
     files: dict[str, bytes] = {}
 

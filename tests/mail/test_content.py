@@ -18,25 +18,25 @@ def encoded(size: int) -> str:
 
 
 @pytest.mark.requirement("tool.send.neither")
-def test_a_message_needs_a_body_or_a_payload() -> None:
+def test_a_message_needs_a_body_or_a_payload():
     with pytest.raises(e.ContentMissing, match=r"^Either body or encrypted_payload is required\.$"):
         check_content(None, None, LONGEST)
 
 
 @pytest.mark.requirement("tool.send.both")
-def test_a_message_has_not_both() -> None:
+def test_a_message_has_not_both():
     with pytest.raises(e.ContentTwice) as caught:
         check_content("hello", payload(), LONGEST)
     assert caught.value.message == "Provide either body or encrypted_payload, not both."
 
 
 @pytest.mark.parametrize("body", ["x", "\0", " ", "é" * LONGEST, "\U0010ffff" * LONGEST])
-def test_any_text_within_the_limit_is_a_body(body: str) -> None:
+def test_any_text_within_the_limit_is_a_body(body: str):
     assert check_content(body, None, LONGEST) == body
 
 
 @pytest.mark.parametrize("body", ["", "x" * (LONGEST + 1), "\ud800", "x\udfff"])
-def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) -> None:
+def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str):
     with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(body, None, LONGEST)
     assert caught.value.message.startswith("body ")
@@ -67,7 +67,7 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str) 
         ("sender_public_key", encoded(33)),
     ],
 )
-def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str) -> None:
+def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str):
     with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(None, payload(**{field: value}), LONGEST)
     assert caught.value.message.startswith(f"encrypted_payload.{field} ")
@@ -76,6 +76,6 @@ def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str) -> N
 
 
 @pytest.mark.parametrize("size", [16, 17, 4 * LONGEST + 16])
-def test_a_payload_is_taken_as_it_is(size: int) -> None:
+def test_a_payload_is_taken_as_it_is(size: int):
     given = payload(ciphertext=encoded(size))
     assert check_content(None, given, LONGEST) == given

@@ -24,7 +24,7 @@ async def all_pages(office: PostOffice, reader: Account, **options: object) -> l
 
 
 @pytest.mark.requirement("tool.inbox.output")
-async def test_a_message_is_shown_with_the_members_of_the_specification(office: PostOffice) -> None:
+async def test_a_message_is_shown_with_the_members_of_the_specification(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello")
     sealed = await office.mail.send(alice, "bob", encrypted_payload=payload())
@@ -52,9 +52,7 @@ async def test_a_message_is_shown_with_the_members_of_the_specification(office: 
 
 
 @pytest.mark.requirement("tool.inbox.addressed-to-me", "tool.inbox.newest-first")
-async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(
-    office: PostOffice,
-) -> None:
+async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="my own")
@@ -64,7 +62,7 @@ async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(
 
 
 @pytest.mark.requirement("tool.inbox.thread", "thread.both-sides-shown", "crypto.sender-reads-own")
-async def test_a_thread_shows_both_sides_to_both(office: PostOffice) -> None:
+async def test_a_thread_shows_both_sides_to_both(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="elsewhere")
@@ -76,9 +74,7 @@ async def test_a_thread_shows_both_sides_to_both(office: PostOffice) -> None:
 
 
 @pytest.mark.requirement("crypto.sender-reads-own")
-async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(
-    office: PostOffice,
-) -> None:
+async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="one")
     await office.change("UPDATE users SET public_key = ? WHERE id = ?", alice.public_key, bob.id)
@@ -86,9 +82,7 @@ async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(
 
 
 @pytest.mark.requirement("tool.inbox.limit")
-async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(
-    office: PostOffice,
-) -> None:
+async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 103)
     assert len(await office.bodies(bob)) == 50
@@ -100,7 +94,7 @@ async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(
 
 
 @pytest.mark.requirement("paging.cursor")
-async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office: PostOffice) -> None:
+async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 10)
     await office.write_some(carol, bob, 5)
@@ -111,9 +105,7 @@ async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office: Pos
     assert of_thread == newest_first[5:]
 
 
-async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(
-    office: PostOffice,
-) -> None:
+async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     sent = await office.write_some(alice, bob, 6)
     page = await office.mail.inbox(bob, limit=2)
@@ -124,7 +116,7 @@ async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(
 
 async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
     office: PostOffice,
-) -> None:
+):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 3)
     await office.write_some(alice, carol, 3)
@@ -145,7 +137,7 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
 
 
 @pytest.mark.requirement("tool.inbox.before")
-async def test_before_returns_what_is_older_than_that_second(office: PostOffice) -> None:
+async def test_before_returns_what_is_older_than_that_second(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     assert await office.bodies(bob, before=NOON) == []
     for second in (0, 0, 1, 3, 3, 7):
@@ -177,7 +169,7 @@ SWINGS = {
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "with gaps"])
 async def test_a_clock_that_goes_back_hides_no_message_from_before(
     office: PostOffice, swing: str, gaps: bool
-) -> None:
+):
     alice, bob = await office.people("alice", "bob")
     sent = []
     for seconds in SWINGS[swing]:
@@ -198,7 +190,7 @@ async def test_a_clock_that_goes_back_hides_no_message_from_before(
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")
-async def test_what_was_returned_is_read_and_only_that(office: PostOffice) -> None:
+async def test_what_was_returned_is_read_and_only_that(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.write_some(alice, bob, 5)
     await office.write_some(carol, bob, 1)
@@ -215,7 +207,7 @@ async def test_what_was_returned_is_read_and_only_that(office: PostOffice) -> No
 @pytest.mark.requirement("tool.inbox.peek", "tool.inbox.vanished-client")
 async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(
     office: PostOffice,
-) -> None:
+):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 2)
     assert (await office.mail.inbox(bob, peek=True)).seqs == ()
@@ -226,7 +218,7 @@ async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over
     assert (await office.mail.digest(bob)).total_unread == 0
 
 
-async def test_nobody_marks_what_is_not_theirs(office: PostOffice) -> None:
+async def test_nobody_marks_what_is_not_theirs(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.write_some(alice, bob, 2)
     page = await office.mail.inbox(bob)
@@ -236,7 +228,7 @@ async def test_nobody_marks_what_is_not_theirs(office: PostOffice) -> None:
 
 
 @pytest.mark.requirement("thread.last-read-at")
-async def test_reading_sets_last_read_at_of_the_threads_returned(office: PostOffice) -> None:
+async def test_reading_sets_last_read_at_of_the_threads_returned(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="two")
@@ -247,7 +239,7 @@ async def test_reading_sets_last_read_at_of_the_threads_returned(office: PostOff
     assert [t.last_read_at for t in threads] == [NOON + 3, NOON + 2]
 
 
-async def test_reading_again_within_the_second_has_nothing_to_mark(office: PostOffice) -> None:
+async def test_reading_again_within_the_second_has_nothing_to_mark(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="one")
     assert (await office.read(bob)).seqs == (1,)
@@ -256,7 +248,7 @@ async def test_reading_again_within_the_second_has_nothing_to_mark(office: PostO
 
 
 @pytest.mark.requirement("tool.inbox.thread-not-found", "tool.inbox.access-denied")
-async def test_threads_of_others_and_of_nobody_are_refused(office: PostOffice) -> None:
+async def test_threads_of_others_and_of_nobody_are_refused(office: PostOffice):
     alice, _, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
     for reading in (
@@ -271,9 +263,7 @@ async def test_threads_of_others_and_of_nobody_are_refused(office: PostOffice) -
 
 
 @pytest.mark.requirement("crypto.tampering-detected")
-async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(
-    office: PostOffice,
-) -> None:
+async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office: PostOffice):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 4)
     other = await office.mail.send(carol, "bob", body="swapped in")
@@ -297,7 +287,7 @@ async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(
 
 @pytest.mark.requirement("crypto.tampering-detected")
 @pytest.mark.settings(most_pairs=1)
-async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office: PostOffice) -> None:
+async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office: PostOffice):
     alice, bob, mallory = await office.people("alice", "bob", "mallory")
     sent = await office.mail.send(alice, "bob", body="secret")
     await office.read(bob)
@@ -315,7 +305,7 @@ async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office: PostOf
 
 
 @pytest.mark.settings(most_pairs=3)
-async def test_the_keys_that_are_kept_are_bounded(office: PostOffice) -> None:
+async def test_the_keys_that_are_kept_are_bounded(office: PostOffice):
     alice, *others = await office.people("alice", *(f"user_{n}" for n in range(6)))
     for _ in range(2):
         for other in others:

@@ -16,7 +16,7 @@ from tests.mcp_harness import Person, meeting, until
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: PostOffice) -> None:
+async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     for day in range(10):
         office.clock.seconds = NOON + day * DAY
@@ -32,9 +32,7 @@ async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: Pos
 
 
 @pytest.mark.requirement("delete.retention", "paging.clock-set-back")
-async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(
-    office: PostOffice,
-) -> None:
+async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     for days in (365, 0, 1):
         office.clock.seconds = NOON + days * DAY
@@ -52,7 +50,7 @@ async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_without_days_everything_is_kept(office: PostOffice) -> None:
+async def test_without_days_everything_is_kept(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 3)
     office.clock.seconds += 10**10
@@ -62,7 +60,7 @@ async def test_without_days_everything_is_kept(office: PostOffice) -> None:
     assert len(await office.bodies(bob)) == 3
 
 
-async def test_much_of_it_goes_in_small_transactions(office: PostOffice) -> None:
+async def test_much_of_it_goes_in_small_transactions(office: PostOffice):
     alice, _ = await office.people("alice", "bob")
     await asyncio.gather(
         *(
@@ -81,7 +79,7 @@ async def test_much_of_it_goes_in_small_transactions(office: PostOffice) -> None
 
 async def test_a_look_that_fails_is_told_and_the_next_one_is_made(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     with caplog.at_level(logging.WARNING):
         async with opened(tmp_path) as office:
             alice, bob = await office.people("alice", "bob")
@@ -105,7 +103,7 @@ async def test_a_look_that_fails_is_told_and_the_next_one_is_made(
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_a_hub_removes_old_mail_when_it_starts(tmp_path: Path) -> None:
+async def test_a_hub_removes_old_mail_when_it_starts(tmp_path: Path):
     clock = StillClock()
 
     async def has_none(bob: Person) -> bool:
@@ -123,7 +121,7 @@ async def test_a_hub_removes_old_mail_when_it_starts(tmp_path: Path) -> None:
         await until(lambda: has_none(again))
 
 
-async def test_the_longest_body_is_a_setting_for_messages_and_invites(tmp_path: Path) -> None:
+async def test_the_longest_body_is_a_setting_for_messages_and_invites(tmp_path: Path):
     async with meeting(tmp_path, mail={"max_body_characters": 10}) as there:
         alice, _ = await there.people("alice", "bob")
         await alice.call("msg/send", to="bob", body="\N{GRINNING FACE}" * 10)

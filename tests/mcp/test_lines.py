@@ -26,7 +26,7 @@ def taken(lines: LineSplitter) -> list[bytes]:
 @given(st.lists(LINE, max_size=20), st.sampled_from([b"\n", b"\r\n"]), st.data())
 def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
     wanted: list[bytes], end: bytes, data: st.DataObject
-) -> None:
+):
     stream = b"".join(line + end for line in wanted)
     lines = LineSplitter(limit=64)
     found = []
@@ -42,7 +42,7 @@ def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int) -> None:
+def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int):
     lines = LineSplitter(limit=10)
     stream = b"x" * 50 + b"\n" + b"short\n"
     found: list[bytes] = []
@@ -63,7 +63,7 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int
 
 
 @pytest.mark.parametrize("step", [1, 100, 700, 5000])
-def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
+def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int):
     lines = LineSplitter(limit=1500)
     stream = b"begin" + b"x" * 3000 + b"end"
     for at in range(0, len(stream), step):
@@ -75,7 +75,7 @@ def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int) -> None:
     assert lines.passed_over == stream[:KEPT] + stream[-KEPT:]
 
 
-def test_a_long_line_in_many_pieces_takes_linear_time() -> None:
+def test_a_long_line_in_many_pieces_takes_linear_time():
     def seconds(pieces: int) -> float:
         lines = LineSplitter(limit=2**30)
         started = time.process_time()
@@ -89,13 +89,13 @@ def test_a_long_line_in_many_pieces_takes_linear_time() -> None:
     assert seconds(16_000) < 40 * max(seconds(1_000), 0.001)
 
 
-def test_a_message_over_several_lines_says_the_same_on_one() -> None:
+def test_a_message_over_several_lines_says_the_same_on_one():
     assert one_line(b'{\r\n "a": "b\\n"\n}') == b'{   "a": "b\\n" }'
     assert one_line(b'{"a": 1}') == b'{"a": 1}'
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\n \t\r\n"])
-def test_blank_lines_cost_little(blank: bytes) -> None:
+def test_blank_lines_cost_little(blank: bytes):
     lines = LineSplitter(1_000)
     lines.feed(b"first\n" + blank * 200_000)
     lines.feed(b"\n  last \n\n")

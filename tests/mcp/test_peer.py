@@ -70,7 +70,7 @@ def heard(effect: Effect) -> PeerCall | DropReason | None:
     return None if isinstance(effect, PassEffect) else effect.call
 
 
-def test_a_call_is_answered_once() -> None:
+def test_a_call_is_answered_once():
     peer = Peer()
     call = asked(peer, 1)
     assert peer.receive(answer(1), None, 0) == ResolveEffect(call, answer(1))
@@ -81,7 +81,7 @@ def test_a_call_is_answered_once() -> None:
 
 
 @given(st.sampled_from([1.0, True, "1", None, [1], {"a": 1}, 2]))
-def test_ids_and_tokens_are_told_apart_with_their_type(token: Any) -> None:
+def test_ids_and_tokens_are_told_apart_with_their_type(token: Any):
     peer = Peer()
     asked(peer, 1, token=1)
     listen = asked(peer, 3, LISTEN)
@@ -91,7 +91,7 @@ def test_ids_and_tokens_are_told_apart_with_their_type(token: Any) -> None:
     assert listen.state is CallState.OPEN
 
 
-def test_progress_and_log_messages_go_to_their_call_by_token_and_by_tag() -> None:
+def test_progress_and_log_messages_go_to_their_call_by_token_and_by_tag():
     peer = Peer()
     one, two = asked(peer, 1, token=1, level="info"), asked(peer, 2, token="t", level="error")
     assert heard(peer.receive(progress("t"), 1, 0)) is two
@@ -103,7 +103,7 @@ def test_progress_and_log_messages_go_to_their_call_by_token_and_by_tag() -> Non
     assert heard(peer.receive(log(), 99, 0)) is DropReason.UNTIED
 
 
-def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered() -> None:
+def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered():
     peer = Peer()
     left = asked(peer, 1, owner="ann", level="debug", token=1)
     peer.cancel(left, 5)
@@ -119,7 +119,7 @@ def test_what_is_said_of_a_cancelled_call_reaches_nobody_until_it_is_answered() 
     assert not peer.stale(1000)
 
 
-def test_a_log_message_of_one_of_several_calls_goes_to_the_person_if_all_are_of_one() -> None:
+def test_a_log_message_of_one_of_several_calls_goes_to_the_person_if_all_are_of_one():
     peer = Peer()
     asked(peer, 1, owner="ann", level="error")
     wanting = asked(peer, 2, owner="ann", level="info")
@@ -131,7 +131,7 @@ def test_a_log_message_of_one_of_several_calls_goes_to_the_person_if_all_are_of_
     assert [call.id for call in peer.bereft(log("error"))] == [1]
 
 
-def test_a_question_is_put_to_the_call_on_whose_stream_it_came() -> None:
+def test_a_question_is_put_to_the_call_on_whose_stream_it_came():
     peer = Peer()
     asked(peer, 1, owner="ann")
     two = asked(peer, 2, owner="bob")
@@ -143,7 +143,7 @@ def test_a_question_is_put_to_the_call_on_whose_stream_it_came() -> None:
     assert heard(peer.receive(question(), 2, 0)) is None
 
 
-def test_among_the_calls_of_one_owner_the_one_whose_client_can_answer_is_asked() -> None:
+def test_among_the_calls_of_one_owner_the_one_whose_client_can_answer_is_asked():
     peer = Peer()
     able = asked(peer, 1, owner="ann", capabilities=FORM)
     asked(peer, 2, owner="ann")
@@ -153,7 +153,7 @@ def test_among_the_calls_of_one_owner_the_one_whose_client_can_answer_is_asked()
     assert heard(peer.receive(question(), None, 0)) is None
 
 
-def test_a_parked_call_hears_nothing_until_it_is_taken_up_again() -> None:
+def test_a_parked_call_hears_nothing_until_it_is_taken_up_again():
     peer = Peer()
     call = asked(peer, 1, owner="ann", token=1, level="info", seconds=5)
     peer.park(call)
@@ -167,7 +167,7 @@ def test_a_parked_call_hears_nothing_until_it_is_taken_up_again() -> None:
     assert peer.late(103) == ([], 106)
 
 
-def test_a_subscription_hears_what_names_it_from_when_it_was_agreed_to() -> None:
+def test_a_subscription_hears_what_names_it_from_when_it_was_agreed_to():
     peer = Peer()
     listen = asked(peer, 1, LISTEN)
     other = asked(peer, 2, level="info")
@@ -182,7 +182,7 @@ def test_a_subscription_hears_what_names_it_from_when_it_was_agreed_to() -> None
     assert len(peer) == 1
 
 
-def test_progress_extends_the_time_of_a_call_but_not_for_ever() -> None:
+def test_progress_extends_the_time_of_a_call_but_not_for_ever():
     peer = Peer()
     call = asked(peer, 1, token=1, seconds=2)
     asked(peer, 2)
@@ -193,7 +193,7 @@ def test_progress_extends_the_time_of_a_call_but_not_for_ever() -> None:
     assert peer.late(20) == ([call], None)
 
 
-def test_an_answer_made_here_leaves_the_call_remembered_if_the_other_side_may_be_at_work() -> None:
+def test_an_answer_made_here_leaves_the_call_remembered_if_the_other_side_may_be_at_work():
     peer = Peer()
     for id_, lingers in ((1, True), (2, False)):
         call = asked(peer, id_, owner="ann")
@@ -206,7 +206,7 @@ def test_an_answer_made_here_leaves_the_call_remembered_if_the_other_side_may_be
     assert heard(peer.receive(question(), None, 0)) is not None
 
 
-def test_on_a_link_of_one_owner_everything_is_theirs() -> None:
+def test_on_a_link_of_one_owner_everything_is_theirs():
     peer = Peer(one_owner=True)
     asked(peer, 1, level="info")
     two = asked(peer, 2, level="debug", capabilities=FORM)
@@ -217,9 +217,7 @@ def test_on_a_link_of_one_owner_everything_is_theirs() -> None:
     assert len(peer) == 2
 
 
-def test_only_so_many_requests_are_open_and_cancelled_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_so_many_requests_are_open_and_cancelled_ones(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(peers, "MOST_OPEN", 2)
     monkeypatch.setattr(peers, "MOST_CANCELLED", 1)
     peer = Peer()

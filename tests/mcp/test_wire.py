@@ -37,7 +37,7 @@ def spelled_in(text: str) -> set[str]:
     return found
 
 
-def test_no_other_file_spells_a_name_of_mcp() -> None:
+def test_no_other_file_spells_a_name_of_mcp():
     spelled = {}
     for path in sorted(SOURCE.rglob("*.py")):
         where = path.relative_to(SOURCE)
@@ -49,7 +49,7 @@ def test_no_other_file_spells_a_name_of_mcp() -> None:
     assert spelled == {}, "use the names of folkmoot.mcp.wire"
 
 
-def test_the_search_sees_text_bytes_and_headers_in_any_case() -> None:
+def test_the_search_sees_text_bytes_and_headers_in_any_case():
     module = (
         'A = "tools/call"\nB = (b"mcp-session-id",)\nC = {"Mcp-Name": 1}\n"""tools/call in prose"""'
     )

@@ -60,7 +60,7 @@ NAMESPACES = {
 @pytest.mark.parametrize(("rule", "namespace"), cases(NAMESPACES))
 def test_a_namespace_is_a_letter_and_two_to_nineteen_letters_and_digits(
     namespace: str, rule: str | None
-) -> None:
+):
     assert rule_of("namespace", namespace) == rule
 
 
@@ -74,9 +74,7 @@ TOOLS = {
 
 @pytest.mark.requirement("names.tool")
 @pytest.mark.parametrize(("rule", "tool"), cases(TOOLS))
-def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(
-    tool: str, rule: str | None
-) -> None:
+def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool: str, rule: str | None):
     assert rule_of("tool", f"myproject:{tool}") == rule
 
 
@@ -90,7 +88,7 @@ def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(
         "workflow:execute",
     ],
 )
-def test_the_specifications_valid_tool_names_are_accepted(name: str) -> None:
+def test_the_specifications_valid_tool_names_are_accepted(name: str):
     assert rule_of("tool", name) is None
 
 
@@ -108,7 +106,7 @@ def test_the_specifications_valid_tool_names_are_accepted(name: str) -> None:
 )
 def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(
     name: str, reason: str, rule: str
-) -> None:
+):
     assert rule_of("tool", name) == rule, reason
 
 
@@ -123,7 +121,7 @@ def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(
         "myproject://artifacts/2024-01/report-v2.pdf",
     ],
 )
-def test_the_specifications_valid_uris_are_accepted(uri: str) -> None:
+def test_the_specifications_valid_uris_are_accepted(uri: str):
     assert rule_of("uri", uri) is None
 
 
@@ -145,7 +143,7 @@ def test_the_specifications_valid_uris_are_accepted(uri: str) -> None:
 )
 def test_the_specifications_invalid_uris_are_refused_for_its_reasons(
     uri: str, reason: str, rule: str
-) -> None:
+):
     assert rule_of("uri", uri) == rule, reason
 
 
@@ -163,7 +161,7 @@ RESTS = {
 
 @pytest.mark.requirement("names.uri", "names.uri-segments")
 @pytest.mark.parametrize(("rule", "rest"), cases(RESTS))
-def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest: str, rule: str | None) -> None:
+def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest: str, rule: str | None):
     assert rule_of("uri", f"myproject://{rest}") == rule
 
 
@@ -195,7 +193,7 @@ QUERIES = {
 
 @pytest.mark.requirement("names.uri-query")
 @pytest.mark.parametrize(("rule", "query"), cases(QUERIES))
-def test_a_query_is_pairs_whose_values_are_percent_encoded(query: str, rule: str | None) -> None:
+def test_a_query_is_pairs_whose_values_are_percent_encoded(query: str, rule: str | None):
     assert rule_of("uri", f"myproject://docs/a?{query}") == rule
 
 
@@ -210,7 +208,7 @@ EVERY = [
 
 
 @pytest.mark.requirement("names.grammar-wins")
-def test_the_grammar_refuses_what_the_sample_expressions_accept() -> None:
+def test_the_grammar_refuses_what_the_sample_expressions_accept():
     accepted: dict[str, set[str]] = {what: set() for what in SAMPLES}
     for what, rule, name in EVERY:
         if rule is not None and SAMPLES[what].match(name):
@@ -230,9 +228,7 @@ def test_the_grammar_refuses_what_the_sample_expressions_accept() -> None:
 
 @pytest.mark.requirement("names.grammar-wins")
 @given(st.text(st.sampled_from("aZ09_-.:/?=&%\n é"), max_size=30), st.sampled_from(["", "abc"]))
-def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(
-    text: str, namespace: str
-) -> None:
+def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(text: str, namespace: str):
     for what, join in (("namespace", ""), ("tool", ":"), ("uri", "://")):
         name = f"{namespace}{join}{text}" if namespace else text
         if not SAMPLES[what].match(name):
@@ -266,7 +262,7 @@ TEMPLATES = {
 @pytest.mark.parametrize(("rule", "template"), cases(TEMPLATES))
 def test_a_template_is_a_uri_with_expressions_in_its_id_and_its_query(
     template: str, rule: str | None
-) -> None:
+):
     if rule is None:
         validate_resource_template(template, expected_namespace="myproject")
     else:

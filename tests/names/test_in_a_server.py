@@ -55,7 +55,7 @@ def build() -> MCPServer:
 )
 async def test_a_server_of_the_official_sdk_lists_and_serves_names_made_by_the_library(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     async with Client(build()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {

@@ -101,7 +101,7 @@ ELSEWHERE = {
     "names.collisions",
     "names.deprecation-n-plus-2",
 )
-def test_the_planted_faults_are_found_and_nothing_else() -> None:
+def test_the_planted_faults_are_found_and_nothing_else():
     listed = project(Config(namespace="shop"), **{k: list(each) for k, each in PLANTED.items()})
     planted = {
         (rule, entry if isinstance(entry, str) else entry[0])
@@ -118,14 +118,14 @@ def test_the_planted_faults_are_found_and_nothing_else() -> None:
 
 
 @pytest.mark.requirement("names.namespaced-in-ecosystem")
-def test_a_missing_namespace_is_only_a_hint_for_a_standalone_server() -> None:
+def test_a_missing_namespace_is_only_a_hint_for_a_standalone_server():
     listed = project(tools=["create_task"])
     assert [each.severity for each in judge(listed)] == ["error"]
     assert [each.severity for each in judge(listed, standalone=True)] == ["hint"]
 
 
 @pytest.mark.parametrize("name", ["buy", "Buy", "shop:Buy", "shop/buy"])
-def test_the_nearest_name_is_proposed(name: str) -> None:
+def test_the_nearest_name_is_proposed(name: str):
     findings = judge(project(Config(namespace="shop"), tools=[name]))
     assert findings
     for finding in findings:
@@ -156,7 +156,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("member", "name"), MESSAGES)
-def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str) -> None:
+def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str):
     listed = project(**{member: [name]})
     told = [each.message for each in judge(listed, ignore=("missing-namespace",))]
     whole = [each.message for each in judge(listed, select=("missing-namespace",))]
@@ -166,32 +166,32 @@ def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str) -
 @pytest.mark.requirement("names.resources-are-uris")
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.parametrize("name", ["/templates/daily-report", "daily-report", "templates/daily.md"])
-def test_a_plain_string_is_a_fault_however_the_server_is_used(name: str, standalone: bool) -> None:
+def test_a_plain_string_is_a_fault_however_the_server_is_used(name: str, standalone: bool):
     [finding] = judge(project(resources=[name]), standalone=standalone)
     assert (finding.rule, finding.severity) == ("plain-resource", "error")
 
 
 @pytest.mark.requirement("names.consistent-namespace")
-def test_a_project_with_two_namespaces_is_told_so() -> None:
+def test_a_project_with_two_namespaces_is_told_so():
     names = ("shop:create_task", "acme:list_tasks")
     assert found(*names) == [("mixed-namespaces", "acme:list_tasks")]
     config = Config(namespace="acme")
     assert found(*names, config=config) == [("foreign-namespace", "shop:create_task")]
 
 
-def test_a_reserved_namespace_is_told_once() -> None:
+def test_a_reserved_namespace_is_told_once():
     assert found("system:do_a", "system:do_b") == [("reserved-namespace", "system:do_a")]
 
 
 @pytest.mark.requirement("names.generic-names")
 @pytest.mark.parametrize("name", ["get", "create", "list", "update", "delete"])
-def test_a_verb_without_its_noun_is_generic(name: str) -> None:
+def test_a_verb_without_its_noun_is_generic(name: str):
     [finding] = judge(project(tools=[f"shop:{name}"]))
     assert (finding.rule, finding.severity) == ("generic-name", "warning")
 
 
 @pytest.mark.parametrize("name", ["execute", "run", "search", "get_task", "create_user"])
-def test_a_name_that_a_namespace_makes_clear_is_not_generic(name: str) -> None:
+def test_a_name_that_a_namespace_makes_clear_is_not_generic(name: str):
     assert found(f"shop:{name}") == []
 
 
@@ -204,19 +204,19 @@ def test_a_name_that_a_namespace_makes_clear_is_not_generic(name: str) -> None:
         ("person", "people"), ("user_profile", "user_profiles"), ("branch", "branches"),
     ],
 )  # fmt: skip
-def test_a_singular_type_is_told_its_plural(word: str, many: str) -> None:
+def test_a_singular_type_is_told_its_plural(word: str, many: str):
     [finding] = judge(project(resources=[f"shop://{word}/a"]))
     assert finding.message.endswith(f"The type '{word}' is singular; call it '{many}'.")
     assert judge(project(resources=[f"shop://{many}/a"])) == []
 
 
 @pytest.mark.parametrize("word", ["configs", "data", "metadata", "news", "menus", "user_data"])
-def test_words_without_a_singular_are_fine(word: str) -> None:
+def test_words_without_a_singular_are_fine(word: str):
     assert judge(project(resources=[f"shop://{word}/a"])) == []
 
 
 @pytest.mark.requirement("names.collisions")
-def test_one_name_twice_is_a_collision_and_a_prompt_of_that_name_is_something_else() -> None:
+def test_one_name_twice_is_a_collision_and_a_prompt_of_that_name_is_something_else():
     twice = ("collision", "shop:buy")
     assert found("shop:buy", "shop:buy", "shop:buy") == [twice, twice]
     assert rules(project(tools=["shop:buy"], prompts=["shop:buy"])) == []
@@ -225,7 +225,7 @@ def test_one_name_twice_is_a_collision_and_a_prompt_of_that_name_is_something_el
 
 
 @pytest.mark.requirement("names.collisions")
-def test_names_that_are_the_same_for_clients_collide() -> None:
+def test_names_that_are_the_same_for_clients_collide():
     names = ("shop:createTask", "shop:create_task", "shop:create_task")
     assert found(*names, ignore=("tool-characters",)) == [
         ("collision", "shop:create_task"),
@@ -235,7 +235,7 @@ def test_names_that_are_the_same_for_clients_collide() -> None:
 
 
 @pytest.mark.parametrize(("length", "broken"), [(64, []), (65, ["long-name"])])
-def test_a_name_fits_into_64_characters(length: int, broken: list[str]) -> None:
+def test_a_name_fits_into_64_characters(length: int, broken: list[str]):
     name = "shop:" + "x" * (length - 5)
     assert [rule for rule, _ in found(name, ignore=("long-client-name",))] == broken
 
@@ -250,14 +250,14 @@ def test_a_name_fits_into_64_characters(length: int, broken: list[str]) -> None:
         ("a_server_", 56, ["long-client-name"]),
     ],
 )
-def test_a_clients_prefix_counts(prefix: str, length: int, broken: list[str]) -> None:
+def test_a_clients_prefix_counts(prefix: str, length: int, broken: list[str]):
     name = f"shop:{'x' * (length - 5)}"
     assert [rule for rule, _ in found(name, config=Config(client_prefix=prefix))] == broken
 
 
 @pytest.mark.requirement("names.versioned-names")
 @pytest.mark.parametrize(("former", "number"), [("", 2), ("_v1", 2), ("_v2", 3), ("", 11)])
-def test_what_has_a_successor_must_be_deprecated(former: str, number: int) -> None:
+def test_what_has_a_successor_must_be_deprecated(former: str, number: int):
     names = (f"shop:sell{former}", f"shop:sell_v{number}")
     assert found(*names) == [("undeprecated", f"shop:sell{former}")]
 
@@ -267,12 +267,12 @@ def test_what_has_a_successor_must_be_deprecated(former: str, number: int) -> No
     "description",
     ["Legacy format (deprecated).", "DEPRECATED, use sell_v2", "This tool is deprecated."],
 )
-def test_a_v2_beside_a_deprecated_v1_is_fine(description: str) -> None:
+def test_a_v2_beside_a_deprecated_v1_is_fine(description: str):
     v1 = ("shop:sell", description)
     assert found(v1, "shop:sell_v2", ignore=("removal-missing",)) == []
 
 
-def test_a_v2_alone_is_fine_and_so_is_a_tool_about_deprecated_things() -> None:
+def test_a_v2_alone_is_fine_and_so_is_a_tool_about_deprecated_things():
     assert found(("shop:sell_v2", "List deprecated packages.")) == []
 
 
@@ -284,20 +284,18 @@ GOING = ("shop:sell", "Deprecated since 1.2.0, removed in 1.4.0: use shop:sell_v
     ("version", "broken"),
     [("1.2.0", []), ("1.3.7", []), ("1.4.0", ["past-removal"]), ("2.0", ["past-removal"])],
 )
-def test_what_was_to_be_gone_is_a_fault_from_its_release_on(
-    version: str, broken: list[str]
-) -> None:
+def test_what_was_to_be_gone_is_a_fault_from_its_release_on(version: str, broken: list[str]):
     assert [rule for rule, _ in found(GOING, config=Config(version=version))] == broken
 
 
-def test_the_release_is_the_servers_own_unless_the_project_says_another() -> None:
+def test_the_release_is_the_servers_own_unless_the_project_says_another():
     assert found(GOING) == [("past-removal", "shop:sell")]
     listed = read_lists({"tools": [{"name": GOING[0], "description": GOING[1]}]}, {})
     assert judge(listed) == []
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_a_register_that_is_out_of_date_is_reported_and_a_current_one_is_not() -> None:
+def test_a_register_that_is_out_of_date_is_reported_and_a_current_one_is_not():
     listed = project(tools=[("shop:sell", "Sell it.")])
     page = namespaces_md.render(listed)
     assert rules(listed) == []
@@ -331,20 +329,20 @@ def test_a_register_that_is_out_of_date_is_reported_and_a_current_one_is_not() -
 )
 def test_the_safe_spelling_of_a_namespaced_name_has_a_namespace(
     title: str, names: tuple[str, ...], missing: list[str]
-) -> None:
+):
     listed = read_lists({"tools": [{"name": name} for name in names]}, {"name": title})
     assert [name for _, name in rules(listed, select=("missing-namespace",))] == missing
 
 
 @pytest.mark.requirement("names.lint-safe-spelling")
-def test_a_spelling_for_model_apis_counts_as_the_name_it_stands_for() -> None:
+def test_a_spelling_for_model_apis_counts_as_the_name_it_stands_for():
     assert found({"name": "shop_buy", "_meta": {"folkmoot/name": "shop:buy"}}) == []
     assert found("shop_buy", config=Config(namespace="shop")) == []
     assert found("shop_", config=Config(namespace="shop"), select=("missing-namespace",)) == []
     assert found("shop_buy") == [("missing-namespace", "shop_buy")]
 
 
-def test_a_server_that_lists_nonsense_is_judged_all_the_same() -> None:
+def test_a_server_that_lists_nonsense_is_judged_all_the_same():
     nonsense = [{"name": "\x1b[2J" + "x" * 5000, "description": 7, "_meta": 3}, {"name": ":"}, {}]
     findings = judge(project(tools=nonsense, prompts=nonsense))
     assert findings

@@ -31,13 +31,13 @@ QUERIES = st.dictionaries(KEYS, st.text(max_size=20), max_size=4)
 
 
 @pytest.mark.requirement("names.make-tool-name")
-def test_a_tool_name_is_the_namespace_a_colon_and_the_tool() -> None:
+def test_a_tool_name_is_the_namespace_a_colon_and_the_tool():
     assert make_tool_name("myproject", "create_task") == "myproject:create_task"
     assert Namespace("myproject").make_tool_name("create_task") == "myproject:create_task"
 
 
 @pytest.mark.requirement("names.make-resource-uri")
-def test_a_resource_uri_is_made_with_and_without_a_query() -> None:
+def test_a_resource_uri_is_made_with_and_without_a_query():
     assert (
         make_resource_uri("myproject", "templates", "daily-report.md")
         == "myproject://templates/daily-report.md"
@@ -51,7 +51,7 @@ def test_a_resource_uri_is_made_with_and_without_a_query() -> None:
 
 
 @pytest.mark.requirement("names.uri-query")
-def test_the_values_of_a_query_are_encoded_when_made_and_decoded_when_read() -> None:
+def test_the_values_of_a_query_are_encoded_when_made_and_decoded_when_read():
     made = make_resource_uri("myproject", "docs", "123", {"q": "a b&c=d+é%", "none": ""})
     assert made == "myproject://docs/123?q=a%20b%26c%3Dd%2B%C3%A9%25&none="
     assert parse_resource_uri(made).query == {"q": "a b&c=d+é%", "none": ""}
@@ -63,7 +63,7 @@ def test_the_values_of_a_query_are_encoded_when_made_and_decoded_when_read() -> 
 
 @pytest.mark.requirement("names.make-parse-identity")
 @given(NAMESPACES, WORDS)
-def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace: str, tool: str) -> None:
+def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace: str, tool: str):
     made = make_tool_name(namespace, tool)
     assert parse_tool_name(made) == ToolName(namespace, tool)
     assert str(parse_tool_name(made, namespace)) == made
@@ -73,7 +73,7 @@ def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace: str, tool: s
 @given(NAMESPACES, WORDS, IDS, QUERIES)
 def test_a_uri_reads_back_into_what_it_was_made_of(
     namespace: str, kind: str, identifier: str, query: dict[str, str]
-) -> None:
+):
     made = make_resource_uri(namespace, kind, identifier, query)
     assert made.isascii()
     validate_resource_uri(made, namespace)
@@ -86,7 +86,7 @@ def test_a_uri_reads_back_into_what_it_was_made_of(
 @given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12), QUERIES)
 def test_what_would_not_read_back_is_not_made(
     namespace: str, kind: str, identifier: str, query: dict[str, str]
-) -> None:
+):
     try:
         made = make_resource_uri(namespace, kind, identifier, query)
     except InvalidName:
@@ -112,24 +112,24 @@ def test_what_would_not_read_back_is_not_made(
 )
 def test_a_part_that_is_wrong_is_refused_where_it_is_wrong(
     parts: tuple[str, str, str], rule: str, position: int
-) -> None:
+):
     found = refusal(make_resource_uri, *parts)
     assert (found.rule, found.position) == (rule, position)
 
 
-def test_an_error_never_proposes_the_name_it_refuses() -> None:
+def test_an_error_never_proposes_the_name_it_refuses():
     assert refusal(make_resource_uri, "myproject", "docs/a", "b").nearest is None
 
 
 @pytest.mark.parametrize(
     "parts", [("myproject", "CreateTask"), ("myproject:a", "bc"), ("mp", "tool"), ("", "tool")]
 )
-def test_a_tool_name_of_a_wrong_half_is_refused(parts: tuple[str, str]) -> None:
+def test_a_tool_name_of_a_wrong_half_is_refused(parts: tuple[str, str]):
     with pytest.raises(InvalidName):
         make_tool_name(*parts)
 
 
-def test_a_template_is_made_of_a_type_and_an_id_with_variables() -> None:
+def test_a_template_is_made_of_a_type_and_an_id_with_variables():
     assert (
         make_resource_template("myproject", "tasks", "{task_id}") == "myproject://tasks/{task_id}"
     )
@@ -142,7 +142,7 @@ def test_a_template_is_made_of_a_type_and_an_id_with_variables() -> None:
             make_resource_template("myproject", kind, identifier)
 
 
-def test_a_namespace_makes_reads_and_checks_its_own_names() -> None:
+def test_a_namespace_makes_reads_and_checks_its_own_names():
     ours = Namespace("myproject")
     assert ours.parse_tool_name(ours.make_tool_name("create_task")) == ToolName(
         "myproject", "create_task"
@@ -155,7 +155,7 @@ def test_a_namespace_makes_reads_and_checks_its_own_names() -> None:
     ours.validate_resource_template("myproject://docs/{id}")
 
 
-def test_a_namespace_refuses_the_names_of_others() -> None:
+def test_a_namespace_refuses_the_names_of_others():
     ours = Namespace("myproject")
     for refuse, name in (
         (ours.validate_tool_name, "projecta:create_task"),
@@ -168,7 +168,7 @@ def test_a_namespace_refuses_the_names_of_others() -> None:
             refuse(name)
 
 
-def test_a_namespace_is_its_name() -> None:
+def test_a_namespace_is_its_name():
     ours = Namespace("myproject")
     assert str(ours) == "myproject"
     assert repr(ours) == "Namespace('myproject')"

@@ -61,7 +61,7 @@ DAILY = Declared(
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_the_page_has_the_sections_of_the_conventions() -> None:
+def test_the_page_has_the_sections_of_the_conventions():
     prompt = Declared(kind="prompt", name="myproject:plan_day", description="Plan a day")
     page = namespaces_md.render(project(CREATE, DAILY, prompt))
     for line in (
@@ -88,12 +88,12 @@ def test_the_page_has_the_sections_of_the_conventions() -> None:
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_a_page_written_by_hand_as_the_conventions_show_it_is_understood() -> None:
+def test_a_page_written_by_hand_as_the_conventions_show_it_is_understood():
     assert namespaces_md.differences(project(CREATE, LIST, DAILY), SEED) == []
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_what_is_no_longer_so_is_told_name_by_name() -> None:
+def test_what_is_no_longer_so_is_told_name_by_name():
     changed = Declared(kind="tool", name="myproject:list_tasks", description="List some tasks")
     new = Declared(kind="tool", name="myproject:delete_task")
     assert namespaces_md.differences(project(changed, new, DAILY), SEED) == [
@@ -107,7 +107,7 @@ def test_what_is_no_longer_so_is_told_name_by_name() -> None:
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_a_page_that_was_just_written_is_up_to_date() -> None:
+def test_a_page_that_was_just_written_is_up_to_date():
     hostile = Declared(kind="tool", name="myproject:x|y", description="a | b\n\n`c` <!-- d")
     bare = Declared(kind="tool", name="create_note", description="Standalone")
     for known in (project(), project(CREATE, DAILY, hostile, bare)):
@@ -116,7 +116,7 @@ def test_a_page_that_was_just_written_is_up_to_date() -> None:
         assert namespaces_md.render(known, page) == page
 
 
-def test_text_outside_of_the_marks_is_kept() -> None:
+def test_text_outside_of_the_marks_is_kept():
     page = namespaces_md.render(project(CREATE))
     mine = f"Mine, above.\n\n{page}\n## Ours\n\nMine, below.\n"
     after = namespaces_md.render(project(CREATE, LIST), mine)
@@ -125,7 +125,7 @@ def test_text_outside_of_the_marks_is_kept() -> None:
     assert "| list_tasks |" in after
 
 
-def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itself() -> None:
+def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itself():
     page = namespaces_md.render(project(CREATE)).replace("Active", "Frozen")
     page = page.replace("`folkmoot names lint`", "At run time (see `names.py`)")
     after = namespaces_md.render(project(CREATE, LIST, version="2.0.0"), page)
@@ -135,20 +135,20 @@ def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itse
     assert "- **Validation:** At run time (see `names.py`)\n" in after
 
 
-def test_what_a_person_wrote_into_the_page_stays_where_the_server_says_nothing() -> None:
+def test_what_a_person_wrote_into_the_page_stays_where_the_server_says_nothing():
     page = namespaces_md.render(project(DAILY)).replace("text/markdown", "text/plain")
     assert "| text/markdown |" in namespaces_md.render(project(DAILY), page)
     bare = Declared(kind="resource", name=DAILY.name, description=DAILY.description)
     assert "| text/plain |" in namespaces_md.render(project(bare), page)
 
 
-def test_a_page_keeps_its_line_ends() -> None:
+def test_a_page_keeps_its_line_ends():
     page = namespaces_md.render(project(CREATE)).replace("\n", "\r\n")
     after = namespaces_md.render(project(CREATE, LIST), page)
     assert after.count("\r\n") == after.count("\n") == page.count("\n") + 1
 
 
-def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced() -> None:
+def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced():
     with pytest.raises(e.ProjectUnusable, match="has no lines"):
         namespaces_md.render(project(CREATE), SEED)
     replaced = namespaces_md.render(project(CREATE), SEED, force=True)
@@ -160,7 +160,7 @@ def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced() -> Non
 @pytest.mark.parametrize(
     ("version", "listed"), [("1.1.0", True), ("1.1.7", True), ("1.2.0", False), ("1.3.0", False)]
 )
-def test_a_deprecated_tool_is_documented_in_its_release_only(version: str, listed: bool) -> None:
+def test_a_deprecated_tool_is_documented_in_its_release_only(version: str, listed: bool):
     going = Declared(
         kind="tool",
         name="myproject:create_task",
@@ -183,7 +183,7 @@ TEXTS = (
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
-def test_what_is_written_into_a_table_is_read_back(rows: list[tuple[str, str]]) -> None:
+def test_what_is_written_into_a_table_is_read_back(rows: list[tuple[str, str]]):
     lines = table(("One", "Two"), rows)
     titles, read = read_table(lines)
     assert titles == ["One", "Two"]
@@ -194,11 +194,11 @@ def test_what_is_written_into_a_table_is_read_back(rows: list[tuple[str, str]]) 
     ]
 
 
-def test_a_description_cannot_end_its_cell_its_line_or_our_part_of_the_page() -> None:
+def test_a_description_cannot_end_its_cell_its_line_or_our_part_of_the_page():
     hostile = "a | b\n<!-- folkmoot:end -->\x1b[2J \\"
     assert cell(hostile) == r"a \| b \<!-- folkmoot:end --> [2J \\"
     assert read_table(table(("One",), [(hostile,)]))[1] == [["a | b <!-- folkmoot:end --> [2J \\"]]
 
 
-def test_a_long_description_is_cut() -> None:
+def test_a_long_description_is_cut():
     assert len(cell("x" * 1000)) == MAX_CELL

@@ -11,13 +11,13 @@ from tests.docs.test_examples import run_python
 PAGE = "docs/names.md"
 
 
-def test_the_python_of_the_page_prints_what_the_page_shows() -> None:
+def test_the_python_of_the_page_prints_what_the_page_shows():
     page = pages()[PAGE]
     assert sum(block.language == "python" for block in page.blocks) == 9
     run_python(page)
 
 
-def test_the_page_has_the_rules_and_the_reserved_names_as_the_code_has_them() -> None:
+def test_the_page_has_the_rules_and_the_reserved_names_as_the_code_has_them():
     text = pages()[PAGE].text
     rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", text, re.MULTILINE))
     assert rows == dict(RULES)

@@ -30,9 +30,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], Logged]]:
 
 
 @pytest.mark.requirement("names.deprecation-n")
-def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(
-    logged: Callable[[], Logged],
-) -> None:
+def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(logged: Callable[[], Logged]):
     @deprecated(**DATES, use="process_data_v2", version="1.4.2")
     async def process_data(legacy: str, *, times: int = 2) -> str:
         """Legacy format."""
@@ -50,7 +48,7 @@ def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(
 @pytest.mark.requirement("names.deprecation-n-plus-1")
 def test_in_release_n_plus_1_it_works_logs_an_error_and_is_left_out_of_the_documentation(
     logged: Callable[[], Logged],
-) -> None:
+):
     @deprecated(**DATES, version="1.5.0")
     def process_data(legacy: str) -> str:
         return legacy
@@ -64,7 +62,7 @@ def test_in_release_n_plus_1_it_works_logs_an_error_and_is_left_out_of_the_docum
 
 def test_past_its_removal_it_still_works_and_logs_that_it_should_be_gone(
     logged: Callable[[], Logged],
-) -> None:
+):
     @deprecated(**DATES, use="new", version=lambda: "1.6.0", name="myproject:old")
     def old() -> int:
         return 1
@@ -95,13 +93,11 @@ REACHED = {
 
 @pytest.mark.requirement("names.deprecation-n", "names.deprecation-n-plus-1")
 @pytest.mark.parametrize(("reached", "version"), cases(REACHED))
-def test_releases_are_counted_by_major_and_minor_number(
-    version: str | None, reached: Stage
-) -> None:
+def test_releases_are_counted_by_major_and_minor_number(version: str | None, reached: Stage):
     assert stage(Deprecation(**DATES), version) is reached
 
 
-def test_a_removal_may_be_planned_for_a_patch_or_for_a_major_release() -> None:
+def test_a_removal_may_be_planned_for_a_patch_or_for_a_major_release():
     patch = Deprecation(since="1.4.0", removed_in="1.6.2")
     assert stage(patch, "1.6.1") is Stage.HIDDEN
     assert stage(patch, "1.6.2") is Stage.REMOVED
@@ -110,7 +106,7 @@ def test_a_removal_may_be_planned_for_a_patch_or_for_a_major_release() -> None:
     assert stage(major, "2.0.0") is Stage.REMOVED
 
 
-def test_dates_that_are_not_known_go_as_far_as_the_others_tell() -> None:
+def test_dates_that_are_not_known_go_as_far_as_the_others_tell():
     unknown = types.SimpleNamespace(since=None, removed_in=None)
     assert stage(unknown, "9.0") is Stage.WARNED
     assert stage(types.SimpleNamespace(since="1.0", removed_in=None), "9.0") is Stage.HIDDEN
@@ -119,7 +115,7 @@ def test_dates_that_are_not_known_go_as_far_as_the_others_tell() -> None:
 
 def test_a_tool_that_is_called_often_logs_one_line_a_minute_that_counts_the_others(
     logged: Callable[[], Logged],
-) -> None:
+):
     now = 100.0
 
     @deprecated(**DATES, version="1.4", clock=lambda: now)
@@ -142,16 +138,14 @@ def test_a_tool_that_is_called_often_logs_one_line_a_minute_that_counts_the_othe
     assert "more calls" not in logged()[2][1]
 
 
-def test_every_call_is_logged_where_that_is_wanted(logged: Callable[[], Logged]) -> None:
+def test_every_call_is_logged_where_that_is_wanted(logged: Callable[[], Logged]):
     always = Deprecation(**DATES, every=0)
     always.warn()
     always.warn(logging.getLogger("elsewhere"))
     assert logged() == [("WARNING", f"This name {GOING}")] * 2
 
 
-def test_the_line_goes_to_the_logger_of_the_tools_module(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_line_goes_to_the_logger_of_the_tools_module(caplog: pytest.LogCaptureFixture):
     @deprecated(**DATES)
     def old() -> None:
         """Do nothing."""
@@ -160,7 +154,7 @@ def test_the_line_goes_to_the_logger_of_the_tools_module(
     assert [record.name for record in caplog.records] == [__name__]
 
 
-def test_a_marked_function_keeps_its_signature_and_its_kind() -> None:
+def test_a_marked_function_keeps_its_signature_and_its_kind():
     def plain(a: int, *, b: str = "x") -> dict[str, int]:
         """Do it."""
         return {b: a}
@@ -182,7 +176,7 @@ def test_a_marked_function_keeps_its_signature_and_its_kind() -> None:
     assert run(called(3)) == 3
 
 
-def test_what_a_tool_raises_comes_through() -> None:
+def test_what_a_tool_raises_comes_through():
     @deprecated(**DATES)
     async def fails() -> None:
         raise LookupError("gone")
@@ -191,9 +185,7 @@ def test_what_a_tool_raises_comes_through() -> None:
         run(fails())
 
 
-def test_the_version_is_that_of_the_functions_package_unless_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_version_is_that_of_the_functions_package_unless_told(monkeypatch: pytest.MonkeyPatch):
     def version_of(module: str) -> str | None:
         def old() -> None:
             """Do nothing."""
@@ -231,13 +223,13 @@ def test_the_version_is_that_of_the_functions_package_unless_told(
 )
 def test_a_deprecation_with_impossible_versions_is_refused_where_it_is_written(
     wrong: dict[str, Any], rule: str
-) -> None:
+):
     for declare in (Deprecation, lambda **dates: deprecated(**dates)(print)):
         found = refusal(declare, **wrong)
         assert found.rule == rule
         assert len(str(found)) < 200
 
 
-def test_a_mark_above_the_registration_is_refused_where_that_can_be_told() -> None:
+def test_a_mark_above_the_registration_is_refused_where_that_can_be_told():
     with pytest.raises(TypeError, match="below the decorator that registers"):
         deprecated(**DATES)(object())  # type: ignore[type-var]

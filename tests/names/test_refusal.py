@@ -47,7 +47,7 @@ def refusal(
 
 
 @pytest.mark.requirement("names.validate-tool-error")
-def test_an_invalid_tool_name_is_told_with_pattern_rule_place_and_nearest_name() -> None:
+def test_an_invalid_tool_name_is_told_with_pattern_rule_place_and_nearest_name():
     with pytest.raises(ValueError, match="Invalid tool name") as refused:
         validate_tool_name("myproject:createTask")
     assert str(refused.value) == (
@@ -68,7 +68,7 @@ def test_an_invalid_tool_name_is_told_with_pattern_rule_place_and_nearest_name()
 
 
 @pytest.mark.requirement("names.validate-uri-error")
-def test_an_invalid_uri_is_told_with_pattern_rule_place_and_nearest_uri() -> None:
+def test_an_invalid_uri_is_told_with_pattern_rule_place_and_nearest_uri():
     with pytest.raises(ValueError, match="Invalid resource URI") as refused:
         validate_resource_uri("myproject/templates/daily-report.md", expected_namespace="myproject")
     assert str(refused.value) == (
@@ -82,7 +82,7 @@ def test_an_invalid_uri_is_told_with_pattern_rule_place_and_nearest_uri() -> Non
 
 
 @pytest.mark.requirement("names.validate-tool-namespace")
-def test_a_tool_of_another_namespace_is_refused_with_both_named() -> None:
+def test_a_tool_of_another_namespace_is_refused_with_both_named():
     validate_tool_name("myproject:create_task", expected_namespace="myproject")
     with pytest.raises(InvalidName, match="Wrong namespace") as refused:
         validate_tool_name("projecta:create_task", expected_namespace="myproject")
@@ -96,7 +96,7 @@ def test_a_tool_of_another_namespace_is_refused_with_both_named() -> None:
 
 
 @pytest.mark.requirement("names.validate-uri-namespace")
-def test_a_uri_of_another_namespace_is_refused_with_both_named() -> None:
+def test_a_uri_of_another_namespace_is_refused_with_both_named():
     validate_resource_uri("myproject://docs/a", expected_namespace="myproject")
     with pytest.raises(ValueError, match="Wrong namespace") as refused:
         validate_resource_uri("projecta://docs/a?b=c", expected_namespace="myproject")
@@ -109,7 +109,7 @@ def test_a_uri_of_another_namespace_is_refused_with_both_named() -> None:
             check("projecta://docs/a", "myproject")
 
 
-def test_a_namespace_can_be_expected_and_must_itself_be_valid() -> None:
+def test_a_namespace_can_be_expected_and_must_itself_be_valid():
     validate_namespace("myproject", expected_namespace="myproject")
     with pytest.raises(InvalidName, match="Expected: myproject, got: projecta"):
         validate_namespace("projecta", expected_namespace="myproject")
@@ -142,7 +142,7 @@ def test_a_namespace_can_be_expected_and_must_itself_be_valid() -> None:
 )
 def test_the_nearest_tool_name_is_what_was_probably_meant(
     name: str, expected: str | None, nearest: str | None
-) -> None:
+):
     assert nearest_tool_name(name, expected) == nearest
 
 
@@ -172,14 +172,12 @@ def test_the_nearest_tool_name_is_what_was_probably_meant(
 )
 def test_the_nearest_uri_is_what_was_probably_meant(
     uri: str, expected: str | None, nearest: str | None
-) -> None:
+):
     assert nearest_resource_uri(uri, expected) == nearest
 
 
 @given(ANY, st.sampled_from([None, "myproject"]))
-def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(
-    text: str, expected: str | None
-) -> None:
+def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(text: str, expected: str | None):
     for nearest, validate in (
         (nearest_tool_name, validate_tool_name),
         (nearest_resource_uri, validate_resource_uri),
@@ -202,7 +200,7 @@ def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(
 @pytest.mark.parametrize(
     "begun", ["", "myproject:", "myproject://docs/", "@acme/", "A", "語", "\n"]
 )
-def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun: str) -> None:
+def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun: str):
     text = begun + "x" * 1_000_000
     start = time.process_time()
     for refuse in (
@@ -221,7 +219,7 @@ def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun: str) -> None:
     assert time.process_time() - start < 2
 
 
-def test_what_cannot_be_printed_is_shown_escaped() -> None:
+def test_what_cannot_be_printed_is_shown_escaped():
     with pytest.raises(InvalidName, match=r"myproject:a\\u202eb\\x00\."):
         validate_tool_name("myproject:a\u202eb\0")
     with pytest.raises(InvalidName, match="Invalid namespace: ''"):

@@ -40,11 +40,11 @@ LOOKS_FINE = st.from_regex(r"[a-z][a-z0-9_]{1,127}", fullmatch=True)
         ("create_issue\n", "create_issue"),
     ],
 )
-def test_a_name_of_another_shape_becomes_snake_case(own: str, name: str) -> None:
+def test_a_name_of_another_shape_becomes_snake_case(own: str, name: str):
     assert snake_case(own) == name
 
 
-def test_a_name_that_cannot_be_written_gets_a_mark_that_stays_the_same() -> None:
+def test_a_name_that_cannot_be_written_gets_a_mark_that_stays_the_same():
     assert snake_case("") == "tool_e3b0c442"
     assert snake_case("---") == "tool_cb3f91d5"
     assert snake_case("搜索") == "tool_44ce7ae9"
@@ -52,7 +52,7 @@ def test_a_name_that_cannot_be_written_gets_a_mark_that_stays_the_same() -> None
     assert snake_case("删除_files") != snake_case("搜索_files")
 
 
-def test_a_name_that_is_too_long_is_cut_and_marked() -> None:
+def test_a_name_that_is_too_long_is_cut_and_marked():
     long = "CreateIssue" * 40
     name = snake_case(long)
     assert len(name) == 128
@@ -63,12 +63,12 @@ def test_a_name_that_is_too_long_is_cut_and_marked() -> None:
 
 
 @given(LOOKS_FINE)
-def test_a_valid_name_stays_as_it_is(name: str) -> None:
+def test_a_valid_name_stays_as_it_is(name: str):
     assert snake_case(name) == name
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=200))
-def test_every_text_becomes_a_valid_tool_name_once_and_for_all(own: str) -> None:
+def test_every_text_becomes_a_valid_tool_name_once_and_for_all(own: str):
     name = snake_case(own)
     validate_tool_name(f"myproject:{name}")
     assert snake_case(name) == name

@@ -28,7 +28,7 @@ from tests.names.support import refusal
         ("my-awesome-long-project", "myawesomelongproject"),  # twenty characters
     ],
 )
-def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str) -> None:
+def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str):
     assert namespace_from_slug(slug) == namespace
 
 
@@ -46,7 +46,7 @@ def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str) ->
 )
 def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
     slug: str, proposal: str
-) -> None:
+):
     found = refusal(namespace_from_slug, slug)
     assert (found.rule, found.nearest) == ("namespace-length", proposal)
     assert f"Did you mean {proposal}?" in str(found)
@@ -74,13 +74,13 @@ def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
 )
 def test_any_other_slug_is_refused_with_a_proposal_where_there_is_one(
     slug: str, rule: str, position: int, proposal: str | None
-) -> None:
+):
     found = refusal(namespace_from_slug, slug)
     assert (found.rule, found.position, found.nearest) == (rule, position, proposal)
 
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
-def test_the_reserved_names_include_the_hubs_own() -> None:
+def test_the_reserved_names_include_the_hubs_own():
     assert len(RESERVED_NAMES) == 10
     assert {"msg", "room", "chat", "mmp", "folkmoot"} == RESERVED_NAMESPACES
     assert RESERVED_NAMESPACES < RESERVED_NAMES
@@ -88,13 +88,13 @@ def test_the_reserved_names_include_the_hubs_own() -> None:
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
-def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str) -> None:
+def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str):
     validate_namespace(name)
     found = refusal(check_free_namespace, name)
     assert (found.rule, found.nearest) == ("reserved-namespace", f"{name}tools")
 
 
-def test_a_namespace_that_someone_has_cannot_be_taken() -> None:
+def test_a_namespace_that_someone_has_cannot_be_taken():
     check_free_namespace("github", taken={"gitlab"})
     found = refusal(check_free_namespace, "github", taken={"github"})
     assert (found.rule, found.nearest) == ("taken-namespace", "githubtools")

@@ -27,7 +27,7 @@ NAMES = st.one_of(OURS, THEIRS, st.text(min_size=1, max_size=200))
     ],
 )
 @pytest.mark.requirement("wire-name.reserved-namespaces", "wire-name.first-underscore-splits")
-def test_the_separator_becomes_an_underscore(canonical: str, safe: str) -> None:
+def test_the_separator_becomes_an_underscore(canonical: str, safe: str):
     assert safe_name(canonical) == safe
     namespace, _, tool = safe.partition("_")
     separator = "/" if namespace in RESERVED_NAMESPACES else ":"
@@ -35,12 +35,12 @@ def test_the_separator_becomes_an_underscore(canonical: str, safe: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["github/create", "msg:send", "send", "a:b:c", "a/b/c", "ö:x", ""])
-def test_a_name_that_would_not_split_back_gets_a_mark_of_its_own(odd: str) -> None:
+def test_a_name_that_would_not_split_back_gets_a_mark_of_its_own(odd: str):
     assert re.fullmatch(r"[A-Za-z0-9_-]*_[0-9a-f]{8}", safe_name(odd))
 
 
 @pytest.mark.requirement("wire-name.shortened", "wire-name.model-api-safe")
-def test_a_long_name_is_shortened_and_stays_the_same() -> None:
+def test_a_long_name_is_shortened_and_stays_the_same():
     long = "github:" + "a" * 80
     assert safe_name(long) == safe_name(long)
     assert len(safe_name(long)) == 64
@@ -51,7 +51,7 @@ def test_a_long_name_is_shortened_and_stays_the_same() -> None:
 
 @pytest.mark.requirement("wire-name.bijection", "wire-name.model-api-safe", "wire-name.prompts")
 @given(st.sets(NAMES, max_size=30))
-def test_every_catalogue_has_one_spelling_for_each_name(names: set[str]) -> None:
+def test_every_catalogue_has_one_spelling_for_each_name(names: set[str]):
     wire = WireNames(names)
     spelled = {name: wire.spell(name, "safe") for name in names}
     assert len(set(spelled.values())) == len(names)
@@ -62,7 +62,7 @@ def test_every_catalogue_has_one_spelling_for_each_name(names: set[str]) -> None
         assert wire.canonical(safe) == name
 
 
-def test_a_name_made_to_collide_takes_no_spelling_from_its_owner() -> None:
+def test_a_name_made_to_collide_takes_no_spelling_from_its_owner():
     long = "github:" + "a" * 80
     taken = safe_name(long)
     thief = taken.replace("_", ":", 1)
@@ -76,7 +76,7 @@ def test_a_name_made_to_collide_takes_no_spelling_from_its_owner() -> None:
 
 
 @pytest.mark.requirement("wire-name.bijection", "wire-name.model-api-safe")
-def test_names_made_to_take_every_spelling_of_another_do_not_push_it_past_the_limit() -> None:
+def test_names_made_to_take_every_spelling_of_another_do_not_push_it_past_the_limit():
     names = {"github:" + "a" * 80}
     for _ in range(20):
         wire = WireNames(names)
@@ -89,7 +89,7 @@ def test_names_made_to_take_every_spelling_of_another_do_not_push_it_past_the_li
 
 @pytest.mark.requirement("wire-name.first-underscore-splits")
 @given(st.one_of(OURS, THEIRS).filter(lambda name: len(name) <= 64))
-def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str) -> None:
+def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str):
     namespace, _, tool = WireNames([name]).spell(name, "safe").partition("_")
     if name.partition(":")[0] not in RESERVED_NAMESPACES:
         assert name in {f"{namespace}/{tool}", f"{namespace}:{tool}"}
@@ -97,7 +97,7 @@ def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str) -> 
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
 @pytest.mark.parametrize("namespace", sorted(RESERVED_NAMESPACES))
-def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace: str) -> None:
+def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace: str):
     ours, theirs = f"{namespace}/send", f"{namespace}:send"
     assert safe_name(ours) == f"{namespace}_send"
     assert safe_name(theirs) != safe_name(ours)
@@ -107,7 +107,7 @@ def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace: str) -> Non
 
 
 @pytest.mark.requirement("wire-name.prompts")
-def test_prompts_are_spelled_by_the_same_table_as_tools() -> None:
+def test_prompts_are_spelled_by_the_same_table_as_tools():
     prompts = ["github:review_code", "github:" + "plan_" * 20, "notes:daily"]
     wire = WireNames(prompts)
     assert wire.spell("github:review_code", "safe") == "github_review_code"
@@ -117,13 +117,13 @@ def test_prompts_are_spelled_by_the_same_table_as_tools() -> None:
         assert wire.canonical(wire.spell(name, "safe")) == name
 
 
-def test_a_name_that_looks_like_a_spelling_keeps_its_own() -> None:
+def test_a_name_that_looks_like_a_spelling_keeps_its_own():
     wire = WireNames(["msg/send", "msg_send"])
     assert wire.canonical("msg_send") == "msg_send"
     assert wire.canonical(wire.spell("msg/send", "safe")) == "msg/send"
 
 
-def test_a_spelling_that_is_nobodys_is_nothing() -> None:
+def test_a_spelling_that_is_nobodys_is_nothing():
     wire = WireNames(["msg/send"])
     for unknown in ("", "msg", "msg/inbox", "msg_inbox", "msg:send", "Msg_send", "msg_send "):
         assert wire.canonical(unknown) is None

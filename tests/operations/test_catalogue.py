@@ -57,12 +57,12 @@ def widened(ours: Any, theirs: Any, path: str = "") -> None:
 
 
 @pytest.mark.requirement("mcp.twenty-tools", "mcp.tools-only")
-def test_the_twenty_tools_are_there_and_seven_more_and_those_of_rooms() -> None:
+def test_the_twenty_tools_are_there_and_seven_more_and_those_of_rooms():
     assert len(SPECIFICATION) == 20
     assert TOOLS.keys() == SPECIFICATION.keys() | BEYOND | ROOMS | FINDERS | OWN
 
 
-def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not() -> None:
+def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not():
     names = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True)]
     few = [tool["title"] for tool in CATALOGUE.listing("safe", app_only=True, finders=True)]
     assert set(few) == FINDERS
@@ -75,7 +75,7 @@ def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not() -
     *(f"tool.{name.removeprefix('msg/').replace('_', '-')}.schema" for name in SPECIFICATION),
 )
 @named
-def test_each_schema_and_description_is_that_of_the_specification(name: str) -> None:
+def test_each_schema_and_description_is_that_of_the_specification(name: str):
     tool, theirs = TOOLS[name], SPECIFICATION[name]
     assert tool.description == theirs["description"]
     widened(tool.schema, theirs["schema"])
@@ -84,14 +84,14 @@ def test_each_schema_and_description_is_that_of_the_specification(name: str) -> 
 
 @pytest.mark.requirement("mcp.app-only-marked")
 @named
-def test_visibility_and_authentication_are_those_of_the_specification(name: str) -> None:
+def test_visibility_and_authentication_are_those_of_the_specification(name: str):
     tool, theirs = TOOLS[name], SPECIFICATION[name]
     assert tool.app_only is (theirs["visibility"] == "app")
     assert tool.public is not theirs["authentication"]
 
 
 @pytest.mark.parametrize("tool", CATALOGUE.tools, ids=lambda tool: tool.name)
-def test_struct_and_schema_name_the_same_arguments(tool: Operation) -> None:
+def test_struct_and_schema_name_the_same_arguments(tool: Operation):
     same(tool.schema, tool.takes)
 
 
@@ -133,7 +133,7 @@ def refused(schema: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.requirement("wire-name.no-root-combinators", "wire-name.canonical-combinators")
-def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> None:
+def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone():
     canonical = CATALOGUE.listing("canonical", app_only=True)
     with_choice = {tool["name"] for tool in canonical if "oneOf" in tool["inputSchema"]}
     assert with_choice == {"msg/send", "msg/reply", "room/invite", "room/respond"}
@@ -141,7 +141,7 @@ def test_combinators_at_the_root_are_shown_in_the_canonical_style_alone() -> Non
         assert not {"oneOf", "anyOf", "allOf"} & tool["inputSchema"].keys()
 
 
-def test_hints_say_what_a_tool_does() -> None:
+def test_hints_say_what_a_tool_does():
     assert TOOLS["msg/digest"].hints["readOnlyHint"] is True
     assert TOOLS["msg/send"].hints["readOnlyHint"] is False
     assert "idempotentHint" not in TOOLS["msg/recover"].hints
@@ -151,13 +151,13 @@ def test_hints_say_what_a_tool_does() -> None:
 
 
 @pytest.mark.requirement("words.open-world")
-def test_tools_that_reach_other_people_say_so() -> None:
+def test_tools_that_reach_other_people_say_so():
     alone = {name for name, tool in TOOLS.items() if not tool.hints["openWorldHint"]}
     assert alone == ALONE | {"room/create", "folkmoot/tokens"}
 
 
 @pytest.mark.requirement("words.notice")
-def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are() -> None:
+def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are():
     for listed in CATALOGUE.listing("safe", app_only=True):
         tool = TOOLS[listed["title"]]
         more = f" {WORDS_OF_OTHERS}" if tool.others_words else ""
@@ -165,7 +165,7 @@ def test_the_description_of_a_tool_that_shows_words_of_others_says_what_they_are
 
 
 @pytest.mark.requirement("app.single-file")
-def test_the_app_is_one_document_that_loads_nothing() -> None:
+def test_the_app_is_one_document_that_loads_nothing():
     page = inbox_page()
     assert page.startswith("<!doctype html>")
     (script,) = re.findall(r"<script[^>]*>(.*?)</script>", page, re.DOTALL)
@@ -182,7 +182,7 @@ def test_the_app_is_one_document_that_loads_nothing() -> None:
     assert (rules["require-trusted-types-for"], rules["trusted-types"]) == ("'script'", "'none'")
 
 
-def test_the_app_stays_small_and_writes_nothing_to_the_console() -> None:
+def test_the_app_stays_small_and_writes_nothing_to_the_console():
     page = inbox_page()
     assert len(gzip.compress(page.encode())) <= 150_000
     assert not re.search(r"console\.(log|debug|info|warn|error)", page)

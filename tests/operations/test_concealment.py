@@ -69,7 +69,7 @@ async def spied(folder: Path, spy: Spy, **values: object) -> AsyncIterator[House
 
 
 @every_row
-def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
+def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation):
     takes = {row.takes}
     if not isinstance(row.routes, Absent):
         takes |= {route.takes for route in row.routes if route.takes is not None}
@@ -86,7 +86,7 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation) -> None:
 
 async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     rules = tmp_path / "rules.toml"
     rules.write_text(HOLD)
     caplog.set_level(logging.DEBUG, "folkmoot")
@@ -142,7 +142,7 @@ async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
 @both_eras
 async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
     era: str, tmp_path: Path
-) -> None:
+):
     rules, tapes = tmp_path / "rules.toml", tmp_path / "tapes"
     rules.write_text(HOLD.replace('"msg/*"', '"msg/recover"'))
     shown_to, record = {"rules": str(rules)}, {"folder": str(tapes)}
@@ -182,7 +182,7 @@ async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
 
 async def test_a_stopped_call_has_no_secret_in_the_audit_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     caplog.set_level(logging.DEBUG, "folkmoot")
     spy = Spy(Block(e.BlockedByInterceptor("No.")))
     gateway = {"audit_arguments": "record"}
@@ -203,7 +203,7 @@ def shown_and_left(message: Any, change: Any) -> tuple[Any, Any]:
     return shown, concealed.reveal(concealed.envelope.with_message(change(shown))).message
 
 
-def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_else() -> None:
+def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_else():
     def with_params(**changes: Any) -> Any:
         return lambda shown: replace(shown, params={**shown.params, **changes})
 
@@ -237,7 +237,7 @@ def test_a_changed_call_has_its_secret_where_the_mask_still_stands_and_nowhere_e
         assert conceal_call(harmless) is harmless
 
 
-def test_tapes_know_the_arguments_of_every_tool_of_mail() -> None:
+def test_tapes_know_the_arguments_of_every_tool_of_mail():
     taken = {
         row.name.removeprefix("msg/"): {field.encode_name for field in fields(row.takes)}
         for row in OPERATIONS

@@ -31,7 +31,7 @@ def refused(name: str, arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("arguments", [[], "x", 7, True, [["to", "bob"]]])
-def test_arguments_that_are_no_object_are_refused(arguments: Any) -> None:
+def test_arguments_that_are_no_object_are_refused(arguments: Any):
     assert refused("msg/send", arguments) == "The arguments must be an object."
 
 
@@ -41,7 +41,7 @@ class Change(Arguments, frozen=True, kw_only=True):
     limit: Annotated[int, says("How many.", ge=1, le=9)] = 5
 
 
-def test_null_is_a_value_where_the_struct_tells_it_from_nothing() -> None:
+def test_null_is_a_value_where_the_struct_tells_it_from_nothing():
     assert decode(Change, {}) == Change()
     assert decode(Change, {"rights": None, "limit": None}) == Change(rights=None)
     for wrong, sentence in (
@@ -55,21 +55,21 @@ def test_null_is_a_value_where_the_struct_tells_it_from_nothing() -> None:
         assert error.value.message == sentence
 
 
-def test_null_is_the_same_as_nothing() -> None:
+def test_null_is_the_same_as_nothing():
     assert refused("msg/send", {"to": None}) == "Missing argument: to."
     tool = CATALOGUE.find("msg/inbox")
     assert tool is not None
     assert decode(tool.takes, {"limit": None}) == decode(tool.takes, None)
 
 
-def test_names_are_repeated_in_a_readable_length_and_number() -> None:
+def test_names_are_repeated_in_a_readable_length_and_number():
     assert refused("msg/digest", {"x" * 100: 1}) == f"Unknown argument: {'x' * 40}…."
     assert refused("msg/digest", {"a\n\x1b": 1}) == "Unknown argument: a��."
     many = dict.fromkeys("abcdefg", 1)
     assert refused("msg/digest", many) == "Unknown arguments: a, b, c, d, e, …."
 
 
-def test_half_of_a_surrogate_pair_is_refused_wherever_it_stands() -> None:
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_stands():
     payload = {"ciphertext": "\ud800", "nonce": "", "sender_public_key": ""}
     assert "is not valid Unicode text" in refused("msg/send", {"to": "\ud800"})
     assert "is not valid Unicode text" in refused(
@@ -81,7 +81,7 @@ def test_half_of_a_surrogate_pair_is_refused_wherever_it_stands() -> None:
     assert sentence == "Unknown argument: encrypted_payload.�."
 
 
-def test_arguments_that_lie_deep_inside_each_other_are_refused_like_any_other() -> None:
+def test_arguments_that_lie_deep_inside_each_other_are_refused_like_any_other():
     deep: Any = "x"
     for _ in range(900):
         deep = {"a": deep}
@@ -91,7 +91,7 @@ def test_arguments_that_lie_deep_inside_each_other_are_refused_like_any_other() 
     )
 
 
-def test_what_is_wrong_in_a_list_or_an_object_is_told_of_the_argument_it_is_in() -> None:
+def test_what_is_wrong_in_a_list_or_an_object_is_told_of_the_argument_it_is_in():
     say = {"room": "tea", "text": "hello"}
     assert refused("room/say", {**say, "mentions": "bob"}) == (
         "mentions must be a list of at most 64, each a string."
@@ -111,7 +111,7 @@ def test_what_is_wrong_in_a_list_or_an_object_is_told_of_the_argument_it_is_in()
     )
 
 
-def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
+def test_what_json_cannot_hold_is_refused_however_deep_it_lies():
     asked = {"room": "tea", "method": "tools/call"}
     deep: Any = "x"
     for _ in range(900):
@@ -128,7 +128,7 @@ def test_what_json_cannot_hold_is_refused_however_deep_it_lies() -> None:
 
 
 @pytest.mark.requirement("mcp.argument-errors")
-def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact() -> None:
+def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact():
     tool = CATALOGUE.find("msg/inbox")
     assert tool is not None
     assert decode(tool.takes, {"before": 50.0, "limit": 2.0}) == decode(
@@ -140,7 +140,7 @@ def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact() 
 
 @pytest.mark.requirement("mcp.argument-errors")
 @given(st.sampled_from(CATALOGUE.tools), ARGUMENTS)
-def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, arguments: Any) -> None:
+def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, arguments: Any):
     sentence, decoded = "", None
     try:
         decoded = decode(tool.takes, arguments)

@@ -71,11 +71,11 @@ def call(hub: Dispatcher, arguments: Any, name: str = "msg/say", **who: Any) -> 
     return msgspec.json.decode(result.text()), result.is_error
 
 
-def test_a_call_is_answered_with_one_object() -> None:
+def test_a_call_is_answered_with_one_object():
     assert call(dispatcher(), {"word": "hello"}) == ({"said": "hello"}, False)
 
 
-def test_authentication_comes_before_arguments_and_arguments_before_limits() -> None:
+def test_authentication_comes_before_arguments_and_arguments_before_limits():
     hub = dispatcher(most=1)
     sentence = {"error": "Authentication required."}
     assert call(hub, {"nonsense": 1}, account=None) == (sentence, True)
@@ -85,9 +85,7 @@ def test_authentication_comes_before_arguments_and_arguments_before_limits() -> 
     assert call(hub, {"word": "two"})[0]["retry_after"] == 60
 
 
-def test_errors_are_told_as_far_as_they_concern_the_caller(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_errors_are_told_as_far_as_they_concern_the_caller(caplog: pytest.LogCaptureFixture):
     hub = dispatcher()
     assert call(hub, {"word": "tool error"}) == ({"error": "word is not nice."}, True)
     told, is_error = call(hub, {"word": "room error"})
@@ -108,7 +106,7 @@ def test_errors_are_told_as_far_as_they_concern_the_caller(
     }
 
 
-def test_what_does_not_count_is_given_back() -> None:
+def test_what_does_not_count_is_given_back():
     hub = dispatcher(most=1)
     for _ in range(3):
         assert call(hub, {"word": "tool error"})[0] == {"error": "word is not nice."}
@@ -116,9 +114,7 @@ def test_what_does_not_count_is_given_back() -> None:
 
 
 @pytest.mark.requirement("wire-name.resolved-first", "wire-name.canonical-inside")
-def test_a_name_is_canonical_before_limits_and_log_see_it(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_name_is_canonical_before_limits_and_log_see_it(caplog: pytest.LogCaptureFixture):
     hub = dispatcher(most=2)
     with caplog.at_level(logging.DEBUG, "folkmoot.operations"):
         assert call(hub, {"word": "one"}, "msg_say") == ({"said": "one"}, False)
@@ -129,11 +125,11 @@ def test_a_name_is_canonical_before_limits_and_log_see_it(
     assert tools == ["msg/say"] * 4
 
 
-def test_a_name_that_is_nobodys_is_not_found() -> None:
+def test_a_name_that_is_nobodys_is_not_found():
     assert dispatcher().catalogue.find("msg/shout") is None
 
 
-def test_whoever_asks_too_late_hears_that_a_caller_has_left() -> None:
+def test_whoever_asks_too_late_hears_that_a_caller_has_left():
     caller = Caller()
     caller.has_left = True
     assert caller.leaving.is_set()

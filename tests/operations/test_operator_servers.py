@@ -24,13 +24,13 @@ def changed(number: int, *lines: str) -> PinDiff:
     )
 
 
-def test_as_many_differences_are_told_as_fit() -> None:
+def test_as_many_differences_are_told_as_fit():
     tools = shown_differences([changed(number, "+" * 100_000) for number in range(30)])
     assert 1 < len(tools) < 30
     assert len(msgspec.json.encode(tools)) < MOST
 
 
-def test_one_that_is_too_long_is_cut_and_says_so() -> None:
+def test_one_that_is_too_long_is_cut_and_says_so():
     (tool,) = shown_differences([changed(1, "+ first", "+ " + "\x01" * 2_000_000, "+ never")])
     assert tool.lines[0] == "+ first"
     assert tool.lines[-1].startswith("… the rest is too long to be shown")

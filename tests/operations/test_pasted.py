@@ -31,7 +31,7 @@ def told(text: str, name: str = "") -> tuple[str, dict[str, Any]]:
         '{ "mcpServers": { "files": ' + json.dumps(FILES) + " } // as the client has it\n}",
     ],
 )
-def test_json_of_a_client_is_taken_with_or_without_what_stands_around_it(text: str) -> None:
+def test_json_of_a_client_is_taken_with_or_without_what_stands_around_it(text: str):
     name, table = told(text)
     assert name == "files"
     # A reference stays one: no secret is written where there was none.
@@ -39,7 +39,7 @@ def test_json_of_a_client_is_taken_with_or_without_what_stands_around_it(text: s
     assert told(text, "other") == ("other", table)
 
 
-def test_one_server_alone_and_one_of_several_need_a_name() -> None:
+def test_one_server_alone_and_one_of_several_need_a_name():
     assert told(json.dumps(FILES), "files")[0] == "files"
     several = json.dumps({"mcpServers": {"files": FILES, "clock": {"url": "https://x.example"}}})
     assert told(several, "clock") == ("clock", {"url": "https://x.example"})
@@ -50,7 +50,7 @@ def test_one_server_alone_and_one_of_several_need_a_name() -> None:
             described(text)
 
 
-def test_a_command_line_is_read_as_a_shell_does_and_a_url_is_one() -> None:
+def test_a_command_line_is_read_as_a_shell_does_and_a_url_is_one():
     _, table = told("TOKEN='a b' npx -y 'some server' --dir \"/x y\"", "npm")
     assert table == {
         "command": ["npx", "-y", "some server", "--dir", "/x y"],
@@ -82,20 +82,20 @@ def test_a_command_line_is_read_as_a_shell_does_and_a_url_is_one() -> None:
         ('{"mcpServers": {"My Server": {"command": "x"}}}', "", "Use myserver, for example"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(text: str, name: str, says: str) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(text: str, name: str, says: str):
     with pytest.raises(e.CommandInvalid, match=says) as caught:
         described(text, name, {}).checked(HERE)
     assert caught.value.message.endswith(".")
     assert "\0" not in caught.value.message
 
 
-def test_a_null_character_reaches_no_command_and_no_variable() -> None:
+def test_a_null_character_reaches_no_command_and_no_variable():
     for text in ('{"files": {"command": "x\\u0000y"}}', "x\0y z", "A=x\0y z"):
         with pytest.raises(e.CommandInvalid):
             described(text, "files").checked(HERE)
 
 
-def test_what_should_be_known_is_noted() -> None:
+def test_what_should_be_known_is_noted():
     text = json.dumps({"files": {"command": "x", "env": {"API_TOKEN": "t"}, "autoApprove": []}})
     found = described(text)
     found.checked(HERE)

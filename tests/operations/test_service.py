@@ -111,20 +111,20 @@ def ask(
     return run(main())
 
 
-def test_a_call_is_performed_by_the_table() -> None:
+def test_a_call_is_performed_by_the_table():
     tools = Tools()
     assert ask(tools, "msg/send").payload == {"tool": "msg/send"}
     assert tools.dispatcher.calls == {("msg/send", "ok"): 1}
 
 
-def test_an_interceptor_stops_a_call_before_any_tool_sees_it() -> None:
+def test_an_interceptor_stops_a_call_before_any_tool_sees_it():
     tools = Tools()
     with pytest.raises(e.BlockedByInterceptor):
         ask(tools, "msg/send", Blocks())
     assert tools.called == []
 
 
-def test_policy_judges_the_tool_that_an_interceptor_chose() -> None:
+def test_policy_judges_the_tool_that_an_interceptor_chose():
     tools = Tools()
     assert ask(tools, "msg/send", renamed("room/say")).payload == {"tool": "room/say"}
     with pytest.raises(e.CapabilityDenied):
@@ -136,7 +136,7 @@ def test_policy_judges_the_tool_that_an_interceptor_chose() -> None:
 
 
 @pytest.mark.parametrize("name", ["msg_send", "msg:send", "MSG/SEND", "msg/send "])
-def test_no_other_spelling_slips_past_a_deny(name: str) -> None:
+def test_no_other_spelling_slips_past_a_deny(name: str):
     tools = Tools()
     all_but_send = Rights(["mcp.request.*", "!mcp.request.tools/call:msg/send"])
     with pytest.raises(e.UnknownTool):
@@ -144,7 +144,7 @@ def test_no_other_spelling_slips_past_a_deny(name: str) -> None:
     assert tools.called == []
 
 
-def test_a_call_that_became_something_else_is_refused() -> None:
+def test_a_call_that_became_something_else_is_refused():
     tools = Tools()
     everything = Rights(["*"])
     for other in (
@@ -161,7 +161,7 @@ def test_a_call_that_became_something_else_is_refused() -> None:
     assert tools.called == []
 
 
-def test_whoever_has_no_account_may_only_make_or_recover_one() -> None:
+def test_whoever_has_no_account_may_only_make_or_recover_one():
     tools = Tools()
     made = ask(tools, "msg/register", rights=NOBODY_MAY, principal=NOBODY)
     assert made.payload == {"tool": "msg/register"}

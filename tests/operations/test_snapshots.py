@@ -77,12 +77,12 @@ def lines_of(style: NameStyle) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_every_tool_is_listed_as_before(style: NameStyle) -> None:
+def test_every_tool_is_listed_as_before(style: NameStyle):
     seen = "".join(f"{line}\n" for line in lines_of(style))
     assert seen == kept(f"tools-{style}.jsonl", seen)
 
 
-def test_every_listing_holds_what_it_held() -> None:
+def test_every_listing_holds_what_it_held():
     """Each listing is made of the lines above: which of them, and what stands around them."""
     known = {style: dict(enumerate(lines_of(style))) for style in STYLES}
     seen = []
@@ -107,7 +107,7 @@ def lines_of_document() -> Iterator[str]:
     yield f"{json.dumps(made)}\n"
 
 
-def test_the_openapi_document_is_as_before() -> None:
+def test_the_openapi_document_is_as_before():
     seen = "".join(lines_of_document())
     assert seen == kept("openapi.txt", seen)
 
@@ -125,7 +125,7 @@ def tried(schema: dict[str, Any], name: str) -> Iterator[str]:
 
 
 @pytest.mark.requirement("mcp.argument-errors")
-def test_arguments_are_taken_and_refused_as_before() -> None:
+def test_arguments_are_taken_and_refused_as_before():
     entries = map(json.loads, (SNAPSHOTS / "tools-canonical.jsonl").read_text("utf-8").splitlines())
     lines = (line for entry in entries for line in tried(entry["inputSchema"], entry["name"]))
     seen = "".join(dict.fromkeys(lines))

@@ -31,12 +31,12 @@ COMMANDS = frozenset(commands(get_command(app)))
 ROUTES = {(served.name, served.method, served.path) for served in ENDPOINTS}
 
 
-def test_every_name_is_in_the_table_once() -> None:
+def test_every_name_is_in_the_table_once():
     assert len({row.name for row in OPERATIONS}) == len(OPERATIONS)
 
 
 @every_row
-def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: Operation) -> None:
+def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: Operation):
     for way in (row.tool, row.routes, row.commands):
         assert way
         if isinstance(way, Absent):
@@ -50,7 +50,7 @@ def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: O
 
 
 @every_row
-def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Operation) -> None:
+def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Operation):
     named = {row.waits, row.asks, row.once, *row.takes.__exactly_one__} - {""}
     assert named <= row.schema["properties"].keys()
     if row.audit is not None and row.audit.about:
@@ -58,18 +58,18 @@ def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Op
 
 
 @every_row
-def test_whatever_an_operator_changes_is_in_the_audit_log(row: Operation) -> None:
+def test_whatever_an_operator_changes_is_in_the_audit_log(row: Operation):
     assert row.audit is not None or row.effect == "reads" or row.who != "operator"
 
 
 @every_row
-def test_only_public_operations_belong_to_no_scope(row: Operation) -> None:
+def test_only_public_operations_belong_to_no_scope(row: Operation):
     # Of events each is judged by the operation that tells the same.
     assert bool(row.scope) or row.who == "anyone" or row.name == "folkmoot/events"
 
 
 @every_row
-def test_every_operation_answers_in_the_form_it_gives(row: Operation) -> None:
+def test_every_operation_answers_in_the_form_it_gives(row: Operation):
     """The examples are those of the reference, which a test holds against a real hub."""
     if isinstance(row.tool, Absent) or row.name == "folkmoot/call_tool":
         return
@@ -80,7 +80,7 @@ def test_every_operation_answers_in_the_form_it_gives(row: Operation) -> None:
     assert members.issuperset(row.others_words)
 
 
-def test_the_rows_are_loaded_without_the_hub() -> None:
+def test_the_rows_are_loaded_without_the_hub():
     script = (
         "import sys\n"
         "from folkmoot.operations import OPERATIONS\n"

@@ -158,7 +158,7 @@ def check_everything(transport: Transport, folder: Path) -> None:
 )
 def test_clients_of_both_eras_get_of_server_everything_what_they_get_without_the_hub(
     tmp_path: Path,
-) -> None:
+):
     check_everything("stdio", tmp_path)
 
 
@@ -166,5 +166,5 @@ def test_clients_of_both_eras_get_of_server_everything_what_they_get_without_the
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_the_same_is_so_where_server_everything_is_reached_over_http(
     transport: Transport, tmp_path: Path
-) -> None:
+):
     check_everything(transport, tmp_path)

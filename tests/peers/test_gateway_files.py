@@ -42,7 +42,7 @@ def emptied(folder: Path) -> Iterator[None]:
 )
 async def test_clients_of_both_eras_get_of_server_filesystem_what_they_get_without_the_hub(
     tmp_path: Path,
-) -> None:
+):
     folder = tmp_path / "files"
     folder.mkdir()
     server = Place("stdio", filesystem_command(folder))

@@ -56,7 +56,7 @@ def told(result: Any) -> Any:
 )
 async def test_everything_of_a_hub_can_be_used_through_another(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     async with two_hubs(tmp_path, era, monkeypatch) as (outer, _, book):
         token, ears = await token_of(outer, "ada"), Ears()
         async with guest(outer, token, ears) as client:
@@ -114,7 +114,7 @@ async def check_telling(client: Any, ears: Ears) -> None:
 @pytest.mark.requirement("gateway.shared-link")
 async def test_a_change_behind_two_hubs_is_heard_at_the_outer_one(
     era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     async with two_hubs(tmp_path, era, monkeypatch) as (outer, inner, _):
         token, ears = await token_of(outer, "ada"), Ears()
         ben = await inner.person("ben")

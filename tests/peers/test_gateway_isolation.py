@@ -94,9 +94,7 @@ async def at(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncI
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(
-    at: Two,
-) -> None:
+async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(at: Two):
     assert (await at.ask(at.ann))["result"]["action"] == "accept"
     assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
     async with at.waiting(at.bob):
@@ -113,7 +111,7 @@ async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_ther
 @both_eras
 @pytest.mark.settings(per_user=True)
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Two) -> None:
+async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Two):
     async with at.waiting(at.bob), at.waiting(at.ann):
         answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
         assert [each["result"]["action"] for each in answers] == ["accept"] * 3
@@ -129,7 +127,7 @@ async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Tw
 @pytest.mark.requirement("gateway.cancelled-requests")
 async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
     at: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
     async with at.waiting(at.ann):
         pass
@@ -149,7 +147,7 @@ def heard(ears: Ears) -> list[str]:
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two) -> None:
+async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two):
     await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
     await at.anns.until(LOGGED)
     assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
@@ -161,7 +159,7 @@ async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two) -> Non
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two) -> None:
+async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two):
     async with at.waiting(at.ann):
         if era == "handshake":
             await at.bob.session.subscribe_resource(SECRET)
@@ -180,7 +178,7 @@ async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two) ->
 
 
 @pytest.mark.requirement("gateway.shared-link")
-async def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
+async def test_nobody_answers_or_cancels_for_another(tmp_path: Path):
     shared = flawed("shared", tmp_path / "shared")
     async with fronted(tmp_path / "hub", shared) as there:
         tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
@@ -201,9 +199,7 @@ async def test_nobody_answers_or_cancels_for_another(tmp_path: Path) -> None:
 
 @both_eras
 @pytest.mark.requirement("gateway.no-caller-credentials")
-async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(
-    era: str, tmp_path: Path
-) -> None:
+async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_path: Path):
     headers = {
         "Cookie": "session=caller",
         "X-Api-Key": "caller-key",

@@ -43,7 +43,7 @@ async def said_to(wire: Wire, name: str) -> list[Any]:
 )
 async def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
     era: str, tmp_path: Path
-) -> None:
+):
     book = Notebook()
     async with notebook_http(book) as url:
         spec = backend("notes", Place("http", url=url), everyone=False)

@@ -45,7 +45,7 @@ def through_proxy(node: Node, url: str, revision: str, folder: Path) -> Outcome:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("proxy.record", "mcp.both-eras")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_path: Path) -> None:
+def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_path: Path):
     node = node_or_skip()
     for attempt in ("first", "second"):
         folder = tmp_path / attempt
@@ -65,7 +65,7 @@ def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_pa
 
 @pytest.mark.long
 @pytest.mark.requirement("proxy.sign-in-refused")
-def test_a_client_that_signs_in_through_the_proxy_is_kept_from_a_mismatched_resource() -> None:
+def test_a_client_that_signs_in_through_the_proxy_is_kept_from_a_mismatched_resource():
     node = node_or_skip()
     client = f"{sys.executable} -m tests.peers.signing_client"
     scenario = ["--scenario", "auth/resource-mismatch", "--spec-version", "2026-07-28"]

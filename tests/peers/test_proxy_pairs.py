@@ -70,9 +70,7 @@ def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> Non
 @pytest.mark.timeout(600)
 @pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), COVERING)
-def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
-    front: Transport, back: Transport
-) -> None:
+def test_a_client_gets_through_the_proxy_what_it_gets_without_it(front: Transport, back: Transport):
     check_pair(front, back)
 
 
@@ -81,13 +79,13 @@ def test_a_client_gets_through_the_proxy_what_it_gets_without_it(
 @pytest.mark.parametrize(("front", "back"), OTHERS)
 def test_a_client_gets_the_same_through_every_other_pair_of_transports(
     front: Transport, back: Transport
-) -> None:
+):
     check_pair(front, back, forked=False)
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.requirement("mcp.eras-bridged")
-async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake() -> None:
+async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_handshake():
     with everything("stdio") as server:
         ears, progress = Ears(), []
 
@@ -124,9 +122,7 @@ def text_of(result: Any) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("front", TRANSPORTS)
-async def test_server_filesystem_does_the_same_behind_the_proxy(
-    front: Transport, tmp_path: Path
-) -> None:
+async def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_path: Path):
     folder = tmp_path / "files"
 
     async def done(place: Place) -> list[Any]:
@@ -154,7 +150,7 @@ TYPESCRIPT = Path(__file__).parent / "everything.mjs"
 @pytest.mark.parametrize("back", ["http", "stdio"])
 async def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
     back: Transport, tmp_path: Path
-) -> None:
+):
     node = node_or_skip()
     # A module finds its packages by where it lies.
     script = shutil.copy(TYPESCRIPT, tmp_path)

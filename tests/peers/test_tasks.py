@@ -68,9 +68,7 @@ def check(did: dict[str, Any]) -> None:
 @pytest.mark.requirement("gateway.tasks")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.timeout(240)
-async def test_a_tool_is_run_as_a_task_through_the_gateway(
-    transport: Transport, tmp_path: Path
-) -> None:
+async def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_path: Path):
     with everything(transport) as server:
         direct = await done_at(server, TOOL, tmp_path)
         check(direct)
@@ -89,16 +87,14 @@ async def test_a_tool_is_run_as_a_task_through_the_gateway(
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.timeout(240)
-async def test_a_tool_is_run_as_a_task_through_the_proxy(
-    transport: Transport, tmp_path: Path
-) -> None:
+async def test_a_tool_is_run_as_a_task_through_the_proxy(transport: Transport, tmp_path: Path):
     with everything(transport) as server:
         async with proxied(server, "http", forked=False) as place:
             check(await done_at(place, TOOL, tmp_path))
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay")
-def test_a_task_is_recorded_and_served_again(tmp_path: Path) -> None:
+def test_a_task_is_recorded_and_served_again(tmp_path: Path):
     tape = tmp_path / "tape.jsonl"
     server = everything_command()
     recorded = run(
@@ -125,9 +121,7 @@ async def two_hubs(folder: Path, *jobs: Jobs) -> AsyncIterator[tuple[Meeting, Me
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(
-    tmp_path: Path,
-) -> None:
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_path: Path):
     jobs = Jobs("stateless")
     async with two_hubs(tmp_path, jobs) as (_, near):
         ann = await tasker(near, await token_of(near, "ann"), "stateless")
@@ -156,9 +150,7 @@ async def next_of_task(stream: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-async def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(
-    tmp_path: Path,
-) -> None:
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_path: Path):
     jobs = Jobs("handshake")
     async with two_hubs(tmp_path, jobs) as (far, near):
         ann = await tasker(near, await token_of(near, "ann"), "handshake")

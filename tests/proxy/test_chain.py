@@ -65,7 +65,7 @@ def judged(chain: Chain, message: Any) -> Ruling:
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context")
-def test_an_interceptor_sees_the_whole_envelope_as_it_entered() -> None:
+def test_an_interceptor_sees_the_whole_envelope_as_it_entered():
     connection = ConnectionInfo(connection_id="c1")
     metadata = SseMetadata(stream_id="st", event_id="e7", retry_after=3.0, last_event_id="e6")
     context = MessageContext(
@@ -84,7 +84,7 @@ def test_an_interceptor_sees_the_whole_envelope_as_it_entered() -> None:
 
 
 @pytest.mark.requirement("proxy.internal-not-forwarded")
-async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direction() -> None:
+async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direction():
     class End(Carrier):
         """One end of a conversation that keeps what leaves there."""
 
@@ -116,7 +116,7 @@ async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direct
     assert (len(client.left), len(server.left)) == (1, 0)
 
 
-def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing() -> None:
+def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing():
     message = call("read")
     ruling = judged(Chain([lets_pass(), lets_pass()]), message)
     assert ruling.envelope.message.raw == message.raw
@@ -124,7 +124,7 @@ def test_a_message_nobody_changes_keeps_its_bytes_and_an_empty_chain_is_nothing(
     assert not Chain().interceptors
 
 
-def test_a_copy_that_still_claims_the_old_bytes_loses_them() -> None:
+def test_a_copy_that_still_claims_the_old_bytes_loses_them():
     message = call("read")
     changed = Request(id=1, method="tools/call", params={"name": "other"}, raw=message.raw)
     ruling = judged(Chain([Says(lambda _: Modify(changed))]), message)
@@ -132,14 +132,14 @@ def test_a_copy_that_still_claims_the_old_bytes_loses_them() -> None:
     assert ruling.changed
 
 
-def test_the_first_who_stops_a_message_has_the_last_word() -> None:
+def test_the_first_who_stops_a_message_has_the_last_word():
     stops = Says(lambda _: Block(e.BlockedByInterceptor("Not today.")), "stops")
     after = lets_pass()
     assert stopped_by(judged(Chain([lets_pass(), stops, after]), call("read"))) == "stops"
     assert not after.seen
 
 
-def test_what_is_changed_later_is_shown_to_guards_again() -> None:
+def test_what_is_changed_later_is_shown_to_guards_again():
     guard, other = no("delete"), lets_pass()
     ruling = judged(Chain([guard, other, renames("delete")]), call("read"))
     assert isinstance(ruling.verdict, Block)
@@ -147,7 +147,7 @@ def test_what_is_changed_later_is_shown_to_guards_again() -> None:
     assert judged(Chain([guard, renames("fine")]), call("read")).verdict is CONTINUE
 
 
-def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptureFixture):
     def fails(_: Any) -> Verdict:
         raise ValueError("secret inside")
 
@@ -160,7 +160,7 @@ def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptur
         assert isinstance(ruling.verdict, Block)
 
 
-async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was() -> None:
+async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was():
     first, after = lets_pass(), renames("other")
     chain = Chain([first, Says(lambda _: Delay(0.001), "slow"), after])
     ruling = await chain.judge(envelope(call("read")))
@@ -183,7 +183,7 @@ class Desk:
         await self.decided
 
 
-def test_a_held_message_goes_on_or_is_stopped_as_someone_decides() -> None:
+def test_a_held_message_goes_on_or_is_stopped_as_someone_decides():
     async def main(error: e.MessageDropped | None) -> Ruling:
         desk = Desk()
         chain = Chain([Says(lambda _: Hold("why"), "holder"), renames("other")], desk)
@@ -229,7 +229,7 @@ set = { "$.params.arguments.seen" = true }
 """
 
 
-async def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_on() -> None:
+async def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_on():
     before, after = no("forbidden"), lets_pass("after")
     chain = Chain([before, *loaded(WAITING).interceptors, after])
     ruling = await chain.judge(envelope(call("read")))
@@ -243,12 +243,12 @@ async def test_a_list_inside_the_list_may_change_a_message_have_it_wait_and_go_o
     assert [it.message.params["name"] for it in before.seen] == ["read", "look", "look"]
 
 
-def test_the_guards_of_a_list_inside_the_list_look_again_too() -> None:
+def test_the_guards_of_a_list_inside_the_list_look_again_too():
     chain = Chain([*loaded(WAITING).interceptors, renames("stop")])
     assert stopped_by(judged(chain, call("write"))) == "never"
 
 
-async def test_an_answer_changed_later_is_still_known_by_what_it_answers() -> None:
+async def test_an_answer_changed_later_is_still_known_by_what_it_answers():
     rules = loaded(
         '[[rule]]\nname = "small"\nwhen = { method = "tools/call", type = "response" }\n'
         'use = "size-limit"\noptions = { bytes = 200 }\n'

@@ -76,7 +76,7 @@ async def waits() -> AsyncIterator[Waits]:
         yield Waits(tasks)
 
 
-async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(waits: Waits) -> None:
+async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(waits: Waits):
     first, second, third = [await waits.hold() for _ in range(3)]
     assert [view.id for view in waits.held.list()] == [1, 2, 3]
     waits.held.release(2)
@@ -93,7 +93,7 @@ async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(wai
 
 async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone(
     waits: Waits,
-) -> None:
+):
     late = await waits.hold(seconds=0.01)
     assert waits.held.list()[0].until == waits.clock.now() + 0.01
     assert await late == "Nobody decided about the message in time."
@@ -104,7 +104,7 @@ async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_fo
     assert waits.told == [("held", 1), ("dropped", 1), ("held", 2), ("gone", 2)]
 
 
-async def test_too_many_held_messages_are_dropped() -> None:
+async def test_too_many_held_messages_are_dropped():
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks, most=1)
         first = await waits.hold()
@@ -114,7 +114,7 @@ async def test_too_many_held_messages_are_dropped() -> None:
         await first
 
 
-async def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
+async def test_what_people_see_is_short_on_one_line_and_hides_nothing():
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks)
         for message, *way in (
@@ -141,7 +141,7 @@ async def test_what_people_see_is_short_on_one_line_and_hides_nothing() -> None:
         assert "".join(map(str, (view.preview, view.reason, view.method))).isprintable()
 
 
-async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision() -> None:
+async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision():
     rules = loaded(
         '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
         '[[rule]]\nname = "never"\nwhen = { path = "$.params.arguments.all", is = true }\n'
@@ -162,7 +162,7 @@ async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision()
 
 async def test_a_held_answer_is_shown_with_the_tool_that_was_called(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
     held = HeldMessages(Clock(), MemoryBus())
     chain, views = Chain(rules.interceptors, held), []
@@ -220,7 +220,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "folkmoot"
 
 
-async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path) -> None:
+async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path):
     async with proxies(folder, 4711) as (waits,):
         first = await waits.hold(call("delete", NASTY), reason="Really?")
         second = await waits.hold()
@@ -241,9 +241,7 @@ async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Pa
         assert "No message is held" in (await held("list")).output
 
 
-async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(
-    folder: Path,
-) -> None:
+async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(folder: Path):
     async with proxies(folder, 10, 20) as (one, two):
         first, second = await one.hold(), await two.hold()
         with socket.socket(socket.AF_UNIX) as dead:
@@ -263,7 +261,7 @@ async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_remove
         assert (await held("drop", "x")).exit_code == 2
 
 
-async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -> None:
+async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path):
     data = tmp_path / "data"
     data.mkdir()
     async with asyncio.TaskGroup() as tasks:
@@ -279,9 +277,7 @@ async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path) -
 
 
 @pytest.mark.requirement("operator.socket")
-async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(
-    folder: Path,
-) -> None:
+async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder: Path):
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks)
         operator = ProxyOperator(waits.held, SystemClock())
@@ -306,7 +302,7 @@ async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hu
     assert running_proxies() == {}
 
 
-def test_the_folder_of_sockets_is_private(tmp_path: Path) -> None:
+def test_the_folder_of_sockets_is_private(tmp_path: Path):
     folder = tmp_path / "run" / "folkmoot"
     folder.mkdir(parents=True, mode=0o755)
     path = proxy_socket(folder)
@@ -340,7 +336,7 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
 )
 async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
     waits: Waits, wrong: dict[str, Any], why: str
-) -> None:
+):
     message = call("delete")
     waiting = await waits.hold(message)
     with pytest.raises(e.CommandInvalid, match=why):
@@ -357,7 +353,7 @@ def never(path: str) -> str:
     )
 
 
-async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_it() -> None:
+async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_it():
     ask = '[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n'
     earlier = loaded(never("/first"))
     rules = loaded(never("/before") + ask + never("/behind"))
@@ -384,14 +380,14 @@ async def test_an_edited_message_is_shown_to_the_rules_around_the_one_that_held_
     assert isinstance(ruling.verdict, Block)
 
 
-def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all() -> None:
+def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all():
     with pytest.raises(e.CommandInvalid, match="never edited"):
         edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
 
 
 async def test_the_command_line_shows_edits_and_releases_a_message(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     editor = tmp_path / "editor.py"
     editor.write_text(
         "import pathlib, sys\n"
@@ -432,7 +428,7 @@ async def test_the_command_line_shows_edits_and_releases_a_message(
 
 async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
     capsys: pytest.CaptureFixture[str],
-) -> None:
+):
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks)
         follow(waits.held, proxy_held.show_held)

@@ -34,11 +34,11 @@ DATA: dict[str, Any] = {"a": {"b c": [{"x": 1}, {"x": 2}, 3], "d": None}, "e": [
         ("$.e..x", []),
     ],
 )
-def test_a_path_leads_to_values(text: str, expected: list[Any]) -> None:
+def test_a_path_leads_to_values(text: str, expected: list[Any]):
     assert JsonPath(text).select(DATA) == expected
 
 
-def test_what_is_nested_in_itself_is_found_once_at_each_depth() -> None:
+def test_what_is_nested_in_itself_is_found_once_at_each_depth():
     nested: Any = {"a": {"a": {"a": 1}}}
     assert JsonPath("$..a").select(nested) == [nested["a"], nested["a"]["a"], 1]
     assert JsonPath("$..a..a").select(nested) == [nested["a"]["a"], 1]
@@ -57,7 +57,7 @@ def test_what_is_nested_in_itself_is_found_once_at_each_depth() -> None:
         ("$.$ref", "$ref"),
     ],
 )
-def test_any_name_can_be_quoted(text: str, name: str) -> None:
+def test_any_name_can_be_quoted(text: str, name: str):
     assert JsonPath(text).select({name: 1}) == [1]
 
 
@@ -84,7 +84,7 @@ def test_any_name_can_be_quoted(text: str, name: str) -> None:
         ("$" + ".a" * 600, "at most 1,024 characters"),
     ],
 )
-def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text: str, why: str) -> None:
+def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text: str, why: str):
     with pytest.raises(e.PathSyntax, match=re.escape(why)) as refused:
         JsonPath(text)
     assert len(refused.value.message) < 250
@@ -92,14 +92,14 @@ def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text: str, why: 
         JsonPath.below(text)
 
 
-def test_the_message_as_a_whole_is_nothing_to_redact_or_ignore() -> None:
+def test_the_message_as_a_whole_is_nothing_to_redact_or_ignore():
     with pytest.raises(e.PathSyntax, match="a part of the message"):
         JsonPath.below("$")
     assert JsonPath.below("$.a").root == "a"
     assert JsonPath("$").root is JsonPath("$..a").root is JsonPath("$.*").root is None
 
 
-def test_an_edit_shares_what_it_does_not_change_and_leaves_the_original_alone() -> None:
+def test_an_edit_shares_what_it_does_not_change_and_leaves_the_original_alone():
     changed = JsonPath("$.a['b c'][*].x").edit(DATA, lambda _: 9)
     assert changed["a"]["b c"] == [{"x": 9}, {"x": 9}, 3]
     assert changed["e"] is DATA["e"]
@@ -135,9 +135,7 @@ DEEP_STEPS = st.lists(
 
 
 @given(VALUES, STEPS)
-def test_what_is_put_at_a_path_that_leads_somewhere_is_found_there(
-    value: Any, steps: list[str]
-) -> None:
+def test_what_is_put_at_a_path_that_leads_somewhere_is_found_there(value: Any, steps: list[str]):
     path = JsonPath("$" + "".join(steps))
     before = len(path.select(value))
     put = path.edit(value, lambda old: old if old is MISSING else "put")
@@ -154,7 +152,7 @@ def _places(value: Any, place: Place = ()) -> Any:
 
 
 @given(VALUES, DEEP_STEPS)
-def test_selecting_editing_and_covering_mean_the_same_places(value: Any, steps: list[str]) -> None:
+def test_selecting_editing_and_covering_mean_the_same_places(value: Any, steps: list[str]):
     path = JsonPath("$" + "".join(steps))
     expected = re.compile(
         "".join(
@@ -184,7 +182,7 @@ def test_selecting_editing_and_covering_mean_the_same_places(value: Any, steps: 
         (("_meta", "io.example/x"), '$._meta["io.example/x"]'),
     ],
 )
-def test_a_place_is_written_as_a_path_that_leads_there(place: Place, text: str) -> None:
+def test_a_place_is_written_as_a_path_that_leads_there(place: Place, text: str):
     assert spelled(place) == text
     assert JsonPath(text).steps == place
 
@@ -210,18 +208,16 @@ def test_a_place_is_written_as_a_path_that_leads_there(place: Place, text: str) 
         ("$..a..b", ("b", "a"), False),
     ],
 )
-def test_a_path_covers_what_it_names_and_all_below(
-    pattern: str, place: Place, covered: bool
-) -> None:
+def test_a_path_covers_what_it_names_and_all_below(pattern: str, place: Place, covered: bool):
     assert JsonPath(pattern).covers(place) is covered
 
 
-def test_what_is_written_back_covers_the_place_it_came_from() -> None:
+def test_what_is_written_back_covers_the_place_it_came_from():
     place = ("result", "tools", Item("odd name"), "x y", 3, "_meta", "io.example/é", 'q"\\\n')
     assert JsonPath(spelled(place)).covers(place)
 
 
-def test_a_path_that_nearly_fits_everywhere_is_still_quick() -> None:
+def test_a_path_that_nearly_fits_everywhere_is_still_quick():
     path = JsonPath("$" + "..a" * 300 + "..b")
     assert not path.covers(tuple(["a"] * 500))
     value: Any = {}

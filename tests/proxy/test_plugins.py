@@ -63,7 +63,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_installed_interceptor_is_used_by_name_with_its_options() -> None:
+def test_an_installed_interceptor_is_used_by_name_with_its_options():
     way = Way('[[rule]]\nname = "late"\nuse = "plugin:curfew"\noptions = { tool = "party" }\n')
     ruling = way.judge(call("party"))
     assert isinstance(ruling.verdict, Block)
@@ -83,13 +83,13 @@ def test_an_installed_interceptor_is_used_by_name_with_its_options() -> None:
         ("absent", "'absent' cannot be loaded: No module named"),
     ],
 )
-def test_one_that_cannot_be_had_is_told_in_a_sentence(name: str, expected: str) -> None:
+def test_one_that_cannot_be_had_is_told_in_a_sentence(name: str, expected: str):
     with pytest.raises(e.RulesInvalid, match=expected):
         load_plugin(name)
 
 
 @pytest.mark.usefixtures("installed")
-def test_one_that_refuses_its_options_is_told_with_the_rule() -> None:
+def test_one_that_refuses_its_options_is_told_with_the_rule():
     with pytest.raises(
         e.RulesInvalid, match=r"rule 1 'late' .*refuses its options: unknown options"
     ):

@@ -34,7 +34,7 @@ def manager(clock: Clock, **limits: float) -> SessionManager:
 
 
 @pytest.mark.requirement("proxy.session-states", "proxy.session-manager")
-def test_a_session_goes_through_its_states_in_order_and_no_other() -> None:
+def test_a_session_goes_through_its_states_in_order_and_no_other():
     session = manager(Clock()).open("s")
     states = [session.context.state]
     answer = Response(id=1, result={"protocolVersion": "2025-03-26"})
@@ -54,14 +54,14 @@ def test_a_session_goes_through_its_states_in_order_and_no_other() -> None:
     assert session.follow(READY).state is SessionState.CLOSED
 
 
-def test_an_answer_to_something_else_does_not_say_which_version_is_spoken() -> None:
+def test_an_answer_to_something_else_does_not_say_which_version_is_spoken():
     session = manager(Clock()).open("s")
     session.follow(greeting())
     session.follow(said(Response(id="1", result={"protocolVersion": "2024-11-05"}), TO_CLIENT))
     assert session.context.protocol_version.value == "2025-06-18"
 
 
-def test_a_request_of_the_stateless_era_makes_its_conversation_active() -> None:
+def test_a_request_of_the_stateless_era_makes_its_conversation_active():
     session = manager(Clock()).open("s", named=False)
     meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
     session.follow(said(Request(id=1, method="tools/list", params={"_meta": meta}), TO_SERVER))
@@ -71,7 +71,7 @@ def test_a_request_of_the_stateless_era_makes_its_conversation_active() -> None:
 
 
 @pytest.mark.requirement("proxy.session-manager")
-def test_what_is_idle_or_old_ends_and_what_is_used_stays() -> None:
+def test_what_is_idle_or_old_ends_and_what_is_used_stays():
     clock, ended = Clock(), []
     sessions = manager(clock, idle_seconds=10, absolute_seconds=100)
 
@@ -98,7 +98,7 @@ def test_what_is_idle_or_old_ends_and_what_is_used_stays() -> None:
 
 
 @pytest.mark.requirement("proxy.session-manager")
-def test_when_there_are_too_many_the_longest_unused_goes() -> None:
+def test_when_there_are_too_many_the_longest_unused_goes():
     clock, ended = Clock(), []
     sessions = manager(clock, most=3)
     for name in "abc":
@@ -111,7 +111,7 @@ def test_when_there_are_too_many_the_longest_unused_goes() -> None:
 
 
 @pytest.mark.requirement("proxy.session-manager")
-def test_whoever_is_told_of_an_end_may_use_the_manager() -> None:
+def test_whoever_is_told_of_an_end_may_use_the_manager():
     sessions = manager(Clock(), most=2)
     sessions.open("a", end=lambda: sessions.close(sessions.open("again")))
     sessions.open("b")
@@ -121,7 +121,7 @@ def test_whoever_is_told_of_an_end_may_use_the_manager() -> None:
     assert len(sessions) <= 2
 
 
-def test_one_that_its_client_ends_is_not_told_of_it() -> None:
+def test_one_that_its_client_ends_is_not_told_of_it():
     ended: list[str] = []
     sessions = manager(Clock())
     session = sessions.open("a", end=lambda: ended.append("a"))
@@ -131,12 +131,12 @@ def test_one_that_its_client_ends_is_not_told_of_it() -> None:
 
 
 @pytest.mark.requirement("proxy.session-pre-initialisation")
-def test_a_message_before_the_session_exists_carries_the_anonymous_one() -> None:
+def test_a_message_before_the_session_exists_carries_the_anonymous_one():
     assert greeting().context.session is ANONYMOUS
     assert manager(Clock()).open("s", named=False).context == ANONYMOUS
 
 
-def test_one_that_is_not_of_a_single_client_grows_as_old_as_it_is_used() -> None:
+def test_one_that_is_not_of_a_single_client_grows_as_old_as_it_is_used():
     clock = Clock()
     sessions = manager(clock, idle_seconds=10, absolute_seconds=100)
     shared = sessions.open("shared", lasting=True)

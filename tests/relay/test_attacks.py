@@ -37,7 +37,7 @@ def call(id_: Any = 1, name: str = "echo", **more: Any) -> dict[str, Any]:
     return rpc("tools/call", {"name": name, **more}, id_)
 
 
-async def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session() -> None:
+async def test_a_listener_that_sends_a_body_too_large_ends_nobody_elses_session():
     async with listening(*ECHO, options=SMALL) as there:
         opened = await there.post(initialize())
         await stream_with_body(there.port, "/sse", b"endpoint")
@@ -58,7 +58,7 @@ async def stream_with_body(port: int, path: str, begins: bytes) -> None:
 
 async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
             await asked.events(event(), end=False)
@@ -71,7 +71,7 @@ async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone
     assert not [each for each in caplog.records if each.name == "folkmoot.http"]
 
 
-async def test_a_page_of_another_origin_can_open_no_stream() -> None:
+async def test_a_page_of_another_origin_can_open_no_stream():
     async with listening(*ECHO) as there:
         for path in ("/sse", "/mcp"):
             headers = {"origin": "https://elsewhere.example", "accept": "text/event-stream"}
@@ -80,7 +80,7 @@ async def test_a_page_of_another_origin_can_open_no_stream() -> None:
         assert there.proxy.sessions.opened == 0
 
 
-async def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
+async def test_an_answer_passes_whatever_characters_its_headers_have():
     challenge = 'Bearer realm="Ωmega"'
 
     async def do(asked: Asked) -> None:
@@ -92,7 +92,7 @@ async def test_an_answer_passes_whatever_characters_its_headers_have() -> None:
         assert answer.headers["www-authenticate"].encode("latin-1").decode() == challenge
 
 
-async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it() -> None:
+async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it():
     async def do(asked: Asked) -> None:
         await asked.events(event(result(1, {"long": "x" * 5000})))
 
@@ -103,7 +103,7 @@ async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it()
         assert told["error"]["data"]["code"] == "server_answer_invalid"
 
 
-async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut() -> None:
+async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut():
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -138,7 +138,7 @@ def handshaking() -> Shaking:
     return server
 
 
-async def test_clients_without_sessions_never_act_in_a_session_that_another_opened() -> None:
+async def test_clients_without_sessions_never_act_in_a_session_that_another_opened():
     server = handshaking()
     async with server.place.open() as place, listening(url=place.url) as there:
         for who in ("Bearer ann", "Bearer bob", "Bearer ann"):
@@ -149,7 +149,7 @@ async def test_clients_without_sessions_never_act_in_a_session_that_another_open
         assert sorted(filter(None, openers)) == ["Bearer ann", "Bearer bob"]
 
 
-async def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server() -> None:
+async def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_server():
     server, options = handshaking(), ProxyOptions(headers=("X-Key",))
     async with server.place.open() as place, listening(url=place.url, options=options) as there:
         for key in ("ann", "bob"):
@@ -159,7 +159,7 @@ async def test_a_header_that_is_to_pass_tells_clients_apart_and_reaches_the_serv
         assert [each.headers.get("x-key") for each in greeted] == ["ann", "bob"]
 
 
-async def test_whoever_initializes_without_a_session_changes_the_era_for_nobody() -> None:
+async def test_whoever_initializes_without_a_session_changes_the_era_for_nobody():
     async with listening(*ECHO) as there:
         message, headers = stateless("initialize", **initialize()["params"])
         refused = await there.post(message, **headers)
@@ -180,9 +180,7 @@ time.sleep(600)
 )
 
 
-async def test_a_session_ends_though_its_server_reads_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("folkmoot.relay.pump.DRAIN_SECONDS", 0.05)
     async with listening(*READS_NOTHING) as there:
         session = (await there.post(initialize())).headers["mcp-session-id"]
@@ -196,7 +194,7 @@ async def test_a_session_ends_though_its_server_reads_nothing(
 
 async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr("folkmoot.relay.era_switch.PROBE_SECONDS", 0.05)
 
     async def do(asked: Asked) -> None:
@@ -210,7 +208,7 @@ async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for
 
 
 @pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])
-async def test_what_two_readers_could_read_differently_goes_to_no_server(name: str) -> None:
+async def test_what_two_readers_could_read_differently_goes_to_no_server(name: str):
     async with Place(agree).open() as place, listening(url=place.url) as there:
         twice = {name: "one", name.title(): "two", "content-type": "application/json"}
         body = json.dumps(call()).encode()

@@ -27,7 +27,7 @@ def entered(
     return conversation.enter(MessageEnvelope(message, context)).context.notes
 
 
-def test_an_answer_has_the_notes_of_its_request_and_of_no_other() -> None:
+def test_an_answer_has_the_notes_of_its_request_and_of_no_other():
     conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number, way in ((1, TO_SERVER), ("1", TO_SERVER), (1, TO_CLIENT)):
         notes = entered(conversation, Request(id=number, method="ping"), way)
@@ -43,7 +43,7 @@ def test_an_answer_has_the_notes_of_its_request_and_of_no_other() -> None:
 
 def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(conversations, "MOST_CANCELLED", 2)
     conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):
@@ -55,7 +55,7 @@ def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
     assert late == [None, 1, 2]
 
 
-def test_a_flood_of_requests_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_requests_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(conversations, "MOST_OPEN", 2)
     conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):
@@ -79,7 +79,7 @@ class Censor:
         return CONTINUE
 
 
-async def test_a_late_answer_to_what_was_cancelled_is_still_known_for_what_it_answers() -> None:
+async def test_a_late_answer_to_what_was_cancelled_is_still_known_for_what_it_answers():
     async with Scene([Censor()], eras=False).running() as scene:
         cancelled = {"method": "notifications/cancelled", "params": {"requestId": 1}}
         scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "secret"})

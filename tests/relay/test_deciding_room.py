@@ -69,7 +69,7 @@ async def there() -> AsyncIterator[Town]:
             made.deciding.cancel()
 
 
-async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town) -> None:
+async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town):
     waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
     said = await until(there.owner, lambda it: it.text is not None)
     assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
@@ -81,14 +81,14 @@ async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town) ->
     assert await waiting == "released"
 
 
-async def test_a_rejection_drops_the_message_with_its_reason(there: Town) -> None:
+async def test_a_rejection_drops_the_message_with_its_reason(there: Town):
     waiting = there.hold(call("delete"))
     await there.owner.reject(await there.proposed(), "Not on a Friday.")
     told = await waiting
     assert told == "The message was held and dropped: Not on a Friday. (alice)"
 
 
-async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: Town) -> None:
+async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: Town):
     waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
     proposal = await there.proposed()
     assert proposal.kind == "mcp.proposal.folkmoot/release"
@@ -101,9 +101,7 @@ async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: To
     assert await large == "released"
 
 
-async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(
-    there: Town,
-) -> None:
+async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(there: Town):
     waiting = there.hold(call("delete"))
     proposal = await there.proposed()
     # Once another one was proposed, the proxy knows that the first is stored.
@@ -117,9 +115,7 @@ async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_an
     await another
 
 
-async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(
-    there: Town,
-) -> None:
+async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(there: Town):
     there.hold(call("delete"))
     proposal = await there.proposed()
     await there.restart()
@@ -129,7 +125,7 @@ async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(
 
 async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     def told() -> int:
         return sum("cannot be decided" in record.message for record in caplog.records)
 
@@ -153,7 +149,7 @@ async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     assert told() == 1
 
 
-async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there: Town) -> None:
+async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there: Town):
     waiting = there.hold(call("delete"))
     proposal = await there.proposed()
     welcomes = there.hub.welcomes

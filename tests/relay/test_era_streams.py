@@ -114,7 +114,7 @@ async def opened(proxy: Standing, capabilities: dict[str, Any]) -> dict[str, str
 
 
 @pytest.mark.requirement("mcp.eras-own-stream", "mcp.eras-listening")
-async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
+async def test_a_handshake_client_hears_each_call_in_its_own_stream():
     async def call(proxy: Standing, session: dict[str, str], name: str, id_: int) -> None:
         async with proxy.stream("POST", rpc("tools/call", id_, name=name), **session) as stream:
             assert (await stream.message())[1]["params"]["data"] == name
@@ -137,7 +137,7 @@ async def test_a_handshake_client_hears_each_call_in_its_own_stream() -> None:
 
 
 @pytest.mark.requirement("mcp.eras-own-stream")
-async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own_call() -> None:
+async def test_stateless_clients_that_share_a_handshake_server_hear_each_its_own_call():
     meta = {CAPABILITIES: {"elicitation": {}}, LEVEL: "info"}
 
     async def call(proxy: Standing, name: str) -> None:

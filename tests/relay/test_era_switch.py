@@ -82,7 +82,7 @@ async def check_use(client: Client) -> None:
 
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("era", OTHER)
-async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> None:
+async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str):
     async with serving_eras(era) as url, before(url) as proxy:
         for spoken in (OTHER[era], era, OTHER[era]):
             async with client_at(proxy.url, ERAS[spoken]) as client:
@@ -90,7 +90,7 @@ async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str) -> No
 
 
 @pytest.mark.requirement("mcp.eras-bridged")
-async def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong() -> None:
+async def test_a_server_of_both_eras_is_never_bridged_whatever_a_client_gets_wrong():
     seen: list[str] = []
     async with serving_eras(*OTHER, seen=seen) as url, before(url) as proxy:
         async with client_at(proxy.url, MODERN) as client:
@@ -117,9 +117,7 @@ async def negotiated(url: str) -> str:
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
 @pytest.mark.parametrize("era", OTHER)
-async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(
-    era: str,
-) -> None:
+async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(era: str):
     async with serving_eras(era) as url, before(url) as proxy:
         assert await negotiated(url) == VERSIONS[era]
         assert await negotiated(proxy.url) == VERSIONS[era]
@@ -130,7 +128,7 @@ async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_pr
 
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
-async def test_before_a_command_too_and_whoever_was_there_first() -> None:
+async def test_before_a_command_too_and_whoever_was_there_first():
     command = (sys.executable, "-IS", small_server.__file__)
     async with listening(*command) as proxy:
         url = f"http://127.0.0.1:{proxy.port}/mcp"
@@ -140,7 +138,7 @@ async def test_before_a_command_too_and_whoever_was_there_first() -> None:
             assert await negotiated(url) == "2025-11-25"
 
 
-async def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
+async def test_whoever_wants_the_other_era_shown_to_all_can_have_it():
     async with (
         serving_eras("handshake") as url,
         before(url, discoverable=True) as proxy,
@@ -154,9 +152,7 @@ async def test_whoever_wants_the_other_era_shown_to_all_can_have_it() -> None:
 
 
 @pytest.mark.requirement("proxy.record-probes")
-async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(
-    tmp_path: Path,
-) -> None:
+async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp_path: Path):
     file = tmp_path / "tape.jsonl"
     async with (
         serving_eras("stateless") as url,

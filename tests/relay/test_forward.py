@@ -23,14 +23,14 @@ PROGRESS = told("notifications/progress", progressToken=1, progress=1)
 SAMPLING = rpc("sampling/createMessage", {"messages": [], "maxTokens": 1}, "s1")
 
 
-async def test_what_a_client_adds_to_the_address_passes_too() -> None:
+async def test_what_a_client_adds_to_the_address_passes_too():
     async with standing(agree) as (proxy, place):
         await proxy.http.post(f"{proxy.url}?names=canonical&x=%2F+1", json=CALL, headers=BOTH)
         assert place.asked[0].path.endswith("?names=canonical&x=%2F+1")
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.http-headers")
-async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_browser() -> None:
+async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a_browser():
     passing = {
         "authorization": "Bearer t",
         "mcp_session_id": "abc",
@@ -59,7 +59,7 @@ async def test_headers_pass_by_a_list_and_none_that_belongs_to_a_connection_or_a
         assert (context.metadata.method, context.metadata.uri) == ("POST", "/mcp")
 
 
-async def test_a_status_and_a_challenge_pass_as_they_are() -> None:
+async def test_a_status_and_a_challenge_pass_as_they_are():
     async def do(asked: Asked) -> None:
         challenge = 'Bearer resource_metadata="https://example.org/x"'
         await asked.say_json({"error": "invalid_token"}, 401, www_authenticate=challenge)
@@ -80,7 +80,7 @@ async def test_a_status_and_a_challenge_pass_as_they_are() -> None:
         (500, b"[1, 2", "application/json"),
     ],
 )
-async def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind: str) -> None:
+async def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind: str):
     async def do(asked: Asked) -> None:
         await asked.say(status, body, **({"content_type": kind} if kind else {}))
 
@@ -91,7 +91,7 @@ async def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind
 
 
 @pytest.mark.requirement("proxy.unknown-members", "proxy.context-end-to-end")
-async def test_the_bytes_of_both_messages_stay_what_they_are() -> None:
+async def test_the_bytes_of_both_messages_stay_what_they_are():
     asked_as = b' {"jsonrpc":"2.0", "x":{"b":1.50,"a":2}, "id":7,"method":"m","params":{} }'
     answered_as = b'{ "id":7,"jsonrpc":"2.0","result":{"n":1e2},"y":[] }\n'
 
@@ -106,7 +106,7 @@ async def test_the_bytes_of_both_messages_stay_what_they_are() -> None:
 
 
 @pytest.mark.requirement("proxy.sse-fields", "proxy.sse-last-event-id")
-async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_own_id() -> None:
+async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_own_id():
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             begun = event(id_="first", retry=50), event(PROGRESS, id_="a-1", retry=700)
@@ -136,7 +136,7 @@ async def test_events_stay_as_they_are_and_a_broken_stream_is_asked_for_by_its_o
         assert said[2].stream_id != said[1].stream_id
 
 
-async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_stays() -> None:
+async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_stays():
     async def do(asked: Asked) -> None:
         await asked.events(b"data: not a message\n\nid: x\ndata: nor this\n\n", event(result(7)))
 
@@ -146,7 +146,7 @@ async def test_what_a_server_writes_between_messages_is_left_out_but_its_place_s
         assert json.loads(last.data) == result(7)
 
 
-async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request() -> None:
+async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request():
     async with Place(agree).open() as place:
         url = place.url
     async with before(url, eras=False) as proxy:
@@ -157,7 +157,7 @@ async def test_a_server_that_is_not_there_is_an_error_with_the_id_of_the_request
         assert (await proxy.post(told("notifications/initialized"))).json()["id"] is None
 
 
-async def test_what_a_client_sends_that_is_no_message_is_answered_here() -> None:
+async def test_what_a_client_sends_that_is_no_message_is_answered_here():
     async with standing(agree) as (proxy, place):
         assert (await proxy.post(b"{")).json()["error"]["code"] == -32700
         refused = await proxy.post({"jsonrpc": "1.0", "id": 7, "method": "m"})
@@ -166,7 +166,7 @@ async def test_what_a_client_sends_that_is_no_message_is_answered_here() -> None
         assert place.asked == []
 
 
-async def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_the_request() -> None:
+async def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_the_request():
     async def do(asked: Asked) -> None:
         await asked.head(200, {"content-type": "application/json", "content-length": "100"})
         await asked.part(b'{"jsonrpc"')
@@ -178,7 +178,7 @@ async def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_th
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.session-travels", "proxy.session-states")
-async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended() -> None:
+async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended():
     async def do(asked: Asked) -> None:
         session = asked.headers.get("mcp-session-id")
         if asked.method == "DELETE":
@@ -218,7 +218,7 @@ async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended() ->
 
 
 @pytest.mark.requirement("proxy.every-message-is-an-envelope", "proxy.direction-set-at-entry")
-async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_on() -> None:
+async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_on():
     async def do(asked: Asked) -> None:
         assert proxy.tape.committed == len(proxy.tape.carried)
         if "result" in asked.message:
@@ -240,7 +240,7 @@ async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_o
         ]
 
 
-async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server() -> None:
+async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server():
     heard: asyncio.Future[Any]
 
     async def do(asked: Asked) -> None:
@@ -267,7 +267,7 @@ async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_serv
         assert asked.headers["content-type"] == "application/json"
 
 
-async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_headers() -> None:
+async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_headers():
     message, headers = modern("tools/call", name="old", arguments={})
     params = message["params"] | {"name": "nëw"}
     changed = Request(id=1, method="tools/call", params=params)
@@ -285,7 +285,7 @@ async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_
         assert asked.headers["mcp-protocol-version"] == "2026-07-28"
 
 
-async def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
+async def test_a_client_that_hangs_up_is_noticed_by_the_server():
     gone = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -303,7 +303,7 @@ async def test_a_client_that_hangs_up_is_noticed_by_the_server() -> None:
         await gone.wait()
 
 
-async def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
+async def test_a_tape_that_cannot_be_written_lets_nothing_pass():
     async with standing(agree) as (proxy, place):
         proxy.tape.full = True
         got = await proxy.post(CALL)
@@ -312,7 +312,7 @@ async def test_a_tape_that_cannot_be_written_lets_nothing_pass() -> None:
         assert place.asked == []
 
 
-async def test_a_proxy_that_stops_ends_every_exchange_and_says_so() -> None:
+async def test_a_proxy_that_stops_ends_every_exchange_and_says_so():
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
             await asked.events(event(PROGRESS), end=False)

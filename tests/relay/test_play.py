@@ -89,13 +89,13 @@ SESSION = (
 )  # fmt: skip
 
 
-def test_a_server_that_answers_the_same_is_found_to() -> None:
+def test_a_server_that_answers_the_same_is_found_to():
     report = played(SESSION, SESSION)
     assert report.same
     assert report.summary() == "3 calls, 3 the same"
 
 
-def test_of_a_changed_server_exactly_the_change_is_reported() -> None:
+def test_of_a_changed_server_exactly_the_change_is_reported():
     changed = list(SESSION)
     changed[4] = answers(1, {"tools": [{"name": "a", "description": "B."}]})
     report = played(SESSION, tuple(changed))
@@ -108,19 +108,19 @@ def test_of_a_changed_server_exactly_the_change_is_reported() -> None:
     ]
 
 
-def test_what_is_ignored_does_not_differ() -> None:
+def test_what_is_ignored_does_not_differ():
     live = (*SESSION[:-1], answers(2, text("two")))
     assert not played(SESSION, live).same
     assert played(SESSION, live, ignore=["$.result.content[*].text"]).same
 
 
-def test_an_error_where_a_result_was_differs() -> None:
+def test_an_error_where_a_result_was_differs():
     report = played(SESSION, (*SESSION[:-1], fails(2)))
     (call,) = [each for each in report.calls if each.outcome is PlayOutcome.DIFFERS]
     assert [each.path for each in call.differences] == ["$.result", "$.error"]
 
 
-def test_a_question_gets_the_answer_to_itself_also_in_another_order() -> None:
+def test_a_question_gets_the_answer_to_itself_also_in_another_order():
     def asked(*order: int) -> tuple[Said, ...]:
         lines = [calls(1, "a")]
         for number in order:
@@ -140,7 +140,7 @@ def test_a_question_gets_the_answer_to_itself_also_in_another_order() -> None:
     assert said == [{"text": 8}, {"text": 7}]
 
 
-def test_what_the_server_asks_beside_the_tape_is_told() -> None:
+def test_what_the_server_asks_beside_the_tape_is_told():
     live = (
         *SESSION[:-1],
         asks(9, "elicitation/create", {}, side="server"),
@@ -152,7 +152,7 @@ def test_what_the_server_asks_beside_the_tape_is_told() -> None:
     assert not report.same
 
 
-def test_a_request_waits_for_the_answers_it_had_waited_for_and_no_others() -> None:
+def test_a_request_waits_for_the_answers_it_had_waited_for_and_no_others():
     class Holding(Noting):
         """Keeps the answer to the first request back until the third was made."""
 
@@ -185,7 +185,7 @@ def test_a_request_waits_for_the_answers_it_had_waited_for_and_no_others() -> No
     assert notes.index(("got", 2)) < notes.index(("sent", 3))
 
 
-def test_a_server_that_does_not_answer_is_given_up() -> None:
+def test_a_server_that_does_not_answer_is_given_up():
     live = (
         *HANDSHAKE,
         *SESSION[3:6],
@@ -196,7 +196,7 @@ def test_a_server_that_does_not_answer_is_given_up() -> None:
     assert report.calls[-1].why == "no answer came within 1 s"
 
 
-def test_a_redacted_request_is_not_sent_without_its_secret() -> None:
+def test_a_redacted_request_is_not_sent_without_its_secret():
     recorded = (*HANDSHAKE, calls(1, "login", password=f"pw {SECRET}"), answers(1, text("in")))
     live = (*HANDSHAKE, calls(1, "login", password="pw hunter2"), answers(1, text("in")))
     report = played(recorded, live)
@@ -205,13 +205,13 @@ def test_a_redacted_request_is_not_sent_without_its_secret() -> None:
     assert played(recorded, live, secrets={SECRET: "hunter2"}).summary() == "2 calls, 2 the same"
 
 
-def test_a_redacted_answer_is_compared_but_for_the_secret() -> None:
+def test_a_redacted_answer_is_compared_but_for_the_secret():
     recorded = (*HANDSHAKE, calls(1, "a"), answers(1, text(f"token {SECRET}.")))
     live = (*HANDSHAKE, calls(1, "a"), answers(1, text("token abc.")))
     assert played(recorded, live).same
 
 
-def test_what_a_server_makes_up_is_said_back_to_it_and_not_compared() -> None:
+def test_what_a_server_makes_up_is_said_back_to_it_and_not_compared():
     def pages(cursor: str) -> tuple[Said, ...]:
         return (
             asks(1, "tools/list", {}), answers(1, {"tools": [], "nextCursor": cursor}),
@@ -221,13 +221,13 @@ def test_what_a_server_makes_up_is_said_back_to_it_and_not_compared() -> None:
     assert played(pages("then"), pages("now")).same
 
 
-def test_a_request_without_an_answer_on_the_tape_is_not_compared() -> None:
+def test_a_request_without_an_answer_on_the_tape_is_not_compared():
     report = played((*SESSION, calls(3, "a", n=1)), SESSION)
     assert report.summary() == "4 calls, 3 the same, 1 not compared"
     assert report.same
 
 
-def test_a_request_that_its_client_cancelled_is_not_compared() -> None:
+def test_a_request_that_its_client_cancelled_is_not_compared():
     cancel = tells("notifications/cancelled", {"requestId": 2}, side="client")
     recorded = (*SESSION[:-1], cancel, fails(2, 0, "Request cancelled"))
     report = played(recorded, SESSION)
@@ -235,7 +235,7 @@ def test_a_request_that_its_client_cancelled_is_not_compared() -> None:
     assert [call.why for call in report.calls if call.why] == ["it was cancelled"]
 
 
-def test_a_server_that_ends_while_it_is_asked_is_not_waited_for() -> None:
+def test_a_server_that_ends_while_it_is_asked_is_not_waited_for():
     class Leaving(Noting):
         async def send_envelope(self, envelope: Any) -> None:
             await self.inner.close()
@@ -245,7 +245,7 @@ def test_a_server_that_ends_while_it_is_asked_is_not_waited_for() -> None:
     assert report.calls[0].why == "The tape is no longer played."
 
 
-def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy() -> None:
+def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy():
     prefix = "io.modelcontextprotocol"
     meta = {f"{prefix}/protocolVersion": "2026-07-28"}
     told = {**text("one"), "resultType": "complete", "_meta": {f"{prefix}/serverInfo": INFO}}
@@ -253,7 +253,7 @@ def test_a_client_of_the_other_era_is_understood_as_it_was_through_a_proxy() -> 
     assert played(recorded, SESSION).summary() == "1 call, 1 the same"
 
 
-def test_a_client_that_tried_both_eras_finds_the_server_the_same() -> None:
+def test_a_client_that_tried_both_eras_finds_the_server_the_same():
     meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
     recorded = (
         asks("era", "server/discover", meta),
@@ -287,7 +287,7 @@ CALLS = st.lists(
 @given(CALLS, st.sampled_from(Mode))
 def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
     said: list[tuple[str, int, list[str], bool]], mode: Mode
-) -> None:
+):
     lines: list[Said] = list(HANDSHAKE)
     late: list[Said] = []
     for number, (tool, argument, between, overlaps) in enumerate(said, 1):
@@ -305,6 +305,6 @@ def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
     assert report.count(PlayOutcome.SAME) == len(said) + 1
 
 
-def test_a_pattern_that_is_none_is_refused_before_anything_is_sent() -> None:
+def test_a_pattern_that_is_none_is_refused_before_anything_is_sent():
     with pytest.raises(e.PathSyntax):
         played(SESSION, SESSION, ignore=["result"])

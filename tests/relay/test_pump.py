@@ -42,7 +42,7 @@ BLOCK = Block(e.BlockedByInterceptor("Not here."))
 @pytest.mark.requirement(
     "proxy.unknown-members", "proxy.overhead", "proxy.every-message-is-an-envelope"
 )
-async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
+async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as():
     odd = b'{ "jsonrpc":"2.0" ,"id":7,"method":"m","params":{"z":1,"a":[1.50]},"x-new":{} }'
     async with Scene().running() as scene:
         scene.client.says(odd)
@@ -52,7 +52,7 @@ async def test_what_nobody_changes_leaves_as_the_bytes_it_came_as() -> None:
 
 
 @pytest.mark.requirement("proxy.direction-set-at-entry", "proxy.direction-routes")
-async def test_cancellation_and_progress_go_both_ways_by_where_they_entered() -> None:
+async def test_cancellation_and_progress_go_both_ways_by_where_they_entered():
     async with Scene().running() as scene:
         both = [
             told("notifications/cancelled", requestId=1),
@@ -72,7 +72,7 @@ async def test_cancellation_and_progress_go_both_ways_by_where_they_entered() ->
 @pytest.mark.requirement(
     "proxy.session-travels", "proxy.correlates-responses", "proxy.session-states"
 )
-async def test_the_session_travels_with_each_message_and_ties_answers_to_requests() -> None:
+async def test_the_session_travels_with_each_message_and_ties_answers_to_requests():
     async with Scene().running() as scene:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}}
         scene.client.says({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
@@ -98,7 +98,7 @@ async def test_the_session_travels_with_each_message_and_ties_answers_to_request
 
 
 @pytest.mark.requirement("proxy.timing", "proxy.context-end-to-end")
-async def test_a_message_leaves_with_the_context_it_came_with_and_its_times() -> None:
+async def test_a_message_leaves_with_the_context_it_came_with_and_its_times():
     async with Scene().running() as scene:
         scene.client.says(call(1))
         await scene.server.hears()
@@ -112,7 +112,7 @@ async def test_a_message_leaves_with_the_context_it_came_with_and_its_times() ->
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context", "proxy.internal-not-forwarded")
-async def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_it() -> None:
+async def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_it():
     rule, tape = Says(BLOCK, TO_SERVER), MemoryTape()
     async with Scene([rule], tape=tape).running() as scene:
         scene.client.says(call(1), told("notifications/cancelled", requestId=9), call(2))
@@ -124,7 +124,7 @@ async def test_a_blocked_request_is_answered_here_and_the_server_never_hears_of_
         assert [each.by for each in tape.carried] == ["rule"] * 5
 
 
-async def test_a_blocked_answer_becomes_an_error_and_a_blocked_question_of_the_server_too() -> None:
+async def test_a_blocked_answer_becomes_an_error_and_a_blocked_question_of_the_server_too():
     async with Scene([Says(BLOCK, TO_CLIENT)]).running() as scene:
         scene.client.says(call(1))
         await scene.server.hears()
@@ -134,7 +134,7 @@ async def test_a_blocked_answer_becomes_an_error_and_a_blocked_question_of_the_s
         assert scene.client.heard == []
 
 
-async def test_a_mock_answers_in_the_servers_place() -> None:
+async def test_a_mock_answers_in_the_servers_place():
     async with Scene([Says(Mock({"content": []}), TO_SERVER)]).running() as scene:
         scene.client.says(call("a"))
         assert await scene.client.hears() == [answer("a", {"content": []})]
@@ -153,7 +153,7 @@ class Renames:
         return Modify(replace(message, params={"name": "other"}))
 
 
-async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it() -> None:
+async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it():
     tape = MemoryTape()
     async with Scene([Renames()], tape=tape).running() as scene:
         scene.client.says(call(1))
@@ -163,7 +163,7 @@ async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it() -> None:
         assert line.at_server.params == {"name": "other"}  # type: ignore[union-attr]
 
 
-async def test_a_message_that_waits_lets_the_others_go_by() -> None:
+async def test_a_message_that_waits_lets_the_others_go_by():
     class Slow:
         name, guards = "slow", False
 
@@ -178,7 +178,7 @@ async def test_a_message_that_waits_lets_the_others_go_by() -> None:
         assert noted == [(None, ""), (Delay(0.05), "slow")]
 
 
-async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be() -> None:
+async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be():
     tape = MemoryTape()
     async with Scene(tape=tape).running() as scene:
         scene.client.says(call(1))
@@ -213,7 +213,7 @@ class Ponders:
         return CONTINUE
 
 
-async def test_a_noted_message_is_on_the_tape_while_the_next_one_is_judged() -> None:
+async def test_a_noted_message_is_on_the_tape_while_the_next_one_is_judged():
     tape, slow = MemoryTape(), Ponders(2)
     async with Scene([slow], tape=tape).running() as scene:
         scene.client.says(call(1), call(2))
@@ -231,7 +231,7 @@ class Promising(MemoryCarrier):
         return True
 
 
-async def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled() -> None:
+async def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled():
     noted = asyncio.Event()
 
     class Tape(MemoryTape):
@@ -249,9 +249,7 @@ async def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled() -> Non
     assert tape.committed == 1
 
 
-async def test_stopped_messages_count_among_those_taken_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_stopped_messages_count_among_those_taken_together(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pump, "MOST_TOGETHER", 2)
     # A notification that is blocked leaves nothing behind that is to be sent.
     slow = Ponders(9, BLOCK)
@@ -261,7 +259,7 @@ async def test_stopped_messages_count_among_those_taken_together(
         assert [each.message.id for each in scene.client.heard] == [1]  # type: ignore[union-attr]
 
 
-async def test_when_the_server_is_gone_every_open_request_is_answered() -> None:
+async def test_when_the_server_is_gone_every_open_request_is_answered():
     async with Scene().running() as scene:
         scene.client.says(call(1), call("1"), call(2))
         await scene.server.hears(3)
@@ -276,7 +274,7 @@ async def test_when_the_server_is_gone_every_open_request_is_answered() -> None:
         assert len(scene.sessions) == 0
 
 
-async def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
+async def test_a_client_that_has_said_all_still_gets_its_answers():
     async with Scene().running() as scene:
         scene.client.says(call(1))
         scene.client.leaves()
@@ -287,7 +285,7 @@ async def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
         assert scene.server.closed
 
 
-async def test_a_client_that_is_gone_ends_the_conversation() -> None:
+async def test_a_client_that_is_gone_ends_the_conversation():
     async with Scene().running() as scene:
         scene.client.deaf = True
         scene.server.says(told("notifications/message", data="x"))
@@ -296,7 +294,7 @@ async def test_a_client_that_is_gone_ends_the_conversation() -> None:
 
 
 @pytest.mark.requirement("proxy.session-manager")
-async def test_a_session_that_the_manager_ends_ends_its_conversation() -> None:
+async def test_a_session_that_the_manager_ends_ends_its_conversation():
     async with Scene().running() as scene:
         scene.client.says(call(1))
         await scene.server.hears()
@@ -311,7 +309,7 @@ async def test_a_session_that_the_manager_ends_ends_its_conversation() -> None:
 
 async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     async with Scene().running() as scene:
         scene.client.says(call(1), told("notifications/cancelled", requestId=1))
@@ -323,7 +321,7 @@ async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
 
 async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     monkeypatch.setattr(MemoryCarrier, "reachable", False)
     async with Scene().running() as scene:

@@ -42,7 +42,7 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 @both_eras
 async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, ask=done, pay=done, look=done)
     names = [f"demo_{name}" for name in ("remove", "ask", "pay", "look", "echo")]
@@ -72,7 +72,7 @@ async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit
 @pytest.mark.parametrize("way", ["websocket", "rest"])
 async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     hush = '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
     caplog.set_level(logging.INFO, "folkmoot.audit")
     async with fronted(tmp_path / "hub", "stateless", **with_rules(tmp_path, hush)) as there:
@@ -91,7 +91,7 @@ async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
 
 async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     rule = (
         '[[rule]]\nname = "no removing"\naction = "block"\n'
         'when = { tool = "demo:remove", type = "request", caller = "ann" }\n'
@@ -119,7 +119,7 @@ async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_ro
     assert lines == [("ann", f"{CALL}:demo:remove")] * 3
 
 
-def test_a_line_that_comes_after_the_end_of_its_request_does_not_wait() -> None:
+def test_a_line_that_comes_after_the_end_of_its_request_does_not_wait():
     told: list[str | None] = []
     trail = AuditTrail()
     assert not trail.withhold()

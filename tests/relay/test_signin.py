@@ -219,7 +219,7 @@ def base_of(url: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str) -> None:
+async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str):
     people, browser = People(), Browser()
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, mode) == "hush"
@@ -233,7 +233,7 @@ async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(
         assert len(people.resources) == 1
 
 
-async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
+async def test_an_expired_token_is_renewed_through_the_proxy():
     people, browser = People(), Browser()
     people.lasting = 1
     async with protected(people) as url, before(url) as proxy:
@@ -255,7 +255,7 @@ async def test_an_expired_token_is_renewed_through_the_proxy() -> None:
         assert token.resource == url
 
 
-async def test_metadata_name_the_proxy_and_challenges_lead_to_them() -> None:
+async def test_metadata_name_the_proxy_and_challenges_lead_to_them():
     async with protected(People()) as url, before(url) as proxy:
         base, origin = proxy.url.removesuffix("/mcp"), url.removesuffix("/mcp")
         refused = await proxy.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})
@@ -304,7 +304,7 @@ async def telling(metadata: Any, server: Any) -> AsyncIterator[str]:
         yield f"{origin}/mcp"
 
 
-async def test_an_authorization_server_that_names_itself_is_left_to_the_client() -> None:
+async def test_an_authorization_server_that_names_itself_is_left_to_the_client():
     server = {
         "issuer": "ORIGIN",
         "token_endpoint": "ORIGIN/token",
@@ -331,9 +331,7 @@ async def test_an_authorization_server_that_names_itself_is_left_to_the_client()
         "",
     ],
 )
-async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(
-    resource: str,
-) -> None:
+async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource: str):
     server = {
         "issuer": "ORIGIN",
         "authorization_endpoint": "ORIGIN/authorize",
@@ -355,7 +353,7 @@ async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_
 
 
 @pytest.mark.parametrize("resource", ["ORIGIN/mcp", "ORIGIN/mcp/", "ORIGIN", "ORIGIN/"])
-async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str) -> None:
+async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str):
     server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
     async with telling({"resource": resource}, server) as url, before(url) as proxy:
         base = base_of(proxy.url)
@@ -365,7 +363,7 @@ async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resou
         assert led["resource"] == [resource.replace("ORIGIN", url.removesuffix("/mcp"))]
 
 
-async def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing() -> None:
+async def test_a_server_without_metadata_has_none_and_one_that_lies_gets_nothing():
     async with telling(None, None) as url, before(url) as proxy:
         base = base_of(proxy.url)
         for place in ("oauth-protected-resource", "oauth-authorization-server"):

@@ -11,7 +11,7 @@ from folkmoot.relay.conversation import HttpConversations
 
 
 @pytest.mark.requirement("proxy.session-travels")
-def test_in_an_era_without_sessions_nobody_appears_as_one_by_naming_it() -> None:
+def test_in_an_era_without_sessions_nobody_appears_as_one_by_naming_it():
     clock = SystemClock()
     talks = HttpConversations(SessionManager(clock, SessionLimits()), clock)
     named = ("mcp-session-id", "made-up")

@@ -69,7 +69,7 @@ async def every_chance() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_live_client_gets_the_recorded_answer_under_its_own_id() -> None:
+async def test_a_live_client_gets_the_recorded_answer_under_its_own_id():
     async with talking(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))) as server:
         told = await ask(server, calls("mine", "a"))
         assert told == members(message(answers("mine", text("hi"))))
@@ -77,7 +77,7 @@ async def test_a_live_client_gets_the_recorded_answer_under_its_own_id() -> None
             await server.send_envelope(server.envelope_of(Response(id=1, result={})))
 
 
-async def test_what_came_between_comes_again_with_the_live_progress_token() -> None:
+async def test_what_came_between_comes_again_with_the_live_progress_token():
     recorded = (
         calls(1, "slow", _meta={"progressToken": "old"}),
         tells("notifications/progress", {"progressToken": "old", "progress": 1}),
@@ -97,7 +97,7 @@ async def test_what_came_between_comes_again_with_the_live_progress_token() -> N
         assert (await heard(server))[0]["id"] == 6
 
 
-async def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> None:
+async def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited():
     recorded = (
         calls(1, "a"),
         asks(1, "sampling/createMessage", {"q": 1}, side="server"),
@@ -120,7 +120,7 @@ async def test_what_the_server_asks_is_asked_anew_and_its_answer_awaited() -> No
         assert last["result"] == text("done")
 
 
-async def test_what_a_notification_led_to_comes_after_it() -> None:
+async def test_what_a_notification_led_to_comes_after_it():
     recorded = (
         *HANDSHAKE,
         asks("r", "roots/list", side="server"),
@@ -133,14 +133,14 @@ async def test_what_a_notification_led_to_comes_after_it() -> None:
         assert asked["method"] == "roots/list"
 
 
-async def test_the_recorded_version_is_answered_whatever_is_asked_for() -> None:
+async def test_the_recorded_version_is_answered_whatever_is_asked_for():
     async with talking(*HANDSHAKE, mode=Mode.EXACT) as server:
         hello = {**HELLO, "protocolVersion": "2024-11-05"}
         told = await ask(server, asks(0, "initialize", hello))
         assert told["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_what_is_not_on_the_tape_is_refused_and_remembered() -> None:
+async def test_what_is_not_on_the_tape_is_refused_and_remembered():
     told: list[str] = []
     recorded = tape(*HANDSHAKE, calls(1, "a"), answers(1, {}))
     replay = Replay(recorded, SystemClock(), on_miss=lambda error: told.append(error.message))
@@ -152,7 +152,7 @@ async def test_what_is_not_on_the_tape_is_refused_and_remembered() -> None:
     assert [call.seq for call in replay.unasked()] == [1, 4]
 
 
-async def test_a_tape_that_ends_before_an_answer_says_so() -> None:
+async def test_a_tape_that_ends_before_an_answer_says_so():
     async with talking(calls(1, "a")) as server:
         answer = await ask(server, calls(1, "a"))
         said = "The tape ends before tools/call a is answered."
@@ -168,7 +168,7 @@ ASKING = (
 """A call during which the server asks for roots."""
 
 
-async def test_a_client_that_takes_its_request_back_hears_no_more_of_it() -> None:
+async def test_a_client_that_takes_its_request_back_hears_no_more_of_it():
     async with talking(*ASKING) as server:
         asked = await ask(server, calls(1, "a"))
         late = answers(asked["id"], {}, side="client")
@@ -177,7 +177,7 @@ async def test_a_client_that_takes_its_request_back_hears_no_more_of_it() -> Non
         assert not server.waiting
 
 
-async def test_the_original_pauses_are_kept_at_their_scale() -> None:
+async def test_the_original_pauses_are_kept_at_their_scale():
     recorded = (
         calls(1, "a", _meta={"progressToken": 1}),
         tells("notifications/progress", {"progressToken": 1, "progress": 1}),
@@ -190,7 +190,7 @@ async def test_the_original_pauses_are_kept_at_their_scale() -> None:
         assert asyncio.get_running_loop().time() - began >= 0.099
 
 
-async def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
+async def test_each_conversation_begins_anew_with_a_tape_of_one():
     counted = [line for n in (1, 2) for line in (calls(n, "n"), answers(n, text(str(n))))]
     replay = Replay(tape(*HANDSHAKE, *counted), SystemClock(), once=True)
     for _ in range(2):
@@ -198,7 +198,7 @@ async def test_each_conversation_begins_anew_with_a_tape_of_one() -> None:
             assert (await ask(server, calls(1, "n")))["result"] == text("1")
 
 
-async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several() -> None:
+async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several():
     recorded = [
         line for n in ("1", "2") for line in (*HANDSHAKE, calls(1, "n"), answers(1, text(n)))
     ]
@@ -208,7 +208,7 @@ async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several
             assert (await ask(server, calls(1, "n")))["result"] == text(number)
 
 
-async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would() -> None:
+async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would():
     meta = {VERSION: "2026-07-28"}
     replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, {})), SystemClock())
     async with replay.connect() as server:
@@ -224,13 +224,13 @@ async def test_a_client_of_the_other_era_is_refused_as_a_live_server_would() -> 
     assert modern.misses == []
 
 
-async def test_a_recorded_refusal_of_the_other_era_is_given_again() -> None:
+async def test_a_recorded_refusal_of_the_other_era_is_given_again():
     probe = asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}})
     async with talking(probe, fails("d", -32601, "what?"), *HANDSHAKE) as server:
         assert (await ask(server, probe))["error"] == {"code": -32601, "message": "what?"}
 
 
-async def test_a_subscription_carries_the_id_of_the_live_request() -> None:
+async def test_a_subscription_carries_the_id_of_the_live_request():
     meta = {VERSION: "2026-07-28"}
     recorded = (
         asks("old", "subscriptions/listen", {"_meta": meta}),
@@ -243,7 +243,7 @@ async def test_a_subscription_carries_the_id_of_the_live_request() -> None:
         assert told["params"]["_meta"] == {SUBSCRIPTION: "new"}
 
 
-async def test_more_requests_than_can_be_answered_at_once_are_refused() -> None:
+async def test_more_requests_than_can_be_answered_at_once_are_refused():
     async with talking(*ASKING) as server:
         await say(server, *(calls(n, "a") for n in range(MOST_PLAYING)))
         for asked in await heard(server, MOST_PLAYING):
@@ -252,7 +252,7 @@ async def test_more_requests_than_can_be_answered_at_once_are_refused() -> None:
         assert refused["error"]["data"]["code"] == "too_many_in_flight"
 
 
-async def test_after_the_end_nothing_is_said() -> None:
+async def test_after_the_end_nothing_is_said():
     async with talking(*HANDSHAKE) as server:
         await say(server, asks(0, "initialize", HELLO))
         await server.close()
@@ -262,7 +262,7 @@ async def test_after_the_end_nothing_is_said() -> None:
             await heard(server, 2)
 
 
-async def test_a_tape_that_nobody_reads_stands_still() -> None:
+async def test_a_tape_that_nobody_reads_stands_still():
     logs = [tells("notifications/message", {"data": n}) for n in range(3000)]
     replay = Replay(tape(calls(1, "a"), *logs), SystemClock())
     async with replay.connect() as server:
@@ -290,7 +290,7 @@ CHANGES = {
 
 @pytest.mark.requirement("proxy.replay-changed-era")
 @pytest.mark.parametrize("how", CHANGES)
-async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str) -> None:
+async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str):
     recorded = tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi")))
     replay = Replay(recorded, SystemClock())
     async with replay.connect() as server:
@@ -330,7 +330,7 @@ STILL = {
 
 @pytest.mark.requirement("proxy.replay-changed-era", "proxy.replay-both-eras")
 @pytest.mark.parametrize("how", STILL)
-async def test_a_tape_of_the_stateless_era_can_be_discovered(how: str) -> None:
+async def test_a_tape_of_the_stateless_era_can_be_discovered(how: str):
     async with talking(*STILL[how]) as server:
         found = (await ask(server, discovers(7)))["result"]
         assert found["supportedVersions"] == ["2026-07-28"]
@@ -339,7 +339,7 @@ async def test_a_tape_of_the_stateless_era_can_be_discovered(how: str) -> None:
 
 
 @pytest.mark.requirement("proxy.replay-both-eras")
-async def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it() -> None:
+async def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it():
     replay = Replay(tape(*HANDSHAKE, calls(1, "a"), answers(1, text("hi"))), SystemClock())
     assert replay.script.discoverable
     options = ProxyOptions(discoverable=replay.script.discoverable)
@@ -352,7 +352,7 @@ async def test_a_tape_of_a_handshake_is_served_to_clients_that_discover_it() -> 
             assert answer.json()["result"]["resultType"] == "complete"
 
 
-async def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it() -> None:
+async def test_without_timing_an_answer_comes_a_moment_after_what_was_told_before_it():
     recorded = (
         calls(1, "slow", _meta={"progressToken": "old"}),
         tells("notifications/progress", {"progressToken": "old", "progress": 1}),

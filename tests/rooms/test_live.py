@@ -26,7 +26,7 @@ BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory
 
 
 @BOTH
-async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durable: bool) -> None:
+async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durable: bool):
     live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
     live.receive(one, chat("good morning", id="m1"))
     await two.until_kind("chat.message")
@@ -39,7 +39,7 @@ async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durabl
     )
 
 
-async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering) -> None:
+async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering):
     live, ear = await hub.meet(hub.ann)
     for number in range(20):
         live.receive(ear, chat(f"{number}"))
@@ -55,7 +55,7 @@ async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering) -> None:
     assert ear.texts == [f"{number}" for number in range(20)]
 
 
-async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Gathering) -> None:
+async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Gathering):
     live, ear = await hub.meet(hub.ann)
     at_once: list[int] = []
     broadcast, heard = live._broadcast, []
@@ -75,7 +75,7 @@ async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Ga
     assert all(many > before for before, many in enumerate(heard, 1))
 
 
-async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering) -> None:
+async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering):
     live, ear = await hub.meet(hub.ann)
     live.receive(ear, chat("first"))
     live.receive(ear, b"not json")
@@ -84,7 +84,7 @@ async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering) -> No
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: Gathering) -> None:
+async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: Gathering):
     live, _ = await hub.meet(hub.ann)
     store: Any = live.journal.store  # type: ignore[union-attr]
     fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -111,7 +111,7 @@ async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: 
 @BOTH
 async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(
     hub: Gathering, durable: bool
-) -> None:
+):
     live, one = await hub.meet(hub.ann, durable=durable)
     for number in range(1_000):
         live.receive(one, chat(f"{number}"))
@@ -126,7 +126,7 @@ async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(
     assert late.seqs == list(range(4, live.machine.seq + 1))
 
 
-async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering) -> None:
+async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering):
     others = await hub.people(*(f"guest{n}" for n in range(8)))
     await hub.create(hub.ann)
     mouth, live = await hub.join(hub.ann)
@@ -166,7 +166,7 @@ async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering) ->
         assert seqs[-1] >= last.result()
 
 
-async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path) -> None:
+async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path):
     disk = Disk()
     async with gathering(tmp_path, vfs=disk.name) as hub:
         ann, bob = await hub.people("ann", "bob")
@@ -194,7 +194,7 @@ async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path
         assert again.seqs == list(range(seen + 1, again.seqs[-1] + 1))
 
 
-async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path) -> None:
+async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path):
     async with gathering(tmp_path) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann)
@@ -226,7 +226,7 @@ async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path) -> N
 
 async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
     hub: Gathering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(journal, "MAX_UNSTORED", 10)
     live, ear = await hub.meet(hub.ann)
     for number in range(12):
@@ -238,7 +238,7 @@ async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
 
 async def test_one_who_never_reads_while_catching_up_is_let_go(
     hub: Gathering, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(stream, "CATCH_UP_SECONDS", 0.01)
     live, one = await hub.meet(hub.ann)
     live.receive(one, chat("hello"))
@@ -250,9 +250,7 @@ async def test_one_who_never_reads_while_catching_up_is_let_go(
     assert one.is_open
 
 
-async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(
-    hub: Gathering,
-) -> None:
+async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(hub: Gathering):
     live, one, two = await hub.meet(hub.ann, hub.bob)
     _, role = await hub.rooms.enter(hub.bob, "square")
     live.receive(one, envelope("room.kick", {"participant": "bob"}))
@@ -267,7 +265,7 @@ async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(
 
 async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(
     hub: Gathering,
-) -> None:
+):
     (_,) = await hub.people("cyd")
     live, ear = await hub.meet(hub.ann, durable=False)
     await hub.join(hub.bob)
@@ -291,7 +289,7 @@ async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_st
     assert found.state == "banned"
 
 
-async def test_requests_time_out_by_themselves(hub: Gathering) -> None:
+async def test_requests_time_out_by_themselves(hub: Gathering):
     live, one = await hub.meet(hub.ann, policy={"request_seconds": 1})
     await hub.join(hub.bob)
     payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -302,7 +300,7 @@ async def test_requests_time_out_by_themselves(hub: Gathering) -> None:
     assert "error" in answer["payload"]
 
 
-async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path) -> None:
+async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path):
     seen: list[str] = []
 
     class Censor:
@@ -337,7 +335,7 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Pa
 
 
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=20))
-async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering) -> None:
+async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering):
     live, one = await hub.meet(hub.ann, durable=False)
     for number in range(50):
         live.receive(one, chat(f"{number}"))
@@ -352,7 +350,7 @@ async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering) -> N
 
 async def test_a_room_that_another_node_took_over_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     async with gathering(tmp_path) as hub:
         (ann,) = await hub.people("ann")
         for name, error in (("one", taken_over()), ("two", e.RoomUnavailable("The disk."))):

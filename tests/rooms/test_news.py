@@ -28,7 +28,7 @@ class Followed:
         return [one["seq"] for one in self.heard]
 
 
-async def test_chat_soon_after_other_chat_is_told_together_and_the_last_of_it_always() -> None:
+async def test_chat_soon_after_other_chat_is_told_together_and_the_last_of_it_always():
     room = Followed()
     for seq in range(1, 6):
         room.news.add([said(seq)])
@@ -37,7 +37,7 @@ async def test_chat_soon_after_other_chat_is_told_together_and_the_last_of_it_al
     assert room.seqs == [1, 5]
 
 
-async def test_what_is_more_than_chat_is_told_at_once() -> None:
+async def test_what_is_more_than_chat_is_told_at_once():
     room = Followed()
     room.news.add([said(1)])
     room.news.add([said(2)])
@@ -48,7 +48,7 @@ async def test_what_is_more_than_chat_is_told_at_once() -> None:
     assert [one["rights"] for one in room.heard] == [False, False, True]
 
 
-async def test_a_room_that_ends_keeps_no_news_back() -> None:
+async def test_a_room_that_ends_keeps_no_news_back():
     room = Followed()
     room.news.add([said(1)])
     room.news.add([said(2)])

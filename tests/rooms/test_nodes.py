@@ -35,7 +35,7 @@ pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(
     one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-) -> None:
+):
     ear_a, at_one = await one.host(ann)
     ear_b, at_two = await two.join(bob)
     ear_c, at_three = await three.join(cyd)
@@ -54,7 +54,7 @@ async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(
 
 async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_the_owner(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.host(ann)
     raw = await two.rooms.post(bob, "square", chat("hello"))
     assert b"hello" in raw
@@ -71,7 +71,7 @@ async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_t
 
 async def test_what_is_refused_elsewhere_is_told_as_here(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     ear_a, room_a = await one.host(ann)
     ear_b, room_b = await two.join(bob)
     room_b.receive(ear_b, envelope("room.kick", {"participant": "ann"}))
@@ -86,7 +86,7 @@ async def test_what_is_refused_elsewhere_is_told_as_here(
 
 async def test_connections_elsewhere_stay_when_the_owner_dies(
     one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-) -> None:
+):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
     ear_c, _ = await three.join(cyd)
@@ -112,7 +112,7 @@ async def test_connections_elsewhere_stay_when_the_owner_dies(
 
 async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_owner_dies(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
     await one.die()
@@ -127,7 +127,7 @@ async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_own
 
 async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewhere(
     one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-) -> None:
+):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
     ear_c, _ = await three.join(cyd)
@@ -159,7 +159,7 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
 
 async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(
     one: Member, two: Member, ann: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("folkmoot.rooms.rooms.STOP_SECONDS", 0.1)
     await one.host(ann)
     monkeypatch.setattr(one.rooms._nodes, "_hand_over", lambda _: asyncio.Event().wait())
@@ -171,7 +171,7 @@ async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(
 
 async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
     one: Member, two: Member, ann: Visitor
-) -> None:
+):
     await one.create(ann)
     room = await one.rooms._live.load((await one.rooms.find(ann, "square"))[0])
     await room.post(ann.principal, Role.OWNER, chat("hello"))
@@ -183,7 +183,7 @@ async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
 
 async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is_not_heard(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.host(ann)
     ear_b, _ = await two.join(bob)
     one.bus.send = lambda *_: False
@@ -194,7 +194,7 @@ async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is
 
 async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     ear_a, live = await one.host(ann)
     ear_b, _ = await two.join(bob)
     view = await two.rooms.change(ann, "square", read_patch({"access": "private"}))
@@ -210,7 +210,7 @@ async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
 
 async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_again(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.host(ann)
     await two.join(bob)
     await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
@@ -223,7 +223,7 @@ async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_a
 
 async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_later(
     one: Member, two: Member, ann: Visitor
-) -> None:
+):
     await one.host(ann)
     await two.rooms.post(ann, "square", chat("hello"))
     (remote,) = two.rooms._nodes.rooms
@@ -239,7 +239,7 @@ async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_l
 
 async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_time(
     one: Member, two: Member, ann: Visitor
-) -> None:
+):
     await one.host(ann)
     await two.rooms.messages(ann, "square", limit=10)
     (remote,) = two.rooms._nodes.rooms
@@ -251,7 +251,7 @@ async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_ti
 
 async def test_a_room_that_ended_on_its_node_is_found_by_the_others(
     one: Member, two: Member, ann: Visitor
-) -> None:
+):
     for durable in (True, False):
         name = f"square-{durable}".lower()
         await one.create(ann, name, durable=durable)
@@ -268,7 +268,7 @@ async def test_a_room_that_ended_on_its_node_is_found_by_the_others(
 
 async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(
     one: Member, two: Member, ann: Visitor
-) -> None:
+):
     _, live = await one.host(ann)
     live.fail(e.RoomUnavailable("The disk is full."))
     await taken_by(two, ann)
@@ -298,7 +298,7 @@ async def taken_by(node: Member, visitor: Visitor) -> None:
 
 async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.create(ann)
     await one.create(ann, "other")
     _, live = await one.join(ann)
@@ -324,7 +324,7 @@ async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(
 
 async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     _, live = await one.host(ann)
     prepare, go_on = live.prepare, asyncio.Event()
 
@@ -347,7 +347,7 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
 
 async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(
     servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     ear_a, live = await one.host(ann)
     await one.create(ann, "brief", durable=False)
     ear_brief, _ = await one.join(ann, "brief")
@@ -419,7 +419,7 @@ async def slowly_loaded(
 
 async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(
     servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor
-) -> None:
+):
     await one.create(ann)
     servers[0].kill()
     look, looks = one.store.room_owners.is_bus_reached, 0
@@ -446,7 +446,7 @@ async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(
 
 async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(
     one: Member, two: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-) -> None:
+):
     await one.create(ann, access="private")
     for each in ("bob", "cyd"):
         await one.rooms.invite(ann, "square", handle=each)
@@ -468,7 +468,7 @@ async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(
 
 async def test_nodes_that_all_lack_the_bus_keep_their_rooms(
     servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor
-) -> None:
+):
     ear, live = await one.host(ann)
     for server in servers:
         server.kill()
@@ -485,7 +485,7 @@ async def test_nodes_that_all_lack_the_bus_keep_their_rooms(
 
 async def test_one_node_removes_the_credentials_whose_time_is_over(
     nodes: Nodes, one: Member, two: Member
-) -> None:
+):
     await nodes.person("ann")
     async with one.store._pool.acquire() as connection:
         await connection.execute("UPDATE credentials SET expires_at = 1")
@@ -506,7 +506,7 @@ async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count:
 
 async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     for durable in (True, False):
         name = f"square-{durable}".lower()
         last = await said_in(one, ann, name, durable=durable, count=30)
@@ -528,7 +528,7 @@ async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
 
 async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_than_a_page(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     last = await said_in(one, ann, "square", durable=True, count=40)
     slow, fast = Ear(), Ear()
     slow.reads.clear()
@@ -543,9 +543,7 @@ async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_tha
     assert slow.seqs[:last] == list(range(1, last + 1))
 
 
-async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(
-    one: Member,
-) -> None:
+async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(one: Member):
     seen: list[Any] = []
     driven = one.rooms._nodes.traffic.add_edge(7, seen.append, durable=True)
     driven.machine.ask(1, bytes(MAX_SENT_BYTES + 1))
@@ -559,7 +557,7 @@ async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_d
 
 async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await one.create(ann, durable=False)
     await one.join(bob)
     payload = {"method": "tools/call", "params": {"name": "mow"}}
@@ -584,7 +582,7 @@ async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
 
 async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     _, live = await one.host(ann, durable=False)
     ear, _ = await two.join(bob)
     write, go_on = one.store.write, asyncio.Event()
@@ -607,7 +605,7 @@ async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(
 
 async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_session(
     one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     for name in ("east", "west", "nobody"):
         await one.create(ann, name)
     for name in ("east", "west"):
@@ -642,5 +640,5 @@ async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_sessi
 @pytest.mark.parametrize("body", [b"", b"nothing", encode([*range(MAX_STATUSES + 1)])])
 async def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(
     nodes: Nodes, body: bytes
-) -> None:
+):
     assert nodes.nodes[0].rooms._nodes._own_statuses(body) == encode({})

@@ -23,7 +23,7 @@ class Elsewhere:
         return getattr(self._room, name)
 
 
-async def test_all_that_people_do_in_a_room_goes_by_its_port(hub: Gathering) -> None:
+async def test_all_that_people_do_in_a_room_goes_by_its_port(hub: Gathering):
     rooms = hub.rooms
     load = rooms._live.load
 

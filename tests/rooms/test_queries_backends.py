@@ -6,7 +6,7 @@ from folkmoot.rooms import queries
 from tests.rooms.storehouse import Storehouse
 
 
-async def test_a_room_has_the_backends_it_was_last_given(store: Storehouse) -> None:
+async def test_a_room_has_the_backends_it_was_last_given(store: Storehouse):
     square, other = await store.room("square"), await store.room("other")
     put = queries.put_backends
     await store.write(put, square.id, ("github", "files"))

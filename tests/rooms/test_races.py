@@ -25,7 +25,7 @@ BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory
 @BOTH
 async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
     hub: Gathering, durable: bool
-) -> None:
+):
     _, first = await hub.meet(hub.bob, durable=durable)
     async with held_writes(hub.store):
         removing = asyncio.ensure_future(hub.rooms.delete(hub.ann, "square"))
@@ -42,7 +42,7 @@ async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
 
 async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(
     hub: Gathering,
-) -> None:
+):
     await hub.create(hub.ann)
     record, _ = await hub.rooms.find(hub.ann, "square")
     rooms, taken, begun = hub.rooms._live, [], asyncio.Event()
@@ -67,7 +67,7 @@ async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gav
 
 async def test_whoever_waits_is_told_when_delivery_itself_fails(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     async with gathering(tmp_path) as hub:
         (ann,) = await hub.people("ann")
         await hub.create(ann)
@@ -85,16 +85,14 @@ async def test_whoever_waits_is_told_when_delivery_itself_fails(
     assert "work of a room failed" in caplog.text
 
 
-async def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(
-    hub: Gathering,
-) -> None:
+async def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(hub: Gathering):
     live, _ = await hub.meet(hub.ann)
     live.end(e.RoomUnavailable("It starts anew."))
     with pytest.raises(e.RoomUnavailable):
         await live.save()
 
 
-async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Gathering) -> None:
+async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Gathering):
     await hub.create(hub.ann)
     live, role = await hub.rooms.enter(hub.ann, "square")
     hub.rooms.stop()
@@ -107,7 +105,7 @@ async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Ga
 @BOTH
 async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
     hub: Gathering, durable: bool
-) -> None:
+):
     live, ear = await hub.meet(hub.bob, durable=durable)
     async with held_writes(hub.store):
         first = asyncio.ensure_future(
@@ -131,7 +129,7 @@ async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
 @BOTH
 async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
     hub: Gathering, durable: bool
-) -> None:
+):
     live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
     wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
     live.receive(one, envelope("capability.grant", _grant("bob", *[wide] * 4)))
@@ -148,7 +146,7 @@ async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
 
 
 @BOTH
-async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, durable: bool) -> None:
+async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, durable: bool):
     async with gathering(tmp_path) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann, durable=durable)
@@ -160,9 +158,7 @@ async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, dura
             await hub.rooms.enter(bob, "square")
 
 
-async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(
-    hub: Gathering,
-) -> None:
+async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(hub: Gathering):
     live, ear = await hub.meet(hub.ann, access="private")
     invitation = await hub.rooms.invite(hub.ann, "square", guest="gus")
     assert invitation.token is not None
@@ -174,7 +170,7 @@ async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(
         await hub.rooms.authenticate(credential)
 
 
-async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering) -> None:
+async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering):
     live, ear = await hub.meet(hub.bob, capabilities=["*"])
     live.receive(ear, envelope("room.kick", {"participant": "ann"}, id="k"))
     assert (await _refusal(ear, "k"))["error"] == "capability_denied"
@@ -184,7 +180,7 @@ async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering) -> 
     assert (await _refusal(ear, "l"))["error"] == "recipient_unknown"
 
 
-async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering) -> None:
+async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering):
     annie, other = await hub.people("annie", "ann1e")
     await hub.create(annie)
     ear, live = await hub.join(other)
@@ -198,7 +194,7 @@ async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering) -
 
 async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_leave(
     hub: Gathering,
-) -> None:
+):
     (dave,) = await hub.people("dave")
     live, _ = await hub.meet(hub.ann)
     invitation = await hub.rooms.invite(hub.ann, "square", guest="carol")
@@ -216,7 +212,7 @@ async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_
 
 async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_back(
     hub: Gathering,
-) -> None:
+):
     (cyd,) = await hub.people("cyd")
     held = ["mcp.request.*", "capability.grant"]
     await hub.create(hub.ann, grants={"bob": held})
@@ -236,7 +232,7 @@ async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_
 @pytest.mark.parametrize(("access", "stays"), [("open", True), ("private", False)])
 async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere(
     hub: Gathering, access: str, stays: bool
-) -> None:
+):
     await hub.create(hub.ann, access=access)
     await hub.rooms.invite(hub.ann, "square", handle="bob")
     ear, live = await hub.join(hub.bob)
@@ -247,7 +243,7 @@ async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere
 
 async def test_one_round_of_upkeep_that_fails_is_not_the_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     monkeypatch.setattr(upkeep, "UPKEEP_SECONDS", 0.0)
     rounds = asyncio.Event()
 

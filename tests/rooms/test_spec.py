@@ -13,7 +13,7 @@ CONSTRAINED = {"kind": "mcp.request.tools/call", "payload": {"params": {"name": 
 LONG = f"x.y.z:{'c' * 1_024}"
 
 
-def test_a_name_is_all_that_a_room_needs() -> None:
+def test_a_name_is_all_that_a_room_needs():
     assert read_spec({"name": "square"}) == RoomSpec(
         name="square",
         access="open",
@@ -24,7 +24,7 @@ def test_a_name_is_all_that_a_room_needs() -> None:
     )
 
 
-def test_a_whole_room_is_read() -> None:
+def test_a_whole_room_is_read():
     policy = {
         "quorum": 2,
         "proposal_seconds": 60,
@@ -53,14 +53,14 @@ def test_a_whole_room_is_read() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "7", "a" * 64, "a.b", "a_b-c", "0..0"])
-def test_a_room_can_have_this_name(name: str) -> None:
+def test_a_room_can_have_this_name(name: str):
     assert read_spec({"name": name}).name == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "a" * 65, "A", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", "a\x00", "..", "a:b"]
 )
-def test_no_room_can_have_this_name(name: str) -> None:
+def test_no_room_can_have_this_name(name: str):
     with pytest.raises(e.RoomNameInvalid, match="A room's name is 1 to 64"):
         read_spec({"name": name})
 
@@ -107,7 +107,7 @@ WRONG: list[tuple[dict[str, Any], type[e.FolkmootError], str]] = [
 @pytest.mark.parametrize(("members", "error", "field"), WRONG)
 def test_what_is_wrong_is_refused_by_its_field_in_a_new_room_and_in_a_change(
     members: dict[str, Any], error: type[e.FolkmootError], field: str
-) -> None:
+):
     for read in (lambda: read_spec({"name": "square", **members}), lambda: read_patch(members)):
         with pytest.raises(error) as caught:
             read()
@@ -131,21 +131,19 @@ def test_what_is_wrong_is_refused_by_its_field_in_a_new_room_and_in_a_change(
         ),
     ],
 )
-def test_what_no_new_room_can_be_is_refused_by_its_field(
-    members: dict[str, Any], field: str
-) -> None:
+def test_what_no_new_room_can_be_is_refused_by_its_field(members: dict[str, Any], field: str):
     with pytest.raises(e.ArgumentInvalid, match=field) as caught:
         read_spec(members)
     assert caught.value.data["field"] == field
 
 
 @pytest.mark.parametrize("field", ["name", "durable"])
-def test_some_of_a_room_never_changes(field: str) -> None:
+def test_some_of_a_room_never_changes(field: str):
     with pytest.raises(e.ArgumentInvalid, match=field):
         read_patch({field: "square"})
 
 
-def test_a_bound_is_told_in_words() -> None:
+def test_a_bound_is_told_in_words():
     with pytest.raises(e.ArgumentInvalid) as caught:
         read_patch({"policy": {"keep_messages": -1}})
     assert caught.value.message == (
@@ -153,7 +151,7 @@ def test_a_bound_is_told_in_words() -> None:
     )
 
 
-def test_what_a_change_leaves_out_stays() -> None:
+def test_what_a_change_leaves_out_stays():
     patch = read_patch({})
     assert patch == RoomPatch()
     assert patch.access is UNSET
@@ -162,13 +160,13 @@ def test_what_a_change_leaves_out_stays() -> None:
 
 
 @pytest.mark.parametrize("owners", [None, [], "ann", [7], ["no handle"], ["ann"] * 17])
-def test_owners_are_a_list_of_handles_and_never_none(owners: Any) -> None:
+def test_owners_are_a_list_of_handles_and_never_none(owners: Any):
     with pytest.raises(e.ArgumentInvalid, match="owners"):
         read_patch({"owners": owners})
     assert read_patch({"owners": ["@Ann", "bob", "ann"]}).owners == ("ann", "bob")
 
 
-def test_null_in_a_change_goes_back_to_the_default() -> None:
+def test_null_in_a_change_goes_back_to_the_default():
     patch = read_patch(
         {
             "capabilities": None,
@@ -180,7 +178,7 @@ def test_null_in_a_change_goes_back_to_the_default() -> None:
     assert patch.change_policy(before) == RoomPolicy(quorum=1, request_seconds=5.0, keep_days=7)
 
 
-def test_null_for_a_new_room_is_the_default() -> None:
+def test_null_for_a_new_room_is_the_default():
     spec = read_spec(
         {
             "name": "square",
@@ -191,11 +189,11 @@ def test_null_for_a_new_room_is_the_default() -> None:
     assert spec == RoomSpec(name="square")
 
 
-def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults() -> None:
+def test_to_give_everyone_nothing_is_not_to_give_them_the_defaults():
     assert read_spec({"name": "square", "capabilities": []}).capabilities == ()
 
 
-def test_nobody_is_given_more_by_a_room_than_anyone_can_hold() -> None:
+def test_nobody_is_given_more_by_a_room_than_anyone_can_hold():
     wide = ({"kind": "x.y", "payload": {"a": list(range(60))}},) * 3
     check_rights(wide, {})
     check_rights(None, {"a1": wide, "a2": wide})

@@ -91,7 +91,7 @@ async def test_visitors_stay_when_the_owner_of_their_room_dies(
     bob: Visitor,
     cyd: Visitor,
     durable: bool,
-) -> None:
+):
     live = await visited(nodes, ann, bob, cyd, durable=durable)
     assert await here(live) == ["ann", "bob", "cyd"]
     # Whoever has left stays away, and so does whoever was put out.
@@ -114,7 +114,7 @@ async def test_visitors_stay_when_the_owner_of_their_room_dies(
 @pytest.mark.settings(count=2)
 async def test_visitors_stay_when_the_owner_of_their_room_stops(
     nodes: Nodes, one: Member, ann: Visitor, bob: Visitor, durable: bool
-) -> None:
+):
     await visited(nodes, ann, bob, durable=durable)
     await one.stop()
     next_live = await taken(nodes, ann)
@@ -134,7 +134,7 @@ async def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
     bob: Visitor,
     cyd: Visitor,
     durable: bool,
-) -> None:
+):
     await visited(nodes, ann, bob, cyd, durable=durable)
     await one.die()
     # An owner stays a member, so only the visit tells that she is gone.
@@ -146,7 +146,7 @@ async def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
 @pytest.mark.settings(count=3)
 async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gone(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await visited(nodes, ann, bob)
     await one.die()
     next_live = await taken(nodes, ann)
@@ -162,7 +162,7 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
 @pytest.mark.settings(count=2)
 async def test_a_replaced_owner_stores_no_visit_and_removes_none(
     nodes: Nodes, one: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     live = await visited(nodes, ann)
     await until_stored(one, 1)
     visits, now = one.rooms._live.visits, clock(one).monotonic()
@@ -178,7 +178,7 @@ async def test_a_replaced_owner_stores_no_visit_and_removes_none(
 @pytest.mark.settings(count=3)
 async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-) -> None:
+):
     live = await visited(nodes, ann, bob, cyd)
     clock(one).seconds += 300
     two.rooms._nodes.rooms[0].visits._touched.clear()
@@ -197,7 +197,7 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
 @BOTH
 async def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, durable: bool
-) -> None:
+):
     made = {name: await nodes.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")}
     people = []
     for each in made.values():
@@ -223,7 +223,7 @@ async def expelled(tx: Any, visitor: Visitor) -> None:
 @pytest.mark.parametrize("comes_again", [False, True])
 async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_again(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor, comes_again: bool
-) -> None:
+):
     live = await visited(nodes, ann)
     go_on = asyncio.Event()
     waits = do_once_before(live.visits.table, "put", go_on.wait)
@@ -240,7 +240,7 @@ async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_
 
 async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     live = await visited(nodes, ann)
     table = live.visits.table
     do_once_before(table, "put", lambda: two.rooms.depart(bob, "square"))
@@ -253,7 +253,7 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
 
 async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_one(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     live = await visited(nodes, ann, bob)
     table = live.visits.table
     came = do_once_before(table, "remove", lambda: two.rooms.visit(bob, "square"))
@@ -266,7 +266,7 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
 
 async def test_a_visit_goes_with_its_room_and_its_account(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     live = await visited(nodes, ann, bob)
     await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
     # The clock that all nodes share was set.
@@ -280,7 +280,7 @@ async def test_a_visit_goes_with_its_room_and_its_account(
 
 async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back(
     nodes: Nodes, one: Member, three: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     await visited(nodes, ann, bob)
     await one.die()
     table = three.rooms._live.visits
@@ -306,7 +306,7 @@ async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back
 
 async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_hear_of(
     nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-) -> None:
+):
     live = await visited(nodes, ann, bob)
     gone = bob.principal.account_id
     await two.store.write(lambda tx: queries_visits.remove(tx, live.room_id, gone))

@@ -32,9 +32,7 @@ def settings(**variables: str) -> Settings:
         ("hub.example", "", "invite"),
     ],
 )
-def test_registration_is_open_on_this_machine_alone(
-    host: str, public_url: str, policy: str
-) -> None:
+def test_registration_is_open_on_this_machine_alone(host: str, public_url: str, policy: str):
     made = settings(HOST=host, PUBLIC_URL=public_url)
     assert (made.registration, made.registration_policy) == ("auto", policy)
     for chosen in ("open", "invite", "closed"):
@@ -43,7 +41,7 @@ def test_registration_is_open_on_this_machine_alone(
 
 
 @pytest.mark.requirement("rate.configurable")
-def test_the_limits_are_the_specifications_unless_told() -> None:
+def test_the_limits_are_the_specifications_unless_told():
     limits = rate_limits(settings())
     assert {name: replace(limit, setting="") for name, limit in limits.items()} == {
         "register": Limit(5, HOUR),
@@ -80,12 +78,12 @@ def test_the_limits_are_the_specifications_unless_told() -> None:
         ("HTTP_ALLOWED_ORIGINS", "null"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused(variable: str, value: str) -> None:
+def test_a_value_that_means_nothing_is_refused(variable: str, value: str):
     with pytest.raises(e.SettingsError, match=f"FOLKMOOT_{variable} must be"):
         settings(**{variable: value})
 
 
-def test_lists_are_read_from_the_environment() -> None:
+def test_lists_are_read_from_the_environment():
     made = settings(
         HTTP_TRUSTED_PROXIES="10.0.0.0/8, ::1, 192.0.2.7",
         HTTP_ALLOWED_ORIGINS="https://app.example, http://localhost:5173",
@@ -131,19 +129,19 @@ UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
         ),
     ],
 )
-def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str) -> None:
+def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str):
     with pytest.raises(e.SettingsError) as refused:
         settings(**variables)
     assert refused.value.message == told
 
 
-def test_values_that_go_together_are_taken() -> None:
+def test_values_that_go_together_are_taken():
     made = settings(TLS_CERTIFICATE="a.pem", TLS_KEY="b.pem", LIMITS_UNSENT_BYTES="1048576")
     assert (made.tls.certificate, made.tls.key) == ("a.pem", "b.pem")
     assert settings(**NODES, LIMITS_MESSAGE_BYTES="4194304").limits.message_bytes == 4_194_304
 
 
-def test_two_of_the_largest_messages_of_several_nodes_may_be_on_their_way_between_them() -> None:
+def test_two_of_the_largest_messages_of_several_nodes_may_be_on_their_way_between_them():
     # What the room adds to each is little beside a third one.
     assert 3 * MAX_NODE_MESSAGE_BYTES <= MAX_UNRECEIVED_BYTES
     assert 2 * MAX_NODE_MESSAGE_BYTES <= MAX_SENT_BYTES

@@ -47,7 +47,7 @@ Anna = [{ kind = "mcp.request.tools/call:files:*", payload = { params = { name =
 """
 
 
-def test_tables_become_a_gateway(tmp_path: Path) -> None:
+def test_tables_become_a_gateway(tmp_path: Path):
     gateway = load_text(WHOLE).gateway
     assert gateway.backends == {
         "github": BackendSpec(
@@ -83,7 +83,7 @@ def test_tables_become_a_gateway(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-def test_grants_have_the_short_forms_of_the_command_and_become_full_patterns() -> None:
+def test_grants_have_the_short_forms_of_the_command_and_become_full_patterns():
     call = "mcp.request.tools/call"
     limit = "payload = { params = { arguments = { n = 1 } } }"
     grants = load_text(
@@ -105,7 +105,7 @@ ada = [{{ kind = "files_read_file", {limit} }}, "mcp.request.*"]
     assert grants["ada"] == (limited, "mcp.request.*")
 
 
-def test_everything_is_known_by_the_line_it_stands_on() -> None:
+def test_everything_is_known_by_the_line_it_stands_on():
     origins = load_text(WHOLE).gateway_origins
     lines = {path: int(where.rpartition(":")[2]) for path, where in origins.items()}
     assert (lines["backends.github"], lines["backends.github.env"]) == (1, 7)
@@ -113,13 +113,13 @@ def test_everything_is_known_by_the_line_it_stands_on() -> None:
     assert (lines["groups.ops"], lines["grants.@ops"], lines["grants.anna"]) == (18, 21, 22)
 
 
-def test_without_tables_nothing_stands_behind_the_hub() -> None:
+def test_without_tables_nothing_stands_behind_the_hub():
     loaded = load_text("port = 1\n")
     assert not loaded.gateway.backends
     assert not loaded.notes
 
 
-def test_neither_a_variable_nor_an_option_reaches_these_tables() -> None:
+def test_neither_a_variable_nor_an_option_reaches_these_tables():
     with pytest.raises(e.SettingsError, match="FOLKMOOT_BACKENDS_X_URL: unknown variable"):
         load(environ={"FOLKMOOT_BACKENDS_X_URL": "http://h"})
 
@@ -257,18 +257,18 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("text", "said"), EVERY)
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+def test_what_is_wrong_is_said_with_its_line(text: str, said: str):
     assert problems(f"[backends.abc]\n{text}\n") == [f"hub.toml:{said}"]
 
 
 @pytest.mark.requirement("gateway.reserved-names")
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
-def test_no_backend_takes_a_reserved_name(name: str) -> None:
+def test_no_backend_takes_a_reserved_name(name: str):
     told = f"backends.{name}: the namespace {name} is reserved; choose another"
     assert problems(f"[backends.{name}]\n{ONE_URL}\n") == [f"hub.toml:1: {told}"]
 
 
-def test_all_problems_are_told_together() -> None:
+def test_all_problems_are_told_together():
     told = problems(
         'port = "x"\n[backends.a]\nurl = 1\n[backends.b]\n[grants]\n"@x" = []\n[log]\nlevel = 1\n'
     )
@@ -277,7 +277,7 @@ def test_all_problems_are_told_together() -> None:
     assert len(told) == 7
 
 
-def test_no_sentence_repeats_what_may_be_secret() -> None:
+def test_no_sentence_repeats_what_may_be_secret():
     told = problems(
         '[backends.abc]\nurl = "http://h/?key=sesame#x"\n[backends.abc.headers]\n'
         'Authorization = ["sesame"]\nX = "sesame\\n"\n'
@@ -305,13 +305,13 @@ def test_no_sentence_repeats_what_may_be_secret() -> None:
         ('command = ["x", "--keyboard", "--token"]', None),
     ],
 )
-def test_a_secret_in_the_file_is_noted_and_allowed(text: str, where: str | None) -> None:
+def test_a_secret_in_the_file_is_noted_and_allowed(text: str, where: str | None):
     notes = load_text(f"[backends.abc]\n{text}\n").notes
     assert len(notes) == (where is not None)
     assert all(note.startswith(f"hub.toml:{where}") for note in notes)
 
 
-def test_nothing_of_a_gateway_shows_its_secrets() -> None:
+def test_nothing_of_a_gateway_shows_its_secrets():
     loaded = load_text(
         '[backends.abc]\ncommand = ["x"]\nenv.API_KEY = "sesame"\n',
         {"SESAME": "open-sesame"},
@@ -319,7 +319,7 @@ def test_nothing_of_a_gateway_shows_its_secrets() -> None:
     assert "sesame" not in repr(loaded).lower()
 
 
-def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path: Path) -> None:
+def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path: Path):
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path)}, options={"port": 7})
     assert (loaded.file, loaded.place) == (None, str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(f"[backends.abc]\n{ONE_URL}\n")
@@ -341,7 +341,7 @@ STATEMENTS = st.one_of(
 
 
 @given(st.lists(STATEMENTS, max_size=8).map("\n".join))
-def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
+def test_any_tables_give_a_gateway_or_a_settings_error(text: str):
     Path("any.toml").write_text(text, encoding="utf-8")
     told: Any
     try:
@@ -364,9 +364,7 @@ def test_any_tables_give_a_gateway_or_a_settings_error(text: str) -> None:
         ('title = "draft*"', None),
     ],
 )
-def test_a_path_that_is_compared_as_text_is_noted_and_allowed(
-    arguments: str, member: str | None
-) -> None:
+def test_a_path_that_is_compared_as_text_is_noted_and_allowed(arguments: str, member: str | None):
     constraint = f"payload = {{ params = {{ arguments = {{ {arguments} }} }} }}"
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
     notes = load_text(text).notes
@@ -376,16 +374,14 @@ def test_a_path_that_is_compared_as_text_is_noted_and_allowed(
         assert f'{member} = {{ under = "FOLDER/" }}' in note
 
 
-def test_a_folder_that_is_none_is_refused() -> None:
+def test_a_folder_that_is_none_is_refused():
     constraint = 'payload = { params = { arguments = { path = { under = "notes/*" } } } }'
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
     (problem,) = problems(text)
     assert "one folder" in problem
 
 
-def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(tmp_path: Path):
     file = tmp_path / "config.toml"
     file.write_text(
         '[backends.one]\ncommand = ["true"]\nuser = "nobody"\nsandbox = "bwrap"\n'

@@ -59,7 +59,7 @@ CLAUDE = """\
 """
 
 
-def test_a_clients_file_is_taken_as_it_is_with_comments() -> None:
+def test_a_clients_file_is_taken_as_it_is_with_comments():
     loaded = load_file(CLAUDE)
     assert loaded.gateway.backends == {
         "myfiles": BackendSpec(
@@ -107,9 +107,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments() -> None:
         ),
     ],
 )
-def test_every_clients_way_to_write_it_is_understood(
-    entry: dict[str, Any], wanted: dict[str, Any]
-) -> None:
+def test_every_clients_way_to_write_it_is_understood(entry: dict[str, Any], wanted: dict[str, Any]):
     loaded = load_servers({"abc": entry}, key="servers")
     assert loaded.gateway.backends["abc"] == BackendSpec(name="abc", namespace="abc", **wanted)
 
@@ -123,9 +121,7 @@ def test_every_clients_way_to_write_it_is_understood(
         ({"url": "http://h/", "headers": {"A": "${TOKEN}${HOME}"}}, "more than one variable"),
     ],
 )
-def test_what_only_a_client_can_use_is_left_out_with_a_note(
-    entry: dict[str, Any], why: str
-) -> None:
+def test_what_only_a_client_can_use_is_left_out_with_a_note(entry: dict[str, Any], why: str):
     loaded = load_servers({"abc": entry, "other": {"command": "x"}})
     assert list(loaded.gateway.backends) == ["other"]
     (note,) = loaded.notes
@@ -133,7 +129,7 @@ def test_what_only_a_client_can_use_is_left_out_with_a_note(
     assert why in note
 
 
-def test_what_a_servers_own_environment_holds_is_left_to_the_server() -> None:
+def test_what_a_servers_own_environment_holds_is_left_to_the_server():
     entry = {
         "command": "npx",
         "args": ["mcp-remote", "https://h/mcp", "--header", "Authorization:${AUTH}"],
@@ -145,26 +141,26 @@ def test_what_a_servers_own_environment_holds_is_left_to_the_server() -> None:
     assert not loaded.notes
 
 
-def test_the_entry_of_this_hub_in_a_clients_file_makes_no_circle() -> None:
+def test_the_entry_of_this_hub_in_a_clients_file_makes_no_circle():
     loaded = load_servers({"folkmoot": {"url": "http://127.0.0.1:8420/mcp"}})
     assert not loaded.gateway.backends
     assert "the namespace folkmoot is reserved" in loaded.notes[0]
 
 
-def test_a_name_that_is_too_long_for_a_namespace_is_shortened() -> None:
+def test_a_name_that_is_too_long_for_a_namespace_is_shortened():
     loaded = load_servers({"the-very-long-name-of-a-server": {"command": "x"}})
     (namespace,) = loaded.gateway.backends
     assert len(namespace) <= 20
 
 
-def test_members_that_mean_nothing_here_are_noted() -> None:
+def test_members_that_mean_nothing_here_are_noted():
     loaded = load_servers({"abc": {"command": "x", "autoApprove": [], "headers": {"a": "b"}}})
     assert loaded.notes == (
         "etc/mcp.json:3: mcpServers.abc: autoApprove, headers mean nothing here",
     )
 
 
-def test_a_table_of_the_settings_takes_the_place_of_what_is_imported_by_its_name() -> None:
+def test_a_table_of_the_settings_takes_the_place_of_what_is_imported_by_its_name():
     toml = '[backends.files]\nurl = "http://h/"\neveryone = true\n'
     loaded = load_file('{"mcpServers": {"files": {"command": "x"}}}', toml)
     assert loaded.gateway.backends["files"].everyone
@@ -173,7 +169,7 @@ def test_a_table_of_the_settings_takes_the_place_of_what_is_imported_by_its_name
     )
 
 
-def test_no_two_servers_can_have_one_namespace() -> None:
+def test_no_two_servers_can_have_one_namespace():
     toml = '[backends.files]\nurl = "http://h/"\n'
     assert problems('{"mcpServers": {"Files": {"command": "x"}}}', toml) == [
         "etc/mcp.json:1: the namespace files is already used by the backend at etc/hub.toml:2"
@@ -211,11 +207,11 @@ def test_no_two_servers_can_have_one_namespace() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: str) -> None:
+def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: str):
     assert problems(text) == [f"etc/mcp.json{said}"]
 
 
-def test_a_file_that_is_not_there_is_a_problem() -> None:
+def test_a_file_that_is_not_there_is_a_problem():
     Path("hub.toml").write_text('gateway.mcp_servers = ["~/no.json", "nor.json"]\n')
     _, told = refused("hub.toml")
     assert told == "nor.json: there is no such file"
@@ -236,7 +232,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_file_gives_backends_or_a_settings_error(value: Any) -> None:
+def test_any_file_gives_backends_or_a_settings_error(value: Any):
     try:
         loaded = load_file(json.dumps({"mcpServers": value}))
     except e.SettingsError:

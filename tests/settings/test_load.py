@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     pass
 
 
-def test_without_any_source_every_setting_has_its_default() -> None:
+def test_without_any_source_every_setting_has_its_default():
     loaded = load(environ={})
     assert loaded.settings == Settings()
     assert loaded.file is None
     assert loaded.origins == dict.fromkeys(FIELDS, "default")
 
 
-def test_the_command_line_wins_over_the_environment_over_the_file() -> None:
+def test_the_command_line_wins_over_the_environment_over_the_file():
     text = 'host = "::1"\nport = 1\n\n[log]\nlevel = "error"\n'
     environ = {"FOLKMOOT_PORT": "2", "FOLKMOOT_LOG_LEVEL": "warning"}
     loaded = load_text(text, environ, port=3)
@@ -37,16 +37,16 @@ def test_the_command_line_wins_over_the_environment_over_the_file() -> None:
     assert loaded.file == "hub.toml"
 
 
-def test_an_option_that_was_not_given_changes_nothing() -> None:
+def test_an_option_that_was_not_given_changes_nothing():
     assert load_text("port = 7\n", port=None).settings.port == 7
 
 
-def test_options_may_be_text_or_values() -> None:
+def test_options_may_be_text_or_values():
     assert load_text("", port="7").settings.port == 7
     assert load_text("", **{"log.level": "debug"}).origins["log.level"] == "--log-level"
 
 
-def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one() -> None:
+def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one():
     assert len(problems('port = "abc"\n', {"FOLKMOOT_PORT": "1"})) == 1
 
 
@@ -69,7 +69,7 @@ def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one() -> None:
 )  # fmt: skip
 def test_variables_are_read_as_the_type_of_their_setting(
     variable: str, text: str, path: str, value: object
-) -> None:
+):
     loaded = load(environ={variable: text})
     section, _, name = path.rpartition(".")
     holder = getattr(loaded.settings, section) if section else loaded.settings
@@ -144,7 +144,7 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
         (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
+def test_a_wrong_value_is_told_with_its_line(text: str, expected: str):
     assert problems(text) == [f"hub.toml:{expected}"]
 
 
@@ -159,11 +159,11 @@ def test_a_wrong_value_is_told_with_its_line(text: str, expected: str) -> None:
         ("port = " + "[" * 5000, ": lists and tables are nested too deeply"),
     ],
 )
-def test_broken_toml_is_told_with_line_and_column(text: str, expected: str) -> None:
+def test_broken_toml_is_told_with_line_and_column(text: str, expected: str):
     assert problems(text) == [f"hub.toml{expected}"]
 
 
-def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
+def test_everything_wrong_is_told_at_once_in_the_order_of_the_file():
     text = "[store]\nreaders = 0\n\n[http]\nnope = 1\n\n[log]\nformat = 1\n"
     environ = {"FOLKMOOT_PORT": "x", "FOLKMOOT_LOG_LEVEl": "info"}
     told = problems(text, environ, host="a b")
@@ -177,24 +177,24 @@ def test_everything_wrong_is_told_at_once_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_the_number_of_problems_told_is_bounded() -> None:
+def test_the_number_of_problems_told_is_bounded():
     told = problems("".join(f"x{number} = 1\n" for number in range(120)))
     assert len(told) == 51
     assert told[-1] == "… and 70 more"
 
 
-def test_an_unknown_variable_is_an_error_that_names_the_nearest() -> None:
+def test_an_unknown_variable_is_an_error_that_names_the_nearest():
     assert problems("", {"FOLKMOOT_PROT": "1"}) == [
         "FOLKMOOT_PROT: unknown variable; did you mean 'FOLKMOOT_PORT'?"
     ]
 
 
-def test_variables_that_are_no_settings_and_those_of_others_are_left_alone() -> None:
+def test_variables_that_are_no_settings_and_those_of_others_are_left_alone():
     environ = {"FOLKMOOT_DEBUG": "1", "FOLKMOOT_TEST_PROFILE": "deep", "HOME": "/", "_FOLKMOOT": ""}
     assert load(environ=environ).settings == Settings()
 
 
-def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_path: Path) -> None:
+def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_path: Path):
     (tmp_path / "one.toml").write_text("port = 1")
     (tmp_path / "two.toml").write_text("port = 2")
     environ = {"FOLKMOOT_CONFIG": "two.toml"}
@@ -202,7 +202,7 @@ def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_pat
     assert load("one.toml", environ=environ).settings.port == 1
 
 
-def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path) -> None:
+def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path):
     for folder in (".folkmoot", "by_variable", "by_option"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.toml").write_text(f'telemetry.service_name = "{folder}"')
@@ -214,7 +214,7 @@ def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path) 
     assert loaded.file == "by_option/config.toml"
 
 
-def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Path) -> None:
+def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Path):
     (tmp_path / ".folkmoot").mkdir()
     (tmp_path / ".folkmoot/config.toml").write_text('data = "elsewhere"')
     with pytest.raises(e.SettingsError, match=r"^\.folkmoot/config\.toml:1: data cannot be set"):
@@ -231,38 +231,38 @@ def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Pat
 )
 def test_a_file_that_cannot_be_used_is_told_in_one_line(
     tmp_path: Path, content: bytes | None, expected: str
-) -> None:
+):
     if content is not None:
         (tmp_path / "hub.toml").write_bytes(content)
     assert refused("hub.toml") == [expected]
 
 
-def test_a_folder_is_not_a_settings_file() -> None:
+def test_a_folder_is_not_a_settings_file():
     with pytest.raises(e.SettingsError, match=r"^\.: is a folder, not a settings file$"):
         load(".", environ={})
 
 
-def test_a_name_no_file_can_have_is_told_in_one_line() -> None:
+def test_a_name_no_file_can_have_is_told_in_one_line():
     with pytest.raises(e.SettingsError, match="is not a file name"):
         load("a\0b", environ={})
     with pytest.raises(e.SettingsError, match=r"there is no such file|cannot be read"):
         load("a" * 5000, environ={})
 
 
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path):
     (tmp_path / "hub.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
     with pytest.raises(e.SettingsError, match=r"^hub\.toml:2: port must be"):
         load("hub.toml", environ={})
 
 
-def test_the_secret_is_in_no_error_and_no_repr() -> None:
+def test_the_secret_is_in_no_error_and_no_repr():
     settings = load(environ={"FOLKMOOT_MASTER_KEY": "hush"}).settings
     assert settings.master_key == "hush"
     assert "hush" not in repr(settings)
     assert "hush" not in str(refused(environ={"FOLKMOOT_MASTER_KEY": "hush\x07"}))
 
 
-def test_what_container_platforms_make_for_a_service_is_ignored() -> None:
+def test_what_container_platforms_make_for_a_service_is_ignored():
     links = {
         "FOLKMOOT_PORT": "tcp://10.0.0.1:8420",
         "FOLKMOOT_SERVICE_HOST": "10.0.0.1",
@@ -288,19 +288,19 @@ def test_what_container_platforms_make_for_a_service_is_ignored() -> None:
         ("FOLKMOOT_PORT_8420", "tcp"),
     ],
 )
-def test_what_only_looks_like_a_service_link_is_refused(name: str, value: str) -> None:
+def test_what_only_looks_like_a_service_link_is_refused(name: str, value: str):
     with pytest.raises(e.SettingsError, match=f"^{name}"):
         load(environ={name: value})
 
 
-def test_an_empty_name_of_a_settings_file_is_refused_unless_it_is_the_variables() -> None:
+def test_an_empty_name_of_a_settings_file_is_refused_unless_it_is_the_variables():
     with pytest.raises(e.SettingsError, match=r"^the name of the settings file is empty$"):
         load("", environ={})
     assert load(environ={"FOLKMOOT_CONFIG": ""}).file is None
 
 
 @pytest.mark.parametrize("hidden", ["\x9b", "\x7f", "\u202e", "\u2066", "\u2028", "\ufeff"])
-def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden: str) -> None:
+def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden: str):
     with pytest.raises(e.SettingsError, match="SERVICE_NAME must be") as caught:
         load(environ={"FOLKMOOT_TELEMETRY_SERVICE_NAME": f"moot{hidden}"})
     assert hidden not in caught.value.message
@@ -311,7 +311,7 @@ def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidde
     ("url", "told"),
     [("https://x.example", 0), ("https://x.example/", 0), ("https://x.example/moot/", 1)],
 )
-def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int) -> None:
+def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int):
     loaded = load(None, environ={"FOLKMOOT_PUBLIC_URL": url}, options={})
     assert len(loaded.advice) == told
     assert all(
@@ -331,9 +331,7 @@ def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int) -> Non
         ({"HOST": "localhost"}, 0),
     ],
 )
-def test_listening_on_the_network_without_tls_is_warned_of(
-    environ: dict[str, str], told: int
-) -> None:
+def test_listening_on_the_network_without_tls_is_warned_of(environ: dict[str, str], told: int):
     loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in environ.items()})
     assert len(loaded.advice) == told
     assert all(

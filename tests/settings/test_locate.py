@@ -44,7 +44,7 @@ DOCUMENT = dedent(
 )
 
 
-def test_every_form_of_key_is_found_on_its_line() -> None:
+def test_every_form_of_key_is_found_on_its_line():
     tomllib.loads(DOCUMENT)
     assert key_lines(DOCUMENT) == {
         ("plain",): 2,
@@ -71,7 +71,7 @@ def test_every_form_of_key_is_found_on_its_line() -> None:
     }
 
 
-def test_windows_line_ends_and_a_missing_last_one_count_the_same() -> None:
+def test_windows_line_ends_and_a_missing_last_one_count_the_same():
     assert key_lines("a = 1\r\n\r\nb = [\r\n1]\r\nc = 2") == {("a",): 1, ("b",): 3, ("c",): 5}
 
 
@@ -81,9 +81,7 @@ VALUES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), VALUES), max_size=20))
-def test_statements_are_told_apart_whatever_their_values_hold(
-    parts: list[tuple[int, str]],
-) -> None:
+def test_statements_are_told_apart_whatever_their_values_hold(parts: list[tuple[int, str]]):
     lines, expected = 1, {}
     document = ""
     for number, (blank, value) in enumerate(parts):

@@ -10,7 +10,7 @@ from tests.siege.people import Mail, Talker
 from tests.siege.wire import HUB, Line, call, result
 
 
-async def test_mail_that_is_gone_or_there_twice_is_counted(tmp_path: Path) -> None:
+async def test_mail_that_is_gone_or_there_twice_is_counted(tmp_path: Path):
     async with meeting(tmp_path) as there:
         tokens = {name: (await there.hub.accounts.register(name)).token for name in ("ada", "bob")}
         line, mail = Line(there.port, HUB), Mail()
@@ -27,7 +27,7 @@ async def test_mail_that_is_gone_or_there_twice_is_counted(tmp_path: Path) -> No
         assert found == {"acknowledged": 4, "lost": 1, "doubled": 1}
 
 
-def test_a_gap_in_what_a_room_says_is_counted() -> None:
+def test_a_gap_in_what_a_room_says_is_counted():
     talker = Talker("ada", "", "square", HUB)
     history = {"epoch": "e", "history": {"last_seq": 4}}
     talker.hear({"kind": "system.welcome", "payload": history})

@@ -21,7 +21,7 @@ MIB = 1 << 20
 @pytest.mark.requirement("durable.answered-is-kept")
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks at the hub through /proc")
-def test_people_lose_nothing_and_a_hub_stays_within_its_bounds_while_it_is_attacked() -> None:
+def test_people_lose_nothing_and_a_hub_stays_within_its_bounds_while_it_is_attacked():
     outcome = besiege(SECONDS)
     missed = {figure.name for figure in outcome.figures if not figure.is_kept}
     # Beside other tests a moment's memory varies; `make siege` holds it to the tighter bound.
@@ -31,11 +31,11 @@ def test_people_lose_nothing_and_a_hub_stays_within_its_bounds_while_it_is_attac
     assert not missed, printed(outcome)
 
 
-def test_every_attack_has_a_name_of_its_own() -> None:
+def test_every_attack_has_a_name_of_its_own():
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS)
 
 
-def test_a_hub_that_loses_grows_or_stalls_misses_its_bounds() -> None:
+def test_a_hub_that_loses_grows_or_stalls_misses_its_bounds():
     phases = {"quiet": Phase(0, 10), "siege": Phase(10, 20), "recovery": Phase(30, 40)}
 
     def figures(resident: int, seconds: float, lost: int) -> dict[str, Figure]:
@@ -56,7 +56,7 @@ def test_a_hub_that_loses_grows_or_stalls_misses_its_bounds() -> None:
     }
 
 
-def test_a_soak_tells_a_plateau_from_growth() -> None:
+def test_a_soak_tells_a_plateau_from_growth():
     flat = [Sample(60.0 * minute, 100 * MIB + minute % 2, 0, 0.0, 0) for minute in range(60)]
     rising = [Sample(60.0 * minute, (100 + minute) * MIB, 0, 0.0, 0) for minute in range(60)]
     assert abs(slope(flat)) < MAX_SLOPE < slope(rising)

@@ -93,7 +93,7 @@ def imports(source: str) -> Iterator[str]:
         yield from (name.split()[0] for name in names.split(",")) if names else (front,)
 
 
-def test_nothing_outside_the_store_knows_its_engine() -> None:
+def test_nothing_outside_the_store_knows_its_engine():
     found = [
         (name, module)
         for name, source in modules()
@@ -105,24 +105,24 @@ def test_nothing_outside_the_store_knows_its_engine() -> None:
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_no_statement_says_what_only_sqlite_understands(what: str) -> None:
+def test_no_statement_says_what_only_sqlite_understands(what: str):
     refused = re.compile(REFUSED[what])
     found = [(place, text) for place, text in statements() if refused.search(text)]
     assert found == []
 
 
-def test_texts_that_are_searched_are_compared_without_case_on_both_sides() -> None:
+def test_texts_that_are_searched_are_compared_without_case_on_both_sides():
     """SQLite's LIKE ignores case, and PostgreSQL's does not."""
     found = [text for _, text in statements() if " LIKE " in text]
     assert len(found) > 3
     assert all("LOWER(" in text and "LIKE LOWER(?)" in text for text in found), found
 
 
-def test_the_statements_that_are_looked_at_are_many() -> None:
+def test_the_statements_that_are_looked_at_are_many():
     assert len(statements()) > 250
 
 
-def test_the_schema_is_made_of_what_both_engines_understand() -> None:
+def test_the_schema_is_made_of_what_both_engines_understand():
     texts = re.sub(r"--.*", "", "\n".join(load_schema()))
     assert set(re.findall(r"^    [a-z]\w* ([A-Z]+)", texts, re.MULTILINE)) <= {
         *("TEXT", "BIGINT", "DOUBLE", "BLOB")
@@ -132,6 +132,6 @@ def test_the_schema_is_made_of_what_both_engines_understand() -> None:
             assert not re.search(pattern, texts), what
 
 
-def test_what_a_release_does_to_the_schema_only_adds() -> None:
+def test_what_a_release_does_to_the_schema_only_adds():
     for step in STEPS:
         assert not re.search(r"\b(DROP TABLE|DROP COLUMN|RENAME)\b", step)

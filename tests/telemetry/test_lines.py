@@ -36,12 +36,12 @@ def said(text: str, code: int = 0) -> list[str]:
     return messages(done.stderr)
 
 
-def test_every_line_comes_out_in_order_before_the_end() -> None:
+def test_every_line_comes_out_in_order_before_the_end():
     expected = [str(n) for n in range(5000)]
     assert said("for n in range(5000): log.info(str(n))") == expected
 
 
-def test_an_error_on_the_way_out_still_comes_out() -> None:
+def test_an_error_on_the_way_out_still_comes_out():
     text = """
     import atexit
     atexit.register(lambda: log.error("in atexit"))
@@ -53,7 +53,7 @@ def test_an_error_on_the_way_out_still_comes_out() -> None:
     assert said(text, 3) == ["before", "after the shutdown of logging", "in atexit"]
 
 
-def test_threads_and_forked_processes_log_as_well() -> None:
+def test_threads_and_forked_processes_log_as_well():
     text = """
     log.info("parent")
     thread = threading.Thread(target=log.info, args=("thread",))
@@ -74,7 +74,7 @@ def test_threads_and_forked_processes_log_as_well() -> None:
     assert sorted(found[2:]) == ["forked", "forking"]
 
 
-def test_a_line_that_nobody_reads_holds_up_neither_the_program_nor_its_end() -> None:
+def test_a_line_that_nobody_reads_holds_up_neither_the_program_nor_its_end():
     unread, pipe = os.pipe()
     text = """
     lines.MAX_QUEUED_LOG_BYTES = 100_000
@@ -95,7 +95,7 @@ def test_a_line_that_nobody_reads_holds_up_neither_the_program_nor_its_end() -> 
     assert int(done.stdout) > 5000
 
 
-def test_what_was_dropped_is_told_where_it_is_missing() -> None:
+def test_what_was_dropped_is_told_where_it_is_missing():
     text = """
     lines.MAX_QUEUED_LOG_BYTES = 100_000
     for n in range(5000): log.info(str(n))
@@ -124,7 +124,7 @@ def test_what_was_dropped_is_told_where_it_is_missing() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_a_device_that_is_full_costs_lines_and_nothing_else() -> None:
+def test_a_device_that_is_full_costs_lines_and_nothing_else():
     text = """
     for n in range(10): log.info("x")
     logging.getLogger().handlers[0].flush()
@@ -137,7 +137,7 @@ def test_a_device_that_is_full_costs_lines_and_nothing_else() -> None:
     assert done.stdout == b"10\n"
 
 
-def test_a_first_line_that_is_written_while_the_interpreter_ends_does_not_hold_it_up() -> None:
+def test_a_first_line_that_is_written_while_the_interpreter_ends_does_not_hold_it_up():
     last_words = """
         class Last:
             def __del__(self, say=log.info):

@@ -64,7 +64,7 @@ def boom(error: Exception) -> None:
     raise error
 
 
-def test_a_json_line_tells_when_who_and_what() -> None:
+def test_a_json_line_tells_when_who_and_what():
     record = as_json(lambda: log.info("hello %s", "there", extra={"room": "plaza", "seq": 7}))
     assert record.pop("ts").endswith("Z")
     assert record == {
@@ -76,7 +76,7 @@ def test_a_json_line_tells_when_who_and_what() -> None:
     }
 
 
-def test_a_text_line_tells_the_same_to_people() -> None:
+def test_a_text_line_tells_the_same_to_people():
     line = written(lambda: log.warning("careful", extra={"why": "two words", "n": 3}), "text")
     assert line.endswith('WARNING folkmoot.test careful why="two words" n=3\n')
 
@@ -84,7 +84,7 @@ def test_a_text_line_tells_the_same_to_people() -> None:
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_auto_is_text_on_a_terminal_and_json_elsewhere(
     monkeypatch: pytest.MonkeyPatch, no_color: str
-) -> None:
+):
     monkeypatch.setenv("NO_COLOR", no_color)
     assert json.loads(written(lambda: log.info("x"), "auto"))["message"] == "x"
     terminal = Terminal()
@@ -93,11 +93,11 @@ def test_auto_is_text_on_a_terminal_and_json_elsewhere(
     assert ("\x1b[" in terminal.getvalue()) is not bool(no_color)
 
 
-def test_records_below_the_level_are_not_written() -> None:
+def test_records_below_the_level_are_not_written():
     assert written(lambda: log.info("x"), level="warning") == ""
 
 
-def test_an_extra_never_replaces_a_field_of_the_record() -> None:
+def test_an_extra_never_replaces_a_field_of_the_record():
     record = as_json(lambda: log.info("real", extra={"level": "fake", "ts": 1}))
     assert record["level"] == "INFO"
     assert record["level_"] == "fake"
@@ -119,7 +119,7 @@ def test_an_extra_never_replaces_a_field_of_the_record() -> None:
     ],
     ids=str,
 )
-def test_a_secret_in_an_extra_is_masked(how: logs.LogFormat, value: Any) -> None:
+def test_a_secret_in_an_extra_is_masked(how: logs.LogFormat, value: Any):
     out = written(lambda: log.info("x", extra={"value": value}), how)
     assert TOKEN[3:] not in out
     assert "hunter2" not in out
@@ -128,7 +128,7 @@ def test_a_secret_in_an_extra_is_masked(how: logs.LogFormat, value: Any) -> None
 
 @pytest.mark.requirement("log.tokens-redacted")
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_a_secret_in_an_exception_is_masked(how: logs.LogFormat) -> None:
+def test_a_secret_in_an_exception_is_masked(how: logs.LogFormat):
     def fail() -> None:
         try:
             boom(ValueError(f"cannot use {TOKEN}"))
@@ -141,13 +141,13 @@ def test_a_secret_in_an_exception_is_masked(how: logs.LogFormat) -> None:
 
 
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_a_wrong_format_string_loses_neither_record_nor_secret(how: logs.LogFormat) -> None:
+def test_a_wrong_format_string_loses_neither_record_nor_secret(how: logs.LogFormat):
     out = written(lambda: log.info("%d tokens", f"token={TOKEN}"), how)
     assert "%d tokens" in out
     assert TOKEN[3:] not in out
 
 
-def test_a_value_that_cannot_be_shown_does_not_stop_the_record() -> None:
+def test_a_value_that_cannot_be_shown_does_not_stop_the_record():
     class Broken:
         def __str__(self) -> str:
             raise RuntimeError
@@ -156,14 +156,14 @@ def test_a_value_that_cannot_be_shown_does_not_stop_the_record() -> None:
 
 
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_user_input_cannot_forge_a_line(how: logs.LogFormat) -> None:
+def test_user_input_cannot_forge_a_line(how: logs.LogFormat):
     forged = "x\r\n2026-11-15 INFO folkmoot forged\u2028\x1b[2J\x9b\u202e\x00"
     out = written(lambda: log.info("path %s", forged, extra={"p": forged}), how)
     assert out.count("\n") == 1
     assert not set("\r\x1b\x9b\u2028\u202e\x00") & set(out)
 
 
-def test_an_exception_text_cannot_pose_as_a_record() -> None:
+def test_an_exception_text_cannot_pose_as_a_record():
     def fail() -> None:
         try:
             boom(ValueError("x\n2026-11-15T00:00:00.000Z INFO folkmoot forged\rINFO"))
@@ -175,11 +175,11 @@ def test_an_exception_text_cannot_pose_as_a_record() -> None:
     assert all(line.startswith("    | ") for line in rest)
 
 
-def test_lone_surrogates_can_be_written() -> None:
+def test_lone_surrogates_can_be_written():
     assert as_json(lambda: log.info("bad \ud800 name"))["message"] == "bad \\ud800 name"
 
 
-def test_an_over_long_record_is_cut() -> None:
+def test_an_over_long_record_is_cut():
     def say() -> None:
         many = {f"k{n}": n for n in range(500)}
         log.info("m" * 1_000_000, extra={"v": "v" * 1_000_000, "many": many, "list": [1] * 9_999})
@@ -192,20 +192,20 @@ def test_an_over_long_record_is_cut() -> None:
 
 
 @pytest.mark.parametrize("at", range(VALUE_LIMIT * 2 - 70, VALUE_LIMIT * 2 + 5, 5))
-def test_a_secret_on_the_edge_of_the_cut_does_not_show_its_beginning(at: int) -> None:
+def test_a_secret_on_the_edge_of_the_cut_does_not_show_its_beginning(at: int):
     filler = f"{TOKEN} " * 200
     value = filler[: at // 2] + "." * (at - len(filler[: at // 2])) + TOKEN
     assert TOKEN[3:12] not in written(lambda: log.info("x", extra={"v": value}))
 
 
-def test_deep_values_end_somewhere() -> None:
+def test_deep_values_end_somewhere():
     nested: Any = "bottom"
     for _ in range(100):
         nested = {"in": nested}
     assert len(written(lambda: log.info("x", extra={"v": nested}))) < 4_000
 
 
-def test_warnings_and_other_loggers_pass_the_same_redactor() -> None:
+def test_warnings_and_other_loggers_pass_the_same_redactor():
     def say() -> None:
         logging.getLogger("uvicorn.error").warning("bad request %s", f"/mcp?token={TOKEN}")
         logging.getLogger("some.library").info("got %s", CODE)
@@ -221,7 +221,7 @@ def test_warnings_and_other_loggers_pass_the_same_redactor() -> None:
     assert CODE not in out
 
 
-def test_what_the_loop_complains_about_passes_it_too() -> None:
+def test_what_the_loop_complains_about_passes_it_too():
     async def main() -> None:
         context = {"message": f"boom {TOKEN}", "exception": ValueError(TOKEN)}
         asyncio.get_running_loop().call_exception_handler(context)
@@ -231,7 +231,7 @@ def test_what_the_loop_complains_about_passes_it_too() -> None:
     assert TOKEN[3:] not in out
 
 
-def test_a_dying_thread_is_logged_and_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_dying_thread_is_logged_and_not_printed(capfd: pytest.CaptureFixture[str]):
     def say() -> None:
         logs.capture_uncaught()
 
@@ -247,9 +247,7 @@ def test_a_dying_thread_is_logged_and_not_printed(capfd: pytest.CaptureFixture[s
     assert TOKEN[3:] not in out + capfd.readouterr().err
 
 
-def test_a_stream_that_fails_shows_nothing_of_the_record(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_a_stream_that_fails_shows_nothing_of_the_record(capfd: pytest.CaptureFixture[str]):
     class Full(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError("no space left")
@@ -259,7 +257,7 @@ def test_a_stream_that_fails_shows_nothing_of_the_record(
     assert capfd.readouterr().err == ""
 
 
-def test_uvicorn_is_quiet_unless_everything_is_wanted() -> None:
+def test_uvicorn_is_quiet_unless_everything_is_wanted():
     def say() -> None:
         logging.getLogger("uvicorn.error").info("Started server process")
 
@@ -287,7 +285,7 @@ noise = st.text(max_size=60)
 @given(secret=secrets, before=noise, after=noise, how=st.sampled_from(["json", "text"]))
 def test_no_planted_secret_is_found_in_the_output(
     secret: tuple[str, str], before: str, after: str, how: logs.LogFormat
-) -> None:
+):
     planted, seen = secret
     text = f"{before}{planted} {after}"
 
@@ -307,7 +305,7 @@ def test_no_planted_secret_is_found_in_the_output(
 
 
 @given(text=st.text(max_size=200), how=st.sampled_from(["json", "text"]))
-def test_any_text_makes_exactly_one_line(text: str, how: logs.LogFormat) -> None:
+def test_any_text_makes_exactly_one_line(text: str, how: logs.LogFormat):
     out = written(lambda: log.info("%s", text, extra={"v": text}), how)
     assert out.count("\n") == 1
     assert len(out.splitlines()) == 1
@@ -315,7 +313,7 @@ def test_any_text_makes_exactly_one_line(text: str, how: logs.LogFormat) -> None
         json.loads(out)
 
 
-def test_a_plain_record_reads_like_any_other() -> None:
+def test_a_plain_record_reads_like_any_other():
     values = {"by": "ann", "token": "sk_12345678abc", "seconds": 0.5}
     made = PlainRecord("folkmoot.test", logging.INFO, "it happened", values)
     usual = logging.LogRecord("folkmoot.test", logging.INFO, "", 0, "it happened", None, None)
@@ -326,13 +324,13 @@ def test_a_plain_record_reads_like_any_other() -> None:
     assert vars(usual).keys() <= vars(made).keys()
 
 
-def test_a_plain_record_can_be_written_by_any_formatter() -> None:
+def test_a_plain_record_can_be_written_by_any_formatter():
     made = PlainRecord("folkmoot.test", logging.WARNING, "100% sure", {"by": "ann"})
     style = "%(levelname)s %(name)s:%(filename)s:%(lineno)d %(message)s %(by)s"
     assert logging.Formatter(style).format(made) == "WARNING folkmoot.test::0 100% sure ann"
 
 
-def test_a_line_that_comes_again_is_remembered_without_what_differs() -> None:
+def test_a_line_that_comes_again_is_remembered_without_what_differs():
     texts = {"by": "ann", "about": "it"}
     say = partial(PlainRecord, "folkmoot.test", logging.INFO, "it happened")
     first, again = (JsonFormatter().format(say(texts, {"seconds": n, "id": f"i{n}"})) for n in "12")
@@ -349,7 +347,7 @@ def test_a_line_that_comes_again_is_remembered_without_what_differs() -> None:
         assert told["id"] == "i"
 
 
-def test_remembered_lines_are_few_and_forgotten_when_more_is_hidden() -> None:
+def test_remembered_lines_are_few_and_forgotten_when_more_is_hidden():
     record = partial(PlainRecord, "folkmoot.test", logging.INFO, "it happened")
     for number in range(MAX_KNOWN_LINES + 10):
         JsonFormatter().format(record({"by": f"person {number}"}))

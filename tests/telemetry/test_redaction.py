@@ -96,7 +96,7 @@ def every_char_escaped(text: str, spell: str) -> str:
         (f"jobs_{HEX}", HEX),
     ],
 )
-def test_a_secret_does_not_survive(text: str, secret: str) -> None:
+def test_a_secret_does_not_survive(text: str, secret: str):
     masked = Redactor().redact(text)
     assert secret not in masked
     assert MASK in masked
@@ -119,7 +119,7 @@ def test_a_secret_does_not_survive(text: str, secret: str) -> None:
         "the magi_of_persia kept regi_ster and credentials.json",
     ],
 )
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_left_alone(text: str):
     assert Redactor().redact(text) == text
 
 
@@ -134,12 +134,12 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 )
 def test_what_stands_beside_a_secret_stays_readable_and_masking_twice_changes_nothing(
     text: str, masked: str
-) -> None:
+):
     redact = Redactor().redact
     assert redact(text) == redact(redact(text)) == masked
 
 
-def test_a_value_that_was_named_once_is_hidden_from_then_on() -> None:
+def test_a_value_that_was_named_once_is_hidden_from_then_on():
     redactor = Redactor()
     said = "it was correct horse battery!"
     assert redactor.redact(said) == said
@@ -148,7 +148,7 @@ def test_a_value_that_was_named_once_is_hidden_from_then_on() -> None:
     assert redactor.redact("a short story") == "a short story"
 
 
-def test_values_are_bounded_and_the_first_are_never_dropped() -> None:
+def test_values_are_bounded_and_the_first_are_never_dropped():
     secrets = [f"a/secret of {number:04}" for number in range(MOST + 100)]
     redactor = Redactor(["the/master key"])
     redactor.hide(*secrets[: MOST - 1])
@@ -161,7 +161,7 @@ def test_values_are_bounded_and_the_first_are_never_dropped() -> None:
 
 
 @pytest.mark.parametrize("value", ['ab/c"d é+% \\x', "pässwörter"])
-def test_a_value_is_hidden_however_it_is_spelled(value: str) -> None:
+def test_a_value_is_hidden_however_it_is_spelled(value: str):
     redactor = Redactor()
     redactor.hide(value)
     in_json = json.dumps(value)[1:-1]
@@ -178,7 +178,7 @@ def test_a_value_is_hidden_however_it_is_spelled(value: str) -> None:
         assert redactor.redact(f"<{spelled}>") == f"<{MASK}>", spelled
 
 
-def test_forms_are_masked_in_json_without_breaking_it() -> None:
+def test_forms_are_masked_in_json_without_breaking_it():
     line = json.dumps({"a": f'say "{TOKEN}"', "b": [CODE, "sk\\u005f" + HEX], "c": "/invite/abc"})
     masked = Redactor().redact_forms(line)
     assert HEX not in masked
@@ -195,7 +195,7 @@ x-api-key recoveryCode FOLKMOOT_MASTER_KEY db.password credential
 """
 
 
-def test_names_of_secrets_are_known_in_any_spelling() -> None:
+def test_names_of_secrets_are_known_in_any_spelling():
     assert [name for name in SECRETS.split() if not is_secret_name(name)] == []
     others = ("max_tokens", "token_count", "code", "key", "monkey", "path", "")
     assert [name for name in others if is_secret_name(name)] == []
@@ -227,13 +227,13 @@ def test_names_of_secrets_are_known_in_any_spelling() -> None:
         "://" + "a" * 20_000,
     ],
 )
-def test_no_text_makes_masking_slow(hostile: str) -> None:
+def test_no_text_makes_masking_slow(hostile: str):
     started = time.process_time()
     Redactor().redact(hostile)
     assert time.process_time() - started < 1.0
 
 
-def test_no_more_texts_are_remembered_than_are_kept() -> None:
+def test_no_more_texts_are_remembered_than_are_kept():
     redactor = Redactor()
     for number in range(2 * MOST_HARMLESS):
         redactor.redact(f"text {number}")
@@ -243,7 +243,7 @@ def test_no_more_texts_are_remembered_than_are_kept() -> None:
 
 
 @given(st.lists(st.sampled_from(["AB2", "ab2", "K9", "01", "-", "-", " ", "\\n", "_", "%2d"])))
-def test_codes_are_found_wherever_they_could_be(parts: list[str]) -> None:
+def test_codes_are_found_wherever_they_could_be(parts: list[str]):
     text = "".join(parts)
     for form in IN_JSON:
         if form.first is not None and not any(hint in text for hint in ("%", "\\u")):

@@ -95,7 +95,7 @@ def attributes(span: Span) -> dict[str, object]:
     return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
 
 
-async def test_each_request_is_a_span_that_a_collector_receives(collector: Collector) -> None:
+async def test_each_request_is_a_span_that_a_collector_receives(collector: Collector):
     traces = started(collector.url)
     async with serving(ROUTES, traces=traces) as hub:
         await ask(hub.port, f"/room/plaza?token={SECRET}", headers={"traceparent": PARENT})
@@ -124,9 +124,7 @@ async def test_each_request_is_a_span_that_a_collector_receives(collector: Colle
 
 
 @pytest.mark.parametrize("traceparent", ["", "garbage", "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
-async def test_a_wrong_traceparent_begins_a_new_trace(
-    collector: Collector, traceparent: str
-) -> None:
+async def test_a_wrong_traceparent_begins_a_new_trace(collector: Collector, traceparent: str):
     traces = started(collector.url)
     traces.request("GET", traceparent, "x=y").end("GET", "/", 200)
     await traces.close(5)
@@ -134,9 +132,7 @@ async def test_a_wrong_traceparent_begins_a_new_trace(
     assert span.parent_span_id == b""
 
 
-async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(
-    collector: Collector,
-) -> None:
+async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(collector: Collector):
     traces = started(collector.url)
     span = traces.request("POST", None, None)
     with span.current():
@@ -151,7 +147,7 @@ async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(
 
 async def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     caplog.set_level(logging.DEBUG)
     traces = started("http://127.0.0.1:9")
     async with serving(ROUTES, traces=traces) as hub:
@@ -166,12 +162,12 @@ async def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
     assert all(r.name == "folkmoot.telemetry" for r in told)
 
 
-def test_no_endpoint_means_no_traces() -> None:
+def test_no_endpoint_means_no_traces():
     assert tracing.start("", service_name="x", version="0") is None
 
 
 @pytest.mark.long
-def test_without_an_endpoint_the_sdk_of_opentelemetry_is_not_even_imported() -> None:
+def test_without_an_endpoint_the_sdk_of_opentelemetry_is_not_even_imported():
     code = (
         "import sys, folkmoot.app; from folkmoot.telemetry import tracing; "
         "tracing.start('', service_name='x', version='0'); "
@@ -182,7 +178,7 @@ def test_without_an_endpoint_the_sdk_of_opentelemetry_is_not_even_imported() -> 
 
 def test_a_missing_package_is_a_setting_error_that_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(e.SettingsError, match=r"install folkmoot\[otel\]"):
         tracing.start("http://127.0.0.1:4318", service_name="x", version="0")
@@ -196,5 +192,5 @@ def test_a_missing_package_is_a_setting_error_that_says_what_to_install(
         ("https://collector/otlp/v1/traces", "https://collector/otlp/v1/traces"),
     ],
 )
-def test_the_path_of_traces_is_added_where_there_is_none(endpoint: str, url: str) -> None:
+def test_the_path_of_traces_is_added_where_there_is_none(endpoint: str, url: str):
     assert traces_url(endpoint) == url

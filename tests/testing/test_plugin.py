@@ -80,7 +80,7 @@ ALONE = ("-p", "folkmoot.testing.plugin", "-p", "no:cacheprovider", "--strict-ma
 @pytest.mark.long
 def test_a_server_is_recorded_once_and_replayed_after(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     # No plugin of this environment but ours: they cost more than the tests.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     shutil.copy(SERVER, pytester.path)
@@ -110,7 +110,7 @@ def test_a_server_is_recorded_once_and_replayed_after(
     assert kept.read_bytes() == recorded
 
 
-def test_a_run_without_tapes_loads_nothing_but_the_plugin() -> None:
+def test_a_run_without_tapes_loads_nothing_but_the_plugin():
     code = "import folkmoot.testing.plugin, sys; print(*sys.modules, sep='\\n')"
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     ours = [name for name in loaded if name.partition(".")[0] == "folkmoot"]
@@ -120,6 +120,6 @@ def test_a_run_without_tapes_loads_nothing_but_the_plugin() -> None:
     }  # fmt: skip
 
 
-def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
+def test_pytest_finds_the_plugin_by_its_entry_point():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"folkmoot": "folkmoot.testing.plugin"}

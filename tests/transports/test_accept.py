@@ -96,7 +96,7 @@ def connected(port: int, *sources: str) -> Iterator[list[socket.socket]]:
             one.close()
 
 
-async def test_a_crowd_from_one_address_waits_for_itself() -> None:
+async def test_a_crowd_from_one_address_waits_for_itself():
     crowd = ["127.0.0.2"] * 100
     async with door() as made:
         with connected(made.port, *crowd, "127.0.0.3"):
@@ -104,7 +104,7 @@ async def test_a_crowd_from_one_address_waits_for_itself() -> None:
     assert order.index("127.0.0.3") <= MAX_BEGUN_PER_TURN
 
 
-async def test_many_are_accepted_in_one_turn() -> None:
+async def test_many_are_accepted_in_one_turn():
     async with door() as made:
         with connected(made.port, *["127.0.0.2"] * 100):
             await made.wait_for(1)
@@ -113,7 +113,7 @@ async def test_many_are_accepted_in_one_turn() -> None:
             assert len(await made.wait_for(99)) == 99
 
 
-async def test_of_one_address_only_so_many_wait() -> None:
+async def test_of_one_address_only_so_many_wait():
     crowd = ["127.0.0.2"] * 30
     async with door(most=20) as made:
         with connected(made.port, *crowd, "127.0.0.3") as sockets:
@@ -125,16 +125,14 @@ async def test_of_one_address_only_so_many_wait() -> None:
                 assert closed.recv(1) == b""
 
 
-async def test_of_all_only_so_many_wait() -> None:
+async def test_of_all_only_so_many_wait():
     async with door(most=5) as made:
         with connected(made.port, *(f"127.0.0.{last}" for last in range(2, 12))):
             await made.wait_for(5)
             assert made.turned_away == 5
 
 
-async def test_without_descriptors_connections_wait_in_the_queue(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_without_descriptors_connections_wait_in_the_queue(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(accept, "ACCEPT_PAUSE_SECONDS", 0.01)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with door() as made:
@@ -156,7 +154,7 @@ async def test_without_descriptors_connections_wait_in_the_queue(
             assert await made.wait_for(1) == ["127.0.0.2"]
 
 
-async def test_what_was_not_begun_is_let_go_at_the_end() -> None:
+async def test_what_was_not_begun_is_let_go_at_the_end():
     async with door() as made:
         with connected(made.port, *["127.0.0.2"] * 50) as sockets:
             await made.wait_for(1)
@@ -182,7 +180,7 @@ def tcp_info(listening: socket.socket) -> bytes:
     return listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
 
 
-async def test_the_queue_is_as_long_as_the_system_allows() -> None:
+async def test_the_queue_is_as_long_as_the_system_allows():
     async with door() as made:
         assert struct.unpack_from("I", tcp_info(made.socket), SACKED)[0] == min(
             LISTEN_BACKLOG, SOMAXCONN

@@ -35,17 +35,15 @@ def scope(client: str | None, *forwarded: str) -> dict[str, object]:
         ("testclient", [], "unknown"),
     ],
 )
-def test_only_trusted_proxies_are_believed(
-    client: str | None, forwarded: list[str], address: str
-) -> None:
+def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[str], address: str):
     assert Addresses(["10.0.0.0/8"]).of(scope(client, *forwarded)) == address
 
 
-def test_without_proxies_nobody_is_believed() -> None:
+def test_without_proxies_nobody_is_believed():
     assert Addresses().of(scope("127.0.0.1", "198.51.100.1")) == "127.0.0.1"
 
 
-def test_connections_of_trusted_proxies_are_not_counted_by_their_own_address() -> None:
+def test_connections_of_trusted_proxies_are_not_counted_by_their_own_address():
     addresses = Addresses(["127.0.0.1", "10.0.0.0/8"])
     assert addresses.of_peer("127.0.0.1") == addresses.of_peer("10.1.2.3") == ""
     assert addresses.of_peer("127.0.0.2") == "127.0.0.2"

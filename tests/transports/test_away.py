@@ -27,7 +27,7 @@ async def being_answered(port: int) -> tuple[asyncio.StreamReader, asyncio.Strea
 
 async def test_those_who_find_no_room_are_counted_and_told_of_together(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     metrics = Metrics(version="0", clock=SystemClock())
     done = asyncio.Event()
 

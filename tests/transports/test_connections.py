@@ -104,7 +104,7 @@ async def shed(hub: Serving) -> float:
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "head", "body"])
 async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
     monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     async with flooded() as (hub, _, flood):
         await flood.open(hub.port, sent, 3 * MOST)
@@ -116,7 +116,7 @@ async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
 
 async def test_the_address_with_most_idle_connections_loses_its_newest_first(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     async with flooded() as (hub, _, flood):
         await flood.open(hub.port, b"", OPEN_TO_ALL - 6, "127.0.0.9")
@@ -129,7 +129,7 @@ async def test_the_address_with_most_idle_connections_loses_its_newest_first(
         assert ended == list(range(newest - gone, newest))
 
 
-async def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> None:
+async def test_places_are_kept_for_health_and_for_those_who_are_signed_in():
     async with flooded() as (hub, place, flood):
         # Nothing of this is idle: it is answered, and takes its time.
         await flood.open(hub.port, b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n", OPEN_TO_ALL)
@@ -150,9 +150,7 @@ async def test_places_are_kept_for_health_and_for_those_who_are_signed_in() -> N
         assert await shed(hub) == 0
 
 
-async def test_one_address_has_few_connections_without_an_account(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_one_address_has_few_connections_without_an_account(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
     async with flooded(per_address=5) as (hub, place, flood):
         waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -169,7 +167,7 @@ async def test_one_address_has_few_connections_without_an_account(
 
 async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
     async with flooded(per_address=5) as (hub, _, flood):
@@ -179,7 +177,7 @@ async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
         assert not any(reader.at_eof() for reader in flood.readers[:3])
 
 
-async def test_one_account_has_a_bounded_number_of_connections() -> None:
+async def test_one_account_has_a_bounded_number_of_connections():
     async with flooded(per_account=5) as (hub, place, flood):
         waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\nx-me: me\r\n\r\n"
         await flood.open(hub.port, waiting, 5)

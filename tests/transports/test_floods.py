@@ -55,7 +55,7 @@ HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.mark.parametrize("name", [b"a", b"a%d"], ids=["repeated", "different"])
-async def test_a_head_of_too_many_headers_is_refused(dial: Dial, hub: Serving, name: bytes) -> None:
+async def test_a_head_of_too_many_headers_is_refused(dial: Dial, hub: Serving, name: bytes):
     for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
         reader, writer = await dial()
         lines = [(name % each if b"%" in name else name) + b":\r\n" for each in range(count)]
@@ -69,7 +69,7 @@ async def test_a_head_of_too_many_headers_is_refused(dial: Dial, hub: Serving, n
     assert (await ask(hub.port)).status == 200
 
 
-def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much() -> None:
+def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much():
     def cost(count: int) -> float:
         pairs = [(b"a", b"b"), (b"c", b"d")] * (count // 2)
         began = time.process_time()
@@ -80,7 +80,7 @@ def test_four_times_as_many_repeated_headers_cost_about_four_times_as_much() -> 
     assert min(cost(16_000) for _ in range(3)) < 16 * min(cost(4_000) for _ in range(3)) + 0.005
 
 
-async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers() -> None:
+async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their_answers():
     served = 0
 
     async def count(_: Request) -> Response:
@@ -99,7 +99,7 @@ async def test_a_connection_with_too_many_waiting_requests_is_closed_after_their
     assert answers.endswith(b"\r\n\r\n%d" % served)
 
 
-async def test_a_few_waiting_requests_are_answered_in_their_order() -> None:
+async def test_a_few_waiting_requests_are_answered_in_their_order():
     async def number(request: Request) -> Response:
         body = await request.body()
         return PlainTextResponse(f"{request.path_params['number']} {len(body)}")
@@ -116,7 +116,7 @@ async def test_a_few_waiting_requests_are_answered_in_their_order() -> None:
         writer.close()
 
 
-async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away() -> None:
+async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_away():
     async def early(_request: Request) -> Response:
         return PlainTextResponse("early")
 
@@ -137,7 +137,7 @@ async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_
 
 async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     over = asyncio.Event()
 
@@ -157,7 +157,7 @@ async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
 
 
 @pytest.mark.parametrize("upgrade", [b"", b"connection: upgrade\r\nupgrade: websocket\r\n"])
-async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: bytes) -> None:
+async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: bytes):
     """The application waits for the client to leave, which must not read what the client sends."""
     more = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1_000
 
@@ -186,9 +186,7 @@ async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgr
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["read", "refused"])
-async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(
-    answered: bool,
-) -> None:
+async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(answered: bool):
     async def length(request: Request) -> Response:
         return PlainTextResponse(str(len(await request.body())))
 
@@ -226,7 +224,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_frame_counts_against_the_rate(kind: str) -> None:
+async def test_every_frame_counts_against_the_rate(kind: str):
     rate = ConnectionRate(10, still)
     first = frame(b"x", fin=False) if kind.startswith(("empty c", "fragment")) else b""
     async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
@@ -237,7 +235,7 @@ async def test_every_frame_counts_against_the_rate(kind: str) -> None:
         assert int.from_bytes(payload[:2], "big") == CloseCode.OVER_RATE
 
 
-async def test_large_fragments_of_a_message_do_not_count() -> None:
+async def test_large_fragments_of_a_message_do_not_count():
     rate = ConnectionRate(1, still)
     async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
         part = b"x" * LARGE_FRAGMENT_BYTES
@@ -253,7 +251,7 @@ class Refusing(Party):
         return Refusal(CloseCode.NOT_AUTHENTICATED, "No valid token was given.")
 
 
-async def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch):
     frames = 0
     on_ws_frame = FrameReader.on_ws_frame
 
@@ -272,12 +270,12 @@ async def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch
     assert frames < 1_000
 
 
-async def test_a_refused_socket_still_ends_with_its_close() -> None:
+async def test_a_refused_socket_still_ends_with_its_close():
     async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 50) as one:
         assert await one.closed() == CloseCode.NOT_AUTHENTICATED
 
 
-async def test_many_small_frames_let_others_have_their_turn() -> None:
+async def test_many_small_frames_let_others_have_their_turn():
     async with opened() as at, client(at) as one, asyncio.TaskGroup() as tasks:
         stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
         one.send(frame(b"first"), KINDS["pong"] * 60_000, frame(b"last"))
@@ -286,7 +284,7 @@ async def test_many_small_frames_let_others_have_their_turn() -> None:
     assert stretch.result() < MAX_STRETCH
 
 
-async def test_messages_that_were_received_wait_while_reading_is_paused() -> None:
+async def test_messages_that_were_received_wait_while_reading_is_paused():
     async with opened() as at, client(at) as one:
         await at.party.number(1)
         guest = at.party.guests[0]

@@ -49,7 +49,7 @@ NO_HOSTS_EITHER = (
 )
 
 
-def test_a_host_has_one_spelling_or_none() -> None:
+def test_a_host_has_one_spelling_or_none():
     assert {netloc: host_of(netloc) for netloc in SPELLINGS} == SPELLINGS
     assert [it for it in (*NO_HOSTS.split(), *NO_HOSTS_EITHER) if host_of(it)] == []
 
@@ -64,7 +64,7 @@ OTHERS = (
 )
 
 
-def test_our_own_names_are_allowed_and_no_others() -> None:
+def test_our_own_names_are_allowed_and_no_others():
     hosts = Hosts("10.0.0.5", "https://moot.example:8443/x", ["listed.example", "*.wild.example"])
     assert [host for host in OURS if not hosts.allows(host)] == []
     assert [host for host in OTHERS if hosts.allows(host)] == []
@@ -73,7 +73,7 @@ def test_our_own_names_are_allowed_and_no_others() -> None:
     assert not Hosts("0.0.0.0").allows("192.168.1.5", reached="192.168.1.6")
 
 
-def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them() -> None:
+def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them():
     hosts = Hosts("10.0.0.5", "", ["*.wild.example"])
     for number in range(3 * MOST_KNOWN):
         for _ in range(2):
@@ -85,7 +85,7 @@ def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them()
 
 
 @pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])
-async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving, path: str) -> None:
+async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving, path: str):
     answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
     assert answer.status == 421
     assert answer.json()["error"]["code"] == "host_not_allowed"
@@ -103,7 +103,7 @@ async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving,
         b"host: [::1]evil.example\r\n",
     ],
 )
-async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: bytes) -> None:
+async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: bytes):
     reader, _ = await dial(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
     assert (await read_answer(reader)).status == 421
 
@@ -123,7 +123,7 @@ async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: byt
         ("http://evil.example[::1]", 403),
     ],
 )
-async def test_only_our_own_pages_may_change_something(origin: str, status: int) -> None:
+async def test_only_our_own_pages_may_change_something(origin: str, status: int):
     hosts = Hosts("127.0.0.1", "https://moot.example")
     async with serving(hosts=hosts, **SERVED) as hub:
         headers = {"origin": origin}
@@ -133,7 +133,7 @@ async def test_only_our_own_pages_may_change_something(origin: str, status: int)
 
 @pytest.mark.parametrize("path", ["/count", "/deaf", "/", "/nowhere"])
 @pytest.mark.settings(max_body_bytes=1024)
-async def test_an_announced_body_over_the_limit_is_refused_unread(hub: Serving, path: str) -> None:
+async def test_an_announced_body_over_the_limit_is_refused_unread(hub: Serving, path: str):
     answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
     assert answer.status == 413
     assert answer.json()["error"]["limit"] == 1024

@@ -49,14 +49,14 @@ SERVED = {
 }
 
 
-async def test_head_is_answered_like_get_without_a_body(hub: Serving) -> None:
+async def test_head_is_answered_like_get_without_a_body(hub: Serving):
     get, head = await asyncio.gather(ask(hub.port), ask(hub.port, method="HEAD"))
     assert head.status == get.status == 200
     assert head.body == b""
     assert head.headers["content-length"] == get.headers["content-length"]
 
 
-async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers(hub: Serving) -> None:
+async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers(hub: Serving):
     # A slash at the end is another path.
     for method, path in (("GET", "/nowhere"), ("POST", "/echo/")):
         answer = await ask(hub.port, path, method=method, headers={"accept": "*/*"})
@@ -71,7 +71,7 @@ async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers(hub:
     assert "There is nothing at this address." in page.text
 
 
-async def test_a_wrong_method_is_told_the_right_ones(hub: Serving) -> None:
+async def test_a_wrong_method_is_told_the_right_ones(hub: Serving):
     answer = await ask(hub.port, "/", method="DELETE")
     assert answer.status == 405
     assert answer.headers["allow"] == "GET, HEAD"
@@ -81,7 +81,7 @@ async def test_a_wrong_method_is_told_the_right_ones(hub: Serving) -> None:
     }
 
 
-async def test_an_error_of_ours_is_its_own_status_code_and_data(hub: Serving) -> None:
+async def test_an_error_of_ours_is_its_own_status_code_and_data(hub: Serving):
     answer = await ask(hub.port, "/refused")
     assert answer.status == 503
     assert answer.json() == {
@@ -95,7 +95,7 @@ async def test_an_error_of_ours_is_its_own_status_code_and_data(hub: Serving) ->
 
 async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
     hub: Serving, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     answer = await ask(hub.port, "/broken")
     assert answer.status == 500
     error = answer.json()["error"]
@@ -110,7 +110,7 @@ async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
 
 async def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
     dial: Dial, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     reader, _ = await dial(b"GET /half HTTP/1.1\r\nhost: localhost\r\n\r\n")
     received = await reader.read()
     assert not received.endswith(b"0\r\n\r\n")
@@ -119,7 +119,7 @@ async def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
 
 async def test_the_access_log_has_everything_but_the_query_and_the_end_of_long_paths(
     hub: Serving, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     caplog.set_level(logging.INFO)
     answer = await ask(hub.port, f"/echo?token={SECRET}", method="POST", body=b"hi")
     assert (await ask(hub.port, "/" + "token=x&" * 7_000)).status == 404
@@ -136,7 +136,7 @@ async def test_the_access_log_has_everything_but_the_query_and_the_end_of_long_p
 )
 async def test_which_requests_have_a_line_is_a_setting(
     lines: RequestLines, logged: list[str], caplog: pytest.LogCaptureFixture
-) -> None:
+):
     caplog.set_level(logging.INFO)
     async with serving(lines=lines, **SERVED) as hub:
         await ask(hub.port, "/echo", method="POST", body=b"hi")
@@ -145,7 +145,7 @@ async def test_which_requests_have_a_line_is_a_setting(
     assert paths == logged
 
 
-async def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> None:
+async def test_an_endpoint_stands_behind_everything_and_before_the_routes():
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()
         if message["body"] == b"ours":
@@ -167,7 +167,7 @@ async def test_an_endpoint_stands_behind_everything_and_before_the_routes() -> N
     assert SECRET not in str(answers)
 
 
-async def test_metrics_count_templates_and_known_methods_only(hub: Serving) -> None:
+async def test_metrics_count_templates_and_known_methods_only(hub: Serving):
     for n in range(5):
         await ask(hub.port, f"/made-up-{n}?token={SECRET}")
         await ask(hub.port, f"/invite/{SECRET}{n}")
@@ -186,7 +186,7 @@ async def test_metrics_count_templates_and_known_methods_only(hub: Serving) -> N
     assert not any(word in text for word in ("sk_", "made-up"))
 
 
-async def test_every_answer_carries_the_security_headers(hub: Serving) -> None:
+async def test_every_answer_carries_the_security_headers(hub: Serving):
     always = {
         "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
@@ -202,7 +202,7 @@ async def test_every_answer_carries_the_security_headers(hub: Serving) -> None:
         assert "server" not in headers
 
 
-async def test_requests_on_one_connection_get_ids_of_their_own(dial: Dial) -> None:
+async def test_requests_on_one_connection_get_ids_of_their_own(dial: Dial):
     reader, _ = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
     ids = {(await read_answer(reader)).headers["x-request-id"] for _ in range(3)}
     assert len(ids) == 3
@@ -225,7 +225,7 @@ async def test_requests_on_one_connection_get_ids_of_their_own(dial: Dial) -> No
 )
 async def test_odd_requests_are_answered_below_500_and_harm_nobody(
     dial: Dial, hub: Serving, raw: bytes
-) -> None:
+):
     reader, _ = await dial(raw)
     answer = await read_answer(reader)
     assert answer.status < 500

@@ -21,13 +21,13 @@ def listening(host: str) -> Iterator[list[tuple[str, int]]]:
         close(sockets)
 
 
-def test_port_zero_is_a_free_port_and_every_address_of_a_name_gets_the_same() -> None:
+def test_port_zero_is_a_free_port_and_every_address_of_a_name_gets_the_same():
     with listening("localhost") as found:
         (port,) = {port for _, port in found}
         assert port > 0
 
 
-def test_a_taken_port_is_named_with_what_to_do() -> None:
+def test_a_taken_port_is_named_with_what_to_do():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(e.PortTaken) as raised:
@@ -39,13 +39,13 @@ def test_a_taken_port_is_named_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "2001:db8::1", "x" * 300])
-def test_an_address_of_another_machine_is_one_clear_sentence(host: str) -> None:
+def test_an_address_of_another_machine_is_one_clear_sentence(host: str):
     with pytest.raises(e.AddressUnusable, match="it is not an address of this machine"):
         listen(host, 0)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may listen on every port")
-def test_a_privileged_port_is_one_clear_sentence() -> None:
+def test_a_privileged_port_is_one_clear_sentence():
     with pytest.raises(e.AddressUnusable, match="above 1023"):
         listen("127.0.0.1", 81)
 
@@ -67,33 +67,31 @@ def resolve(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 )
 def test_an_address_that_this_machine_lacks_is_left_out(
     monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
-) -> None:
+):
     resolve(monkeypatch, *addresses)
     with listening("many") as found:
         assert [address for address, _ in found] == ["127.0.0.1"]
 
 
-def test_a_name_without_any_address_here_is_one_clear_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_without_any_address_here_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch):
     resolve(monkeypatch, "192.0.2.1", "2001:db8::1")
     with pytest.raises(e.AddressUnusable, match="Cannot listen on many"):
         listen("many", 0)
 
 
-def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.MonkeyPatch):
     resolve(monkeypatch, "127.0.0.2", "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(e.PortTaken):
         listen("many", taken.getsockname()[1])
 
 
-def test_ipv6_and_every_network_work() -> None:
+def test_ipv6_and_every_network_work():
     for host in ("::1", "::", "0.0.0.0"):
         with listening(host) as found:
             reach = "::1" if host == "::1" else "127.0.0.1"
             socket.create_connection((reach, found[0][1]), timeout=5).close()
 
 
-def test_urls_put_ipv6_addresses_in_brackets() -> None:
+def test_urls_put_ipv6_addresses_in_brackets():
     assert base_url("127.0.0.1", 8420) == "http://127.0.0.1:8420"
     assert base_url("::1", 8420) == "http://[::1]:8420"

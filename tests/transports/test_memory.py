@@ -39,7 +39,7 @@ MAX_KEPT = 8_000_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks at itself through /proc")
-def test_large_bodies_leave_no_memory_behind_among_small_things_that_stay() -> None:
+def test_large_bodies_leave_no_memory_behind_among_small_things_that_stay():
     ran = subprocess.run([sys.executable, "-c", BODIES], capture_output=True, text=True, check=True)
     assert int(ran.stdout) < MAX_KEPT
 
@@ -51,7 +51,7 @@ class Node:
         self.itself = self
 
 
-async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_began_with() -> None:
+async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_began_with():
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     async with collecting_seldom(0.001):
         assert gc.get_freeze_count() > frozen
@@ -77,7 +77,7 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     ],
     ids=["idle", "answered", "half a body"],
 )
-def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent: bytes) -> None:
+def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent: bytes):
     def connections() -> int:
         return sum(isinstance(each, HubProtocol) for each in gc.get_objects())
 

@@ -20,15 +20,13 @@ from tests.transports.conftest import Dial
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])
 async def test_a_head_that_never_ends_loses_its_connection(
     dial: Dial, monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     reader, _ = await dial(sent)
     assert await reader.read() == b""
 
 
-async def test_a_second_request_has_the_same_patience(
-    dial: Dial, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_second_request_has_the_same_patience(dial: Dial, monkeypatch: pytest.MonkeyPatch):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
     assert (await read_answer(reader)).status == 200
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
@@ -38,7 +36,7 @@ async def test_a_second_request_has_the_same_patience(
 
 async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
     dial: Dial, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
     assert (await read_answer(reader)).status == 200
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
@@ -48,7 +46,7 @@ async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
     assert await reader.read() == b""
 
 
-async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving) -> None:
+async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
     answer = asyncio.create_task(read_answer(reader))
     while not answer.done():
@@ -59,12 +57,12 @@ async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving) -> None:
 
 
 @pytest.mark.settings(max_body_bytes=1000000)
-async def test_a_large_body_is_not_mistaken_for_a_large_head(hub: Serving) -> None:
+async def test_a_large_body_is_not_mistaken_for_a_large_head(hub: Serving):
     answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
     assert answer.status == 405
 
 
-async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> None:
+async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting():
     async def length(request: Request) -> Response:
         return Response(str(len(await request.body())))
 
@@ -80,7 +78,7 @@ async def test_blanks_after_an_expectation_do_not_keep_its_client_waiting() -> N
         writer.close()
 
 
-async def test_blanks_around_a_header_are_no_part_of_its_value() -> None:
+async def test_blanks_around_a_header_are_no_part_of_its_value():
     seen: list[str] = []
 
     async def remember(request: Request) -> Response:
@@ -160,7 +158,7 @@ class Trickle(asyncio.Transport):
 )
 async def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
     answer: int, rate: int, aborted_at: float | None
-) -> None:
+):
     loop = HandLoop()
     transport = Trickle(loop, answer, rate)
     in_hand: Any = loop

@@ -52,7 +52,7 @@ LONG = b"x" * (MAX_JOINED_BYTES + 1)
 )
 def test_a_head_leaves_with_the_first_part_of_its_body(
     parts: tuple[bytes, ...], written: list[bytes]
-) -> None:
+):
     answer, connection = joined()
     for part in parts:
         answer.write(part)
@@ -60,7 +60,7 @@ def test_a_head_leaves_with_the_first_part_of_its_body(
     assert connection.written[-1] is parts[-1] or len(parts[-1]) < len(LONG)
 
 
-def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on() -> None:
+def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on():
     answer, connection = joined()
     answer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     assert (len(connection.written), answer.status) == (1, 0)
@@ -74,7 +74,7 @@ def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on() -> None:
 @pytest.mark.parametrize("client_goes", [False, True])
 def test_a_head_that_was_taken_leaves_before_the_connection_closes_unless_the_client_went(
     client_goes: bool,
-) -> None:
+):
     answer, connection = joined()
     answer.write(HEAD)
     assert not answer.is_closing()
@@ -96,7 +96,7 @@ def test_a_head_that_was_taken_leaves_before_the_connection_closes_unless_the_cl
         ),
     ],
 )
-def test_a_head_is_given_the_lines_that_it_has_not(own: bytes, added: bytes) -> None:
+def test_a_head_is_given_the_lines_that_it_has_not(own: bytes, added: bytes):
     answer, connection = joined()
     answer.lines = HeadLines((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
     answer.last = b"x-request-id: 1\r\n"

@@ -64,7 +64,7 @@ async def test_a_client_that_does_not_read_loses_its_connection(
     caplog: pytest.LogCaptureFixture,
     path: str,
     times: int,
-) -> None:
+):
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
     with deaf(hub.port, path, times) as client:
         await gone(client)
@@ -74,7 +74,7 @@ async def test_a_client_that_does_not_read_loses_its_connection(
 
 async def test_a_client_that_reads_slowly_but_steadily_gets_everything(
     hub: Serving, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 2)
     reader, writer = await asyncio.open_connection("127.0.0.1", hub.port, limit=65_536)
     writer.write(b"GET /whole HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
@@ -89,7 +89,7 @@ async def test_a_client_that_reads_slowly_but_steadily_gets_everything(
 @pytest.mark.settings(shutdown_seconds=30)
 async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
     hub: Serving, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(protocol, "STOP_WRITE_SECONDS", 0.1)
     client = deaf(hub.port, "/large")
     while "in_flight 1.0" not in hub.metrics.exposition("")[0].decode():

@@ -44,7 +44,7 @@ async def refused(port: int) -> None:
             await ask(port)
 
 
-async def test_stopping_finishes_what_is_in_flight() -> None:
+async def test_stopping_finishes_what_is_in_flight():
     slow = Slow()
     async with asyncio.TaskGroup() as tasks:
         async with serving([slow.route]) as hub:
@@ -58,7 +58,7 @@ async def test_stopping_finishes_what_is_in_flight() -> None:
         assert not slow.cancelled
 
 
-async def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
+async def test_whoever_has_nothing_in_flight_stops_at_once():
     # uvicorn alone would take a fifth of a second for each; a busy machine does now and then.
     loop, began = asyncio.get_running_loop(), -math.inf
     while loop.time() - began > 0.9:
@@ -69,9 +69,7 @@ async def test_whoever_has_nothing_in_flight_stops_at_once() -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not_wait(
-    force: bool,
-) -> None:
+async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not_wait(force: bool):
     slow = Slow()
     seconds = 60 if force else 0
     async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=seconds) as hub:
@@ -85,7 +83,7 @@ async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not
     assert answer.json()["error"]["code"] == "hub_stopping"
 
 
-async def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
+async def test_an_idle_connection_does_not_hold_up_the_stop():
     async with asyncio.timeout(30):
         async with serving(shutdown_seconds=60) as hub:
             reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
@@ -94,7 +92,7 @@ async def test_an_idle_connection_does_not_hold_up_the_stop() -> None:
 
 
 @pytest.mark.long
-async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(dial: Dial) -> None:
+async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(dial: Dial):
     expiry = httpx2.Limits().keepalive_expiry
     assert expiry is not None
     reader, writer = await dial()
@@ -107,7 +105,7 @@ async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(di
         await reader.readexactly(int(length))
 
 
-async def test_connections_over_the_limit_are_told_to_come_back() -> None:
+async def test_connections_over_the_limit_are_told_to_come_back():
     slow = Slow()
     async with asyncio.TaskGroup() as tasks, serving([slow.route], max_connections=2) as hub:
         first = tasks.create_task(ask(hub.port, "/slow"))
@@ -121,7 +119,7 @@ async def test_connections_over_the_limit_are_told_to_come_back() -> None:
         assert (await first).status == 200
 
 
-async def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
+async def test_a_client_that_leaves_ends_nothing_but_its_own_request():
     slow = Slow()
     async with serving([slow.route]) as hub:
         _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
@@ -133,6 +131,6 @@ async def test_a_client_that_leaves_ends_nothing_but_its_own_request() -> None:
 
 
 @pytest.mark.settings(address="::1")
-async def test_ipv6_is_served(hub: Serving) -> None:
+async def test_ipv6_is_served(hub: Serving):
     headers = {"host": f"[::1]:{hub.port}"}
     assert (await ask(hub.port, address="::1", headers=headers)).status == 200

@@ -36,7 +36,7 @@ SERVED = {"routes": [Route("/names", names, methods=["POST"])]}
 )
 async def test_trailers_without_end_lose_their_connection(
     dial: Dial, hub: Serving, path: bytes, start: bytes, more: bytes
-) -> None:
+):
     reader, writer = await dial(CHUNKED % path + start)
     ended = asyncio.create_task(reader.read())
     sent = 0
@@ -52,7 +52,7 @@ async def test_trailers_without_end_lose_their_connection(
     assert (await ask(hub.port)).status == 200
 
 
-async def test_trailers_are_no_headers(dial: Dial) -> None:
+async def test_trailers_are_no_headers(dial: Dial):
     reader, writer = await dial(CHUNKED % b"/names" + b"3\r\nabc\r\n0\r\nx-forged: y\r\n\r\n")
     answer = await read_answer(reader)
     assert answer.text == "3 host transfer-encoding"
@@ -61,7 +61,7 @@ async def test_trailers_are_no_headers(dial: Dial) -> None:
 
 
 @pytest.mark.settings(max_body_bytes=1000000)
-async def test_many_small_chunks_are_not_mistaken_for_trailers(dial: Dial) -> None:
+async def test_many_small_chunks_are_not_mistaken_for_trailers(dial: Dial):
     reader, writer = await dial(CHUNKED % b"/names")
     for _ in range(8):
         writer.write(b"1\r\nx\r\n" * 2000)

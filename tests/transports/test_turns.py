@@ -32,7 +32,7 @@ async def turned(loops: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_request_begins_at_once_while_there_is_time() -> None:
+async def test_a_request_begins_at_once_while_there_is_time():
     begun: list[str] = []
     waiting = Turns()
     for number in range(3):
@@ -41,7 +41,7 @@ async def test_a_request_begins_at_once_while_there_is_time() -> None:
         await turned(3)
 
 
-async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
+async def test_whoever_used_much_waits_behind_whoever_used_little():
     begun: list[str] = []
     waiting = Turns()
     waiting.used["mallory"] = 0.5
@@ -53,7 +53,7 @@ async def test_whoever_used_much_waits_behind_whoever_used_little() -> None:
     assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
-async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for() -> None:
+async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for():
     begun: list[str] = []
     waiting = Turns()
     waiting.used["mallory"] = 0.5
@@ -74,7 +74,7 @@ async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for() -
     assert "eve" not in begun
 
 
-async def test_the_more_wait_the_more_begin_in_a_turn() -> None:
+async def test_the_more_wait_the_more_begin_in_a_turn():
     begun: list[int] = []
     waiting = Turns()
     for number in range(400):
@@ -85,7 +85,7 @@ async def test_the_more_wait_the_more_begin_in_a_turn() -> None:
 
 async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
     begun: list[str] = []
@@ -100,7 +100,7 @@ async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     assert begun == ["mallory", "ann"]
 
 
-async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
     waiting = Turns()
@@ -114,7 +114,7 @@ async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPa
 
 async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
 
@@ -136,7 +136,7 @@ async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_n
     assert waiting.used == {"ann": 0.75}
 
 
-async def test_a_request_can_be_cancelled_while_it_is_metered() -> None:
+async def test_a_request_can_be_cancelled_while_it_is_metered():
     ended = asyncio.Event()
 
     async def work() -> None:
@@ -170,7 +170,7 @@ async def answer(send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
+async def test_a_flood_from_one_address_leaves_the_others_their_turn():
     served: list[str] = []
 
     async def app(scope: Scope, _: Receive, send: Send) -> None:
@@ -200,7 +200,7 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn() -> None:
             writer.close()
 
 
-async def test_clients_behind_one_proxy_have_turns_of_their_own() -> None:
+async def test_clients_behind_one_proxy_have_turns_of_their_own():
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         if scope["path"] == "/ann":
             sign_in(scope, "ann")

@@ -78,7 +78,7 @@ def told(answer: Answer) -> tuple[int, dict[str, str], Any]:
 )
 async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
     times: int, version: str, lines: list[str]
-) -> None:
+):
     app = Echo(times)
     async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
         answers = []
@@ -97,7 +97,7 @@ async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
         assert answers[0][1]["mcp-session-id"] == "one"
 
 
-async def test_requests_that_come_at_once_are_answered_in_their_order_and_counted() -> None:
+async def test_requests_that_come_at_once_are_answered_in_their_order_and_counted():
     app = Echo()
     async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
@@ -112,7 +112,7 @@ async def test_requests_that_come_at_once_are_answered_in_their_order_and_counte
         assert 'requests_total{method="POST",route="/sent",status="200"} 3.0' in counted
 
 
-async def test_a_body_that_comes_in_parts_is_waited_for() -> None:
+async def test_a_body_that_comes_in_parts_is_waited_for():
     app = Echo()
     async with serving(endpoints={"/whole": app}) as hub:
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
@@ -125,7 +125,7 @@ async def test_a_body_that_comes_in_parts_is_waited_for() -> None:
         writer.close()
 
 
-async def test_a_second_answer_to_one_request_never_reaches_the_next() -> None:
+async def test_a_second_answer_to_one_request_never_reaches_the_next():
     again, refused = asyncio.Event(), asyncio.Event()
 
     async def twice(scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,7 +168,7 @@ class Cycle:
         {"flow": type("Flow", (), {"write_paused": True})()},
     ],
 )
-def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]) -> None:
+def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]):
     answer = JoinedWrites(None)  # type: ignore[arg-type]
     send = DirectSend(Cycle(**state), answer)  # type: ignore[arg-type]
     assert not send.write_whole(200, b"", b"{}")
@@ -176,5 +176,5 @@ def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]
 
 
 @pytest.mark.parametrize("state", [{"more_body": True}, {"disconnected": True}])
-def test_what_cannot_be_taken_at_once_is_left_to_be_received(state: dict[str, Any]) -> None:
+def test_what_cannot_be_taken_at_once_is_left_to_be_received(state: dict[str, Any]):
     assert DirectReceive(Cycle(**state)).take_body() is None  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from tests.harness import ask, serving
 
 
 @pytest.mark.requirement("web.discovery")
-async def test_the_discovery_document_has_the_shape_of_the_protocol() -> None:
+async def test_the_discovery_document_has_the_shape_of_the_protocol():
     async with serving() as hub:
         answer = await ask(hub.port, "/.well-known/mmp.json")
     assert answer.status == 200
@@ -23,7 +23,7 @@ async def test_the_discovery_document_has_the_shape_of_the_protocol() -> None:
     }
 
 
-async def test_the_endpoint_is_where_clients_reach_it() -> None:
+async def test_the_endpoint_is_where_clients_reach_it():
     discovery = Discovery(public_url="https://moot.example/hub/")
     async with serving([Route("/other", discovery.document)]) as hub:
         found = await ask(hub.port, "/other")

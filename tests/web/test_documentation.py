@@ -32,14 +32,14 @@ def address(path: str) -> str:
 
 
 @pytest.mark.requirement("docs.pages")
-def test_every_markdown_page_of_the_project_is_served() -> None:
+def test_every_markdown_page_of_the_project_is_served():
     below = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     expected = {name.removesuffix(".md").removesuffix("README").rstrip("/") for name in below}
     assert SHELF.pages.keys() == expected | {"readme", "changelog", "contributing", "benchmarks"}
 
 
 @pytest.mark.requirement("docs.links")
-def test_every_link_of_every_page_leads_to_a_page_and_a_heading_of_it() -> None:
+def test_every_link_of_every_page_leads_to_a_page_and_a_heading_of_it():
     pages = {address(path): page for path, page in SHELF.pages.items()}
     anchors = {where: set(re.findall(r' id="([^"]*)"', page.html)) for where, page in pages.items()}
     pictures = {path.name for path in files("folkmoot.web").joinpath("images").iterdir()}
@@ -61,7 +61,7 @@ def test_every_link_of_every_page_leads_to_a_page_and_a_heading_of_it() -> None:
         assert all(path in SHELF.pages for _, path in listed)
 
 
-def test_no_page_has_markup_that_runs_or_loads_something() -> None:
+def test_no_page_has_markup_that_runs_or_loads_something():
     for page in SHELF.pages.values():
         tags = set(re.findall(r"<([a-z0-9]+)[ />]", page.html))
         assert not tags & {"script", "style", "iframe", "object", "form", "input", "svg", "link"}
@@ -70,7 +70,7 @@ def test_no_page_has_markup_that_runs_or_loads_something() -> None:
 
 
 @pytest.mark.requirement("docs.pages")
-def test_a_page_is_read_plain_and_compressed_under_a_strict_policy() -> None:
+def test_a_page_is_read_plain_and_compressed_under_a_strict_policy():
     plain = get("/docs/tutorials/person")[0]
     zipped = get("/docs/tutorials/person", **{"accept-encoding": "gzip"})[0]
     assert gzip.decompress(zipped.body) == plain.body
@@ -81,7 +81,7 @@ def test_a_page_is_read_plain_and_compressed_under_a_strict_policy() -> None:
     assert "unsafe" not in policy
 
 
-def test_a_page_is_found_as_its_file_is_called() -> None:
+def test_a_page_is_found_as_its_file_is_called():
     given = ("/docs/", "/docs/tutorials/person.md", "/docs/reference/README.md", "/docs/README.md")
     answers = get(*given, "/docs/reference/")
     assert {answer.status for answer in answers} == {308}
@@ -111,14 +111,14 @@ TRICKS = (
 
 
 @pytest.mark.requirement("docs.nothing-else")
-def test_no_path_reads_anything_else() -> None:
+def test_no_path_reads_anything_else():
     for path, answer in zip(TRICKS, get(*TRICKS), strict=True):
         assert answer.status == 404, path
         assert b"import annotations" not in answer.body
         assert b"[project]" not in answer.body
 
 
-def test_pictures_are_pictures_and_nothing_more() -> None:
+def test_pictures_are_pictures_and_nothing_more():
     paths = list(files("folkmoot.web").joinpath("images").iterdir())
     for path, answer in zip(paths, get(*(f"/docs/images/{it.name}" for it in paths)), strict=True):
         assert answer.body == path.read_bytes()
@@ -127,7 +127,7 @@ def test_pictures_are_pictures_and_nothing_more() -> None:
 
 
 @pytest.mark.requirement("docs.search")
-def test_the_search_finds_the_section_that_is_about_it() -> None:
+def test_the_search_finds_the_section_that_is_about_it():
     answer, nothing, empty = get(
         "/docs/search?q=master+key", "/docs/search?q=xyzzyplugh", "/docs/search"
     )
@@ -139,7 +139,7 @@ def test_the_search_finds_the_section_that_is_about_it() -> None:
     assert "Type a word" in empty.text
 
 
-def test_what_is_looked_for_stays_text_and_is_bounded() -> None:
+def test_what_is_looked_for_stays_text_and_is_bounded():
     answer = get("/docs/search?q=%3Cscript%3E%22" + "x" * 900)[0]
     assert answer.status == 200
     assert "<script>&" not in answer.text
@@ -147,7 +147,7 @@ def test_what_is_looked_for_stays_text_and_is_bounded() -> None:
     assert answer.text.count("x" * 101) == 0
 
 
-def test_headings_come_before_text_and_what_is_over_comes_last() -> None:
+def test_headings_come_before_text_and_what_is_over_comes_last():
     found = SHELF.search("browser sessions")
     assert found[0].title == "Browser sessions"
     past = [section.page.path.startswith(("decisions/", "changelog")) for section in found]
@@ -157,7 +157,7 @@ def test_headings_come_before_text_and_what_is_over_comes_last() -> None:
     assert next(sections(person)).title == person.title
 
 
-def test_below_a_path_of_a_proxy_links_have_it() -> None:
+def test_below_a_path_of_a_proxy_links_have_it():
     pages = Documentation("/moot")
     html = pages._draw(SHELF, SHELF.pages["tutorials/person"])
     text = gzip.decompress(html).decode()

@@ -27,7 +27,7 @@ def worker(*pages: bytes) -> bytes:
 
 
 @pytest.mark.requirement("web.installable")
-def test_the_manifest_names_icons_that_are_there_in_the_size_they_say() -> None:
+def test_the_manifest_names_icons_that_are_there_in_the_size_they_say():
     answer = get("/manifest.webmanifest")[0]
     assert answer.headers["content-type"] == "application/manifest+json"
     manifest = answer.json()
@@ -43,7 +43,7 @@ def test_the_manifest_names_icons_that_are_there_in_the_size_they_say() -> None:
 
 
 @pytest.mark.requirement("web.installable")
-def test_the_pages_name_the_manifest_and_allow_one_worker() -> None:
+def test_the_pages_name_the_manifest_and_allow_one_worker():
     for answer in get("/inbox", "/rooms"):
         assert '<link rel="manifest" href="/manifest.webmanifest" />' in answer.text
         policy = answer.headers["content-security-policy"]
@@ -63,7 +63,7 @@ def shells(script: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("web.shell-only")
-def test_the_worker_keeps_the_pages_of_the_app_and_no_answer_of_the_hub() -> None:
+def test_the_worker_keeps_the_pages_of_the_app_and_no_answer_of_the_hub():
     answer = get("/worker.js")[0]
     assert answer.headers["content-type"].startswith("text/javascript")
     assert answer.headers["cache-control"] == "no-cache"
@@ -76,17 +76,17 @@ def test_the_worker_keeps_the_pages_of_the_app_and_no_answer_of_the_hub() -> Non
 
 
 @pytest.mark.requirement("web.new-build")
-def test_another_build_has_another_worker() -> None:
+def test_another_build_has_another_worker():
     assert worker(b"one", b"two") == worker(b"one", b"two")
     assert len({worker(b"one", b"two"), worker(b"one", b"2"), worker(b"two", b"one")}) == 3
 
 
-def test_what_has_no_icon_of_its_own_gets_one() -> None:
+def test_what_has_no_icon_of_its_own_gets_one():
     assert get("/favicon.ico")[0].headers["content-type"].startswith("image/svg+xml")
 
 
 @pytest.mark.requirement("web.below-a-path")
-async def test_below_a_path_the_pages_say_why_they_are_not_there() -> None:
+async def test_below_a_path_the_pages_say_why_they_are_not_there():
     async with serving(pages=Pages(version="0", public_url="https://x.example/moot/")) as hub:
         inbox, rooms, landing = [await ask(hub.port, path) for path in ("/inbox", "/rooms", "/")]
     for answer in (inbox, rooms):

@@ -63,7 +63,7 @@ def open_invite(code: str, desk: Desk | None = None, **request: str) -> Answer:
 )
 def test_the_page_says_what_an_invite_is_worth_and_is_kept_by_nobody(
     code: str, status: int, says: str
-) -> None:
+):
     # A program gets the page too.
     answer = open_invite(code, accept="application/json")
     assert answer.status == status
@@ -86,19 +86,19 @@ def test_the_page_says_what_an_invite_is_worth_and_is_kept_by_nobody(
         assert code not in answer.text
 
 
-def test_only_what_can_be_a_code_is_looked_up() -> None:
+def test_only_what_can_be_a_code_is_looked_up():
     desk = Desk()
     for code in ("a" * 200, "a%20b", "%00", "caf%C3%A9"):
         open_invite(code, desk)
     assert desk.asked == []
 
 
-async def test_a_hub_without_invites_knows_none() -> None:
+async def test_a_hub_without_invites_knows_none():
     async with serving() as hub:
         assert (await ask(hub.port, f"/invite/{CODE}")).status == 404
 
 
-async def test_a_code_is_never_logged() -> None:
+async def test_a_code_is_never_logged():
     stream = io.StringIO()
     root = logging.getLogger()
     before = root.handlers[:], root.level
@@ -118,7 +118,7 @@ async def test_a_code_is_never_logged() -> None:
 
 
 @pytest.mark.requirement("invite.page-inviter")
-def test_the_page_says_who_invites_and_what_they_wrote() -> None:
+def test_the_page_says_who_invites_and_what_they_wrote():
     hostile = "<script>alert(1)</script> $code\nCome!"
     known = HubInvitation("valid", inviter="ada", inviter_name="Ada <b>L", message=hostile)
     text = open_invite(CODE, Desk(known)).text
@@ -159,7 +159,7 @@ async def browser(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
 
 
 @pytest.mark.requirement("invite.page-form")
-async def test_whoever_was_invited_registers_on_the_page(browser: Browser) -> None:
+async def test_whoever_was_invited_registers_on_the_page(browser: Browser):
     ada = (await browser.hub.accounts.register("ada")).account
     code = await browser.hub.accounts.create_invite(ada, "Come aboard.")
     page = await browser.open(code)
@@ -217,9 +217,7 @@ def check_settings(page: str, token: str) -> None:
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(
-    browser: Browser,
-) -> None:
+async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(browser: Browser):
     """Else a page of another port could sign someone in to an account of its own."""
     own = f"http://localhost:{browser.port}"
     for handle, origin, site, signed_in in (
@@ -239,7 +237,7 @@ async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(
 @pytest.mark.settings(registration="closed")
 async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(
     browser: Browser,
-) -> None:
+):
     plain = await browser.hub.accounts.create_invite(None)
     shown = (await browser.open(plain)).text
     assert "<form" not in shown
@@ -253,7 +251,7 @@ async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_
 
 @pytest.mark.requirement("invite.page-form")
 @pytest.mark.settings(rate_limits="on")
-async def test_the_form_counts_towards_the_limits_of_registering(browser: Browser) -> None:
+async def test_the_form_counts_towards_the_limits_of_registering(browser: Browser):
     codes = [await browser.hub.accounts.create_invite(None) for _ in range(6)]
     answers = [await browser.submit(code, f"handle=person{n}") for n, code in enumerate(codes)]
     assert [it.status for it in answers] == [200] * 5 + [429]

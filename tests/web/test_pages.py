@@ -71,7 +71,7 @@ def snippet(page: str) -> object:
 
 
 @pytest.mark.requirement("web.landing")
-async def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_connect() -> None:
+async def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_connect():
     async with serving() as hub:
         answer = await ask(hub.port)
         assert answer.status == 200
@@ -84,7 +84,7 @@ async def test_whoever_opens_the_hub_gets_a_page_with_name_version_and_how_to_co
         }
 
 
-def test_the_page_says_what_it_is_its_version_and_what_one_can_say() -> None:
+def test_the_page_says_what_it_is_its_version_and_what_one_can_say():
     page = landing()
     assert "Folkmoot is one self-hosted place where people" in page
     assert "This hub is running, version 1.2.3" in page
@@ -101,14 +101,14 @@ def test_the_page_says_what_it_is_its_version_and_what_one_can_say() -> None:
 )
 def test_the_snippet_has_the_url_the_reader_came_by_or_the_public_one(
     public_url: str, host: str, url: str
-) -> None:
+):
     assert snippet(landing(public_url, host)) == {"mcpServers": {"folkmoot": {"url": url}}}
 
 
 @pytest.mark.parametrize(
     ("public_url", "host"), [(HOSTILE, "localhost"), ("", 'x"><script>alert(1)</script>')]
 )
-def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str) -> None:
+def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str):
     page = Page(landing(public_url, host))
     assert len(page.all("script")) == 1
     assert "alert" not in page.texts["script"]
@@ -116,21 +116,21 @@ def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str) -> No
     assert len(page.all("style")) == 1
 
 
-def test_an_error_page_escapes_its_sentence() -> None:
+def test_an_error_page_escapes_its_sentence():
     pages = Pages(version="0", public_url="")
     page = Page(bytes(pages.error_page(404, "Not <b>Found", "<script>x</script>").body).decode())
     assert page.all("b") == []
     assert len(page.all("script")) == 1
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
+def test_nothing_is_fetched_from_elsewhere():
     page = landing()
     assert re.findall(r"""(?:src|href)\s*=\s*["'](?!/|data:|#)""", page) == []
     assert "@import" not in page
     assert "url(" not in page
 
 
-async def test_the_policy_allows_exactly_the_style_and_script_of_the_page() -> None:
+async def test_the_policy_allows_exactly_the_style_and_script_of_the_page():
     async with serving() as hub:
         answer = await ask(hub.port)
         text, policy = answer.text, answer.headers["content-security-policy"]
@@ -143,7 +143,7 @@ async def test_the_policy_allows_exactly_the_style_and_script_of_the_page() -> N
     assert not re.search(r"\son\w+=|\sstyle=", text)
 
 
-def test_the_page_is_a_page_for_everyone() -> None:
+def test_the_page_is_a_page_for_everyone():
     page = Page(landing())
     assert page.all("html") == [{"lang": "en"}]
     for landmark in ("header", "main", "footer", "h1", "title"):
@@ -154,7 +154,7 @@ def test_the_page_is_a_page_for_everyone() -> None:
     assert all(svg["aria-hidden"] == "true" for svg in page.all("svg"))
 
 
-def test_the_links_lead_where_something_answers() -> None:
+def test_the_links_lead_where_something_answers():
     links = {a["href"] for a in Page(landing()).all("a")}
     assert links == {
         *("/", "/inbox", "/docs", "/health", "/health/ready", "/metrics", "/v1/openapi.json"),
@@ -172,7 +172,7 @@ def test_the_links_lead_where_something_answers() -> None:
 )
 def test_the_page_tells_how_people_and_programs_come_into_rooms(
     public_url: str, base: str, socket: str
-) -> None:
+):
     page = landing(public_url)
     assert pasted(page, "Commands for rooms").splitlines() == [
         "folkmoot room create square",
@@ -190,7 +190,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("ground", ["paper", "sheet"])
-def test_text_and_controls_stand_out_from_their_ground(scheme: int, ground: str) -> None:
+def test_text_and_controls_stand_out_from_their_ground(scheme: int, ground: str):
     style = files("folkmoot.web").joinpath("built", "tokens.css").read_text()
     colours = {
         name: both[scheme]
@@ -209,7 +209,7 @@ ENDPOINT = "http://localhost:8420/mcp"
 
 
 @pytest.mark.requirement("web.landing-instructions")
-def test_each_well_known_client_is_told_exactly_what_it_takes() -> None:
+def test_each_well_known_client_is_told_exactly_what_it_takes():
     page = landing()
     by_url = {"folkmoot": {"url": ENDPOINT}}
     by_type = {"folkmoot": {"type": "http", "url": ENDPOINT}}
@@ -240,7 +240,7 @@ def test_each_well_known_client_is_told_exactly_what_it_takes() -> None:
     ]
 
 
-def test_a_hub_without_tls_on_a_network_is_said_to_be_one() -> None:
+def test_a_hub_without_tls_on_a_network_is_said_to_be_one():
     told = json.loads(pasted(landing(host="moot.local:80"), "Settings for Claude Desktop"))
     assert told["mcpServers"]["folkmoot"]["args"][-1] == "--allow-http"
     told = json.loads(pasted(landing("https://moot.example"), "Settings for Claude Desktop"))
@@ -248,7 +248,7 @@ def test_a_hub_without_tls_on_a_network_is_said_to_be_one() -> None:
 
 
 @pytest.mark.requirement("web.landing-instructions")
-def test_the_page_is_whole_without_scripts() -> None:
+def test_the_page_is_whole_without_scripts():
     text = landing()
     page = Page(text)
     radios, labels = page.all("input"), page.all("label")
@@ -263,7 +263,7 @@ def test_the_page_is_whole_without_scripts() -> None:
     assert "input:checked + label + .panel" in style
 
 
-async def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
+async def test_the_console_is_one_small_page_at_all_its_addresses():
     paths = [f"/{name}{rest}" for name in CONSOLE for rest in ("", "/", "/a", "/a/b%2Fc")]
     async with serving() as hub:
         zipped = await ask(hub.port, "/people", headers={"accept-encoding": "gzip"})
@@ -281,7 +281,7 @@ async def test_the_console_is_one_small_page_at_all_its_addresses() -> None:
 
 
 @pytest.mark.requirement("web.page")
-async def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script() -> None:
+async def test_everyone_gets_the_same_page_which_runs_nothing_but_its_own_script():
     async with serving() as hub:
         plain = [await ask(hub.port, path) for path in APP]
         zipped = await ask(hub.port, "/inbox", headers={"accept-encoding": "gzip"})

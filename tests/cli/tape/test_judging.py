@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 from tests.proxy.tape.studio import handshake, recording
 
 
-def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:
+def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path):
     ran = here("diff", "a.jsonl", "a.jsonl")
     assert (ran.code, ran.out) == (0, "")
     assert ran.err.startswith("The tapes are equal.\nLatencies")
@@ -19,7 +19,7 @@ def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path) -> None:
 
 def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(
     here: Run, tmp_path: Path
-) -> None:
+):
     for name, took in (("a", (0.01, 0.03, 2.0)), ("b", (0.2, 0.4, 1.0))):
         with recording(tmp_path / f"{name}.jsonl") as studio:
             studio.tool(1, "echo", "x", took=took[0], n=1)
@@ -44,7 +44,7 @@ def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(
     assert (same.code, same.out) == (0, "")
 
 
-def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
+def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path):
     for name, tools, word in (("a", ("echo", "add"), "dawn"), ("b", ("echo", "now"), "dusk")):
         with recording(tmp_path / f"{name}.jsonl") as studio:
             handshake(studio, tools)
@@ -77,7 +77,7 @@ def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path) -> None:
     assert len(json.loads(ignored.out)["changes"]) == 5
 
 
-def test_a_path_that_is_none_is_refused(here: Run, tape: Path) -> None:
+def test_a_path_that_is_none_is_refused(here: Run, tape: Path):
     ran = here("diff", "a.jsonl", "a.jsonl", "--ignore", "result")
     assert ran.code == 2
     assert "'result' is not a path in a message" in ran.err
@@ -85,7 +85,7 @@ def test_a_path_that_is_none_is_refused(here: Run, tape: Path) -> None:
 
 def test_texts_that_are_long_the_same_are_shown_where_they_begin_to_differ(
     here: Run, tmp_path: Path
-) -> None:
+):
     for name in "ab":
         with recording(tmp_path / f"{name}.jsonl") as studio:
             studio.tool(1, "echo", "the same " * 500 + f"until {name}")

@@ -20,7 +20,7 @@ from folkmoot.cli.show import (
 @pytest.mark.parametrize(("encoding", "glyphs"), [("utf-8", UNICODE), ("ascii", ASCII)])
 def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(
     monkeypatch: pytest.MonkeyPatch, encoding: str, glyphs: object
-) -> None:
+):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     assert Paper().glyphs == glyphs
     assert "".join(ASCII).isascii()
@@ -28,7 +28,7 @@ def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(
 
 @pytest.mark.parametrize("width", range(1, 12))
 @pytest.mark.parametrize("text", ["abcdefghijkl", "日本語日本語", "a日b本c語"])
-def test_a_text_is_cut_to_the_columns_there_are(text: str, width: int) -> None:
+def test_a_text_is_cut_to_the_columns_there_are(text: str, width: int):
     short = cut(text, width, "…")
     assert cells(short) <= width
     assert short == text or short.endswith("…")
@@ -42,5 +42,5 @@ def test_a_text_is_cut_to_the_columns_there_are(text: str, width: int) -> None:
         (59.9, "59.9 s"), (75, "1 min 15 s"), (7_260, "2 h 1 min"),
     ],
 )  # fmt: skip
-def test_a_span_is_told_in_as_many_digits_as_matter(seconds: float, said: str) -> None:
+def test_a_span_is_told_in_as_many_digits_as_matter(seconds: float, said: str):
     assert lapse(seconds) == said

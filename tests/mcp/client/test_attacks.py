@@ -29,7 +29,7 @@ for number in range(95):
 
 async def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr("folkmoot.mcp.client.stdio.REST_SECONDS", 0.05)
     async with StdioLink(python(TALKER), SystemClock()) as link:
         await until(lambda: link.returncode is not None)
@@ -43,7 +43,7 @@ async def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
         assert heard == 95
 
 
-async def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_and_no_more() -> None:
+async def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_and_no_more():
     async def opened(turns: int) -> None:
         async def hold() -> None:
             async with StdioLink(["/bin/cat"], SystemClock()):
@@ -66,7 +66,7 @@ async def test_a_link_that_is_cancelled_while_it_opens_closes_what_is_its_own_an
 
 
 @pytest.mark.long
-async def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> None:
+async def test_an_event_id_that_no_header_can_hold_ends_no_conversation():
     async def do(asked: Asked) -> None:
         if asked.method != "POST":
             await asked.say(405)
@@ -85,7 +85,7 @@ async def test_an_event_id_that_no_header_can_hold_ends_no_conversation() -> Non
         assert await ask(link, request("x", 2)) == Response(id=2, result={})
 
 
-async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address() -> None:
+async def test_a_server_cannot_have_us_log_in_as_somebody_by_naming_an_address():
     async def do(asked: Asked) -> None:
         if asked.path == "/mcp" and asked.method == "GET":
             where = f"event: endpoint\ndata: http://eve:secret@{asked.headers['host']}/messages\n\n"

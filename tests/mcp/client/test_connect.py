@@ -15,7 +15,7 @@ from tests.mcp.client.places import Asked, Place, sdk_sse
 from tests.mcp_harness import Meeting
 
 
-async def test_a_server_tells_by_its_answers_what_it_speaks(hub: Meeting) -> None:
+async def test_a_server_tells_by_its_answers_what_it_speaks(hub: Meeting):
     async def opens_its_stream_whatever_it_is_asked(asked: Asked) -> None:
         await asked.events(b"event: endpoint\ndata: /messages\n\n")
 
@@ -25,7 +25,7 @@ async def test_a_server_tells_by_its_answers_what_it_speaks(hub: Meeting) -> Non
                 assert await detect(target) == spoken
 
 
-async def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know() -> None:
+async def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_know():
     async def do(asked: Asked) -> None:
         await asked.result({"resultType": "complete", "supportedVersions": ["2026-07-28"]})
 
@@ -46,7 +46,7 @@ async def test_a_server_of_the_stateless_era_is_asked_nothing_that_it_does_not_k
     assert noted == [("server/discover", None), ("answer", 200)]
 
 
-async def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else() -> None:
+async def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else():
     async def do(asked: Asked) -> None:
         if asked.method == "POST" and asked.message["method"] == "initialize":
             await asked.result({"protocolVersion": "2025-06-18"}, mcp_session_id="s")
@@ -62,9 +62,7 @@ async def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else() -> N
     ("status", "body"),
     [(401, b""), (200, b""), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}')],
 )
-async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(
-    status: int, body: bytes
-) -> None:
+async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, body: bytes):
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             await asked.say(status, body, content_type="application/json", mcp_session_id="s")
@@ -77,7 +75,7 @@ async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(
         assert [asked.method for asked in place.asked[1:]] == ["DELETE"] * (status == 200)
 
 
-async def test_what_is_neither_is_said_to_be_neither() -> None:
+async def test_what_is_neither_is_said_to_be_neither():
     async def do(asked: Asked) -> None:
         await asked.say(404 if asked.method == "POST" else 200, b"hello", content_type="text/plain")
 

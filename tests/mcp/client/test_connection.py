@@ -74,7 +74,7 @@ async def body_of(target: HttpTarget, method: str = "POST") -> bytes:
         return await read_whole(answer, 1_000_000)
 
 
-async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
+async def test_a_connection_is_used_again_after_a_whole_answer():
     async with asking(PLAIN) as (raw, target):
         assert [await body_of(target) for _ in range(3)] == [b"hi"] * 3
         assert raw.connections == 1
@@ -91,13 +91,13 @@ async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
         PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"),
     ],
 )
-async def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes) -> None:
+async def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes):
     async with asking(answer) as (raw, target):
         assert [await body_of(target) for _ in range(2)] == [b"hi"] * 2
         assert raw.connections == 2
 
 
-async def test_an_answer_that_is_not_read_to_its_end_closes_its_connection() -> None:
+async def test_an_answer_that_is_not_read_to_its_end_closes_its_connection():
     half = PLAIN.replace(b"length: 2", b"length: 9")
     async with asking(half) as (raw, target):
         async with target.ask("GET", NONE) as answer:
@@ -105,13 +105,13 @@ async def test_an_answer_that_is_not_read_to_its_end_closes_its_connection() -> 
         await raw.closed.wait()
 
 
-async def test_answers_that_only_announce_another_are_passed_over() -> None:
+async def test_answers_that_only_announce_another_are_passed_over():
     early = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
     async with asking(early + PLAIN) as (_, target):
         assert await body_of(target) == b"hi"
 
 
-async def test_a_body_without_a_length_ends_with_its_connection() -> None:
+async def test_a_body_without_a_length_ends_with_its_connection():
     async with asking(b"HTTP/1.1 200 OK\r\n\r\nall of it", hangs_up=True) as (_, target):
         assert await body_of(target) == b"all of it"
 
@@ -139,7 +139,7 @@ async def test_a_body_without_a_length_ends_with_its_connection() -> None:
 )
 async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
     answer: bytes, error: type[Exception]
-) -> None:
+):
     async with asking(answer, hangs_up=True) as (_, target):
         with pytest.raises(error):
             await body_of(target)
@@ -150,7 +150,7 @@ async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
     [("x", "a\r\ny: b"), ("x", "a\nb"), ("x", "\0"), ("x y", "a"), ("x:", "a"), ("", "a"),
      ("x", "\ud800")],
 )  # fmt: skip
-async def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str) -> None:
+async def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str):
     async with asking(PLAIN) as (raw, target):
         with pytest.raises(e.ServerUnreachable, match="header") as caught:
             async with target.ask("POST", {name: value}, b"x"):
@@ -159,7 +159,7 @@ async def test_a_header_that_would_be_read_as_more_is_not_written(name: str, val
         assert not raw.heads
 
 
-async def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed() -> None:
+async def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed():
     # It hangs up on the second and on the fourth request.
     async with asking(lambda n: b"" if n in (1, 3) else PLAIN) as (raw, target):
         assert await body_of(target) == b"hi"
@@ -169,7 +169,7 @@ async def test_what_only_reads_is_asked_again_where_a_kept_connection_was_closed
             await body_of(target)
 
 
-async def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
+async def test_a_server_that_answers_before_it_has_read_all_is_heard():
     async with asking(PLAIN) as (raw, target):
         async with target.ask("POST", NONE, b"x" * PIECE * 64) as answer:
             assert await read_whole(answer, 10) == b"hi"
@@ -180,7 +180,7 @@ async def test_a_server_that_answers_before_it_has_read_all_is_heard() -> None:
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-async def test_an_answer_of_too_many_headers_is_refused() -> None:
+async def test_an_answer_of_too_many_headers_is_refused():
     def answer(count: int) -> bytes:
         return PLAIN.replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * count + b"\r\n")
 
@@ -201,7 +201,7 @@ async def turns(counted: Counter[str]) -> None:
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
 async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
     monkeypatch: pytest.MonkeyPatch, kind: bytes
-) -> None:
+):
     counted: Counter[str] = Counter()
     in_turn: Counter[int] = Counter()
     on_body = HttpConnection.on_body
@@ -222,7 +222,7 @@ async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
 
 
 @pytest.mark.parametrize("line", [b":\n", b"\n", b"\r", b"x\n", b": a longer comment\r\n"])
-async def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes) -> None:
+async def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes):
     flood = line * 20_000
     said = CHUNKED % b"text/event-stream" + b"%x\r\n%b\r\n" % (len(flood), flood)
     said += b"b\r\ndata: last\n\r\n2\r\n\n\n\r\n0\r\n\r\n"

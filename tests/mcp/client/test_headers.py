@@ -13,7 +13,7 @@ from folkmoot.mcp.client.headers import (
 )
 
 
-def test_what_the_tables_name_passes_in_its_order_and_nothing_else() -> None:
+def test_what_the_tables_name_passes_in_its_order_and_nothing_else():
     pairs = [
         ("Mcp-Session-Id", "7"),
         ("Authorization", "Bearer x"),
@@ -33,17 +33,17 @@ def test_what_the_tables_name_passes_in_its_order_and_nothing_else() -> None:
     ]
 
 
-def test_more_can_be_named() -> None:
+def test_more_can_be_named():
     assert allowed([("X-Api-Key", "k")], REQUEST_HEADERS, ["x-API-key"]) == Headers(
         (("x-api-key", "k"),)
     )
 
 
 @pytest.mark.parametrize("name", sorted(NEVER))
-def test_what_belongs_to_one_connection_never_passes(name: str) -> None:
+def test_what_belongs_to_one_connection_never_passes(name: str):
     for table in (REQUEST_HEADERS, ANSWER_HEADERS):
         assert not allowed([(name.title(), "x")], table, [name])
 
 
-def test_a_value_that_would_begin_a_header_of_its_own_does_not_pass() -> None:
+def test_a_value_that_would_begin_a_header_of_its_own_does_not_pass():
     assert not allowed([("mcp-name", "a\r\nx: y")], REQUEST_HEADERS)

@@ -61,7 +61,7 @@ def call(id_: int | str, era: str, **arguments: Any) -> Request:
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.http-headers", "proxy.connection-info")
-async def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end() -> None:
+async def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end():
     async with sdk_http(json_response=True) as url, linked(url) as link:
         await link.send(HELLO)
         context = (await link.receive_envelope()).context
@@ -84,7 +84,7 @@ async def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end() ->
 
 @pytest.mark.requirement("proxy.sse-fields")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era: str) -> None:
+async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era: str):
     async with sdk_http() as url, linked(url) as link:
         if era == "handshake":
             await shake_hands(link)
@@ -99,7 +99,7 @@ async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(er
 
 
 @pytest.mark.requirement("proxy.mcp-headers")
-async def test_a_stateless_message_is_repeated_in_the_headers_the_server_checks() -> None:
+async def test_a_stateless_message_is_repeated_in_the_headers_the_server_checks():
     async with sdk_http() as url, linked(url) as link:
         assert (await ask(link, request("tools/list", 1, _meta=META))).result
         called = await ask(link, call(2, "stateless", region="süd", deep={"count": 7}))
@@ -108,7 +108,7 @@ async def test_a_stateless_message_is_repeated_in_the_headers_the_server_checks(
         assert link.server_session is None
 
 
-async def test_an_error_with_a_status_of_its_own_comes_as_the_server_said_it() -> None:
+async def test_an_error_with_a_status_of_its_own_comes_as_the_server_said_it():
     async with sdk_http() as url, linked(url) as link:
         await link.send(request("no/such/method", 5, _meta=META))
         envelope = await link.receive_envelope()
@@ -119,7 +119,7 @@ async def test_an_error_with_a_status_of_its_own_comes_as_the_server_said_it() -
         assert metadata.status == 404
 
 
-async def test_cancelling_in_the_stateless_era_closes_the_connection_of_the_request() -> None:
+async def test_cancelling_in_the_stateless_era_closes_the_connection_of_the_request():
     gone = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -146,7 +146,7 @@ async def talk_on(asked: Asked, gone: asyncio.Event) -> None:
         gone.set()
 
 
-async def test_a_cancelled_request_of_the_handshake_era_gets_no_answer_made_up() -> None:
+async def test_a_cancelled_request_of_the_handshake_era_gets_no_answer_made_up():
     async with sdk_http() as url, linked(url) as link:
         await shake_hands(link)
         await link.send(call(1, "handshake", wait=True))
@@ -162,7 +162,7 @@ async def test_a_cancelled_request_of_the_handshake_era_gets_no_answer_made_up()
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id", "proxy.sse-fields")
-async def test_every_stream_that_breaks_is_resumed_from_its_own_last_event() -> None:
+async def test_every_stream_that_breaks_is_resumed_from_its_own_last_event():
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             name = asked.message["id"]
@@ -194,7 +194,7 @@ async def test_every_stream_that_breaks_is_resumed_from_its_own_last_event() -> 
         assert not link.waiting
 
 
-async def test_a_stream_that_cannot_be_resumed_is_an_error_for_who_asked() -> None:
+async def test_a_stream_that_cannot_be_resumed_is_an_error_for_who_asked():
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
             await asked.say(405)
@@ -245,7 +245,7 @@ async def test_the_servers_own_stream_opens_after_the_handshake_and_resumes_wher
         assert place.of("DELETE")[0].headers["mcp-session-id"] == "s"
 
 
-async def test_the_order_of_what_wants_no_answer_is_kept() -> None:
+async def test_the_order_of_what_wants_no_answer_is_kept():
     async def do(asked: Asked) -> None:
         # The sooner it was sent, the longer it takes.
         await asyncio.sleep(0.03 - asked.message["params"]["number"] * 0.01)
@@ -259,7 +259,7 @@ async def test_the_order_of_what_wants_no_answer_is_kept() -> None:
         assert order == [0, 1, 2]
 
 
-async def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients() -> None:
+async def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients():
     async with Place(agree).open() as place, linked(place.url, most_open=1) as link:
 
         async def send(name: str) -> None:
@@ -278,7 +278,7 @@ async def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients
 
 
 @pytest.mark.requirement("proxy.connection-info")
-async def test_tls_is_checked_and_told(tmp_path: Path) -> None:
+async def test_tls_is_checked_and_told(tmp_path: Path):
     paths = certificate(tmp_path)
     theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     theirs.load_cert_chain(*paths)
@@ -299,7 +299,7 @@ async def test_tls_is_checked_and_told(tmp_path: Path) -> None:
             assert (await refusal(link, request("hello")))[2]["code"] == "server_unreachable"
 
 
-async def test_more_requests_than_may_be_open_wait_for_their_turn() -> None:
+async def test_more_requests_than_may_be_open_wait_for_their_turn():
     free = asyncio.Event()
     most = 0
 
@@ -321,7 +321,7 @@ async def test_more_requests_than_may_be_open_wait_for_their_turn() -> None:
         await third
 
 
-async def test_closing_ends_everything_that_is_open() -> None:
+async def test_closing_ends_everything_that_is_open():
     async with Place(never).open() as place, linked(place.url) as link:
         await link.send(request("wait"))
         receiving = asyncio.ensure_future(link.receive())
@@ -363,7 +363,7 @@ async def hang_up(asked: Asked) -> None:
 )
 async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(
     said: Any, found: Any
-) -> None:
+):
     asked_for = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -385,7 +385,7 @@ async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_on
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-async def test_a_request_over_an_open_connection_ends_with_its_connection(how: str) -> None:
+async def test_a_request_over_an_open_connection_ends_with_its_connection(how: str):
     async def do(asked: Asked) -> None:
         if asked.message["id"] == 1:
             await asked.result({})
@@ -406,13 +406,13 @@ async def test_a_request_over_an_open_connection_ends_with_its_connection(how: s
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "host", "http://", "http://h:99999/", "", "//x"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_address_that_is_none_is_refused(url: str):
     with pytest.raises(e.ServerUnreachable, match="must be a URL"):
         HttpTarget(url)
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
+async def test_many_megabytes_pass_in_both_directions(megabytes: int):
     async def do(asked: Asked) -> None:
         body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % asked.body
         if asked.headers.get("x-form") == "stream":
@@ -429,7 +429,7 @@ async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
                 assert answered.result["params"]["text"] == text
 
 
-async def test_an_answer_can_come_on_another_stream_than_its_own() -> None:
+async def test_an_answer_can_come_on_another_stream_than_its_own():
     asked_for, given_up = asyncio.Event(), asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -451,7 +451,7 @@ async def test_an_answer_can_come_on_another_stream_than_its_own() -> None:
         await given_up.wait()
 
 
-async def test_a_server_may_ask_its_client_in_the_middle_of_its_answer() -> None:
+async def test_a_server_may_ask_its_client_in_the_middle_of_its_answer():
     answered = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -475,13 +475,13 @@ async def test_a_server_may_ask_its_client_in_the_middle_of_its_answer() -> None
 
 async def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr("folkmoot.mcp.client.http.HANDSHAKE_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url) as link:
         await link.send(HELLO)
 
 
-async def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("folkmoot.mcp.client.http.TURN_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url, most_open=1) as link:
         await link.send(request("wait", 1))

@@ -59,7 +59,7 @@ async def answer_of(do: Do, message: ProtocolMessage | None = None, **options: A
 )
 async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
     status: int, code: str, sentence: str
-) -> None:
+):
     async def do(asked: Asked) -> None:
         await asked.say(status, b"<h1>no</h1>", content_type="text/html", www_authenticate="Basic")
 
@@ -73,7 +73,7 @@ async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
 
 
 @pytest.mark.parametrize("given", [None, "server-error", 7])
-async def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(given: Any) -> None:
+async def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(given: Any):
     error = {"code": -32600, "message": "Missing session ID", "data": [1]}
 
     async def do(asked: Asked) -> None:
@@ -100,7 +100,7 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", NO_ANSWERS)
-async def test_what_is_no_answer_is_an_error_for_who_asked(kind: str) -> None:
+async def test_what_is_no_answer_is_an_error_for_who_asked(kind: str):
     status, body, content_type, words = NO_ANSWERS[kind]
 
     async def do(asked: Asked) -> None:
@@ -111,7 +111,7 @@ async def test_what_is_no_answer_is_an_error_for_who_asked(kind: str) -> None:
     assert (found, data["code"]) == (7, "server_answer_invalid")
 
 
-async def test_an_event_without_end_is_not_read_without_end() -> None:
+async def test_an_event_without_end_is_not_read_without_end():
     async def do(asked: Asked) -> None:
         await asked.events(b"id: 1\n\ndata: ", end=False)
         while True:
@@ -124,7 +124,7 @@ async def test_an_event_without_end_is_not_read_without_end() -> None:
 
 async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     async def do(asked: Asked) -> None:
         await asked.events(
             b"event: ping\ndata: hunter2\n\ndata: hunter2\n\n",
@@ -147,7 +147,7 @@ async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answ
     assert len([each for each in caplog.records if each.name == "folkmoot.proxy"]) == 3
 
 
-async def test_a_session_that_ended_is_told_as_such() -> None:
+async def test_a_session_that_ended_is_told_as_such():
     async def do(asked: Asked) -> None:
         if asked.method == "POST" and asked.message["method"] == "initialize":
             await asked.result({}, mcp_session_id="s")
@@ -163,7 +163,7 @@ async def test_a_session_that_ended_is_told_as_such() -> None:
             await link.send(notice("tick"))
 
 
-async def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
+async def test_a_redirect_is_followed_at_home_and_nowhere_else():
     async def do(asked: Asked) -> None:
         if asked.path == "/mcp":
             await asked.say(307, location="/there?secret=hunter2")
@@ -193,7 +193,7 @@ async def test_a_redirect_is_followed_at_home_and_nowhere_else() -> None:
         assert not place.asked
 
 
-async def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> None:
+async def test_a_server_that_is_not_there_is_named_without_what_is_secret():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port, refused = taken.getsockname()[1], "connection refused"
@@ -211,7 +211,7 @@ async def test_a_server_that_is_not_there_is_named_without_what_is_secret() -> N
                 await link.send(notice("tick"))
 
 
-async def test_name_and_password_of_an_address_are_sent_as_authorization() -> None:
+async def test_name_and_password_of_an_address_are_sent_as_authorization():
     async def do(asked: Asked) -> None:
         await asked.result({"path": asked.path, "authorization": asked.headers["authorization"]})
 
@@ -224,7 +224,7 @@ async def test_name_and_password_of_an_address_are_sent_as_authorization() -> No
 
 
 @pytest.mark.parametrize("method", ["ask", "begin"])
-async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method: str) -> None:
+async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method: str):
     async def do(asked: Asked) -> None:
         if asked.message["method"] == "begin":
             await asked.events(b": hello\n\n", end=False)
@@ -236,16 +236,14 @@ async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method
     assert sentence.endswith("did not answer in time.")
 
 
-async def test_a_notice_that_is_not_accepted_in_time_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("folkmoot.mcp.client.weblink.TELL_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url) as link:
         with pytest.raises(e.ServerTimeout, match="did not accept"):
             await link.send(notice("tick"))
 
 
-async def test_a_server_that_says_more_than_is_taken_waits() -> None:
+async def test_a_server_that_says_more_than_is_taken_waits():
     said = 0
 
     async def do(asked: Asked) -> None:
@@ -267,7 +265,7 @@ async def test_a_server_that_says_more_than_is_taken_waits() -> None:
         await receive_answer(link)
 
 
-async def test_nothing_of_the_http_client_gets_out_of_its_context() -> None:
+async def test_nothing_of_the_http_client_gets_out_of_its_context():
     async def do(asked: Asked) -> None:
         await asked.events(b": x\n\n", end=False)
         asked.hang_up()

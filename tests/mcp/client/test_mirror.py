@@ -24,12 +24,12 @@ META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 
 @given(st.text())
-def test_a_value_is_written_as_the_sdk_writes_it(text: str) -> None:
+def test_a_value_is_written_as_the_sdk_writes_it(text: str):
     assert as_value(text) == encode_header_value(text)
     assert decode_header_value(as_value(text)) == text
 
 
-def test_a_message_tells_its_era() -> None:
+def test_a_message_tells_its_era():
     assert stateless_version(request("tools/list", _meta=META)) == "2026-07-28"
     old = {"io.modelcontextprotocol/protocolVersion": "2025-11-25"}
     for other in (
@@ -42,7 +42,7 @@ def test_a_message_tells_its_era() -> None:
         assert stateless_version(other) is None
 
 
-def test_method_and_name_are_repeated() -> None:
+def test_method_and_name_are_repeated():
     asked = request("resources/read", uri="file:///ä")
     assert Mirror().headers(asked, "2026-07-28") == {
         "mcp-protocol-version": "2026-07-28",
@@ -52,7 +52,7 @@ def test_method_and_name_are_repeated() -> None:
     assert "mcp-name" not in Mirror().headers(request("tools/call", name=7), "2026-07-28")
 
 
-def test_arguments_are_repeated_as_the_tools_schema_wishes() -> None:
+def test_arguments_are_repeated_as_the_tools_schema_wishes():
     arguments: dict[str, Any] = {"region": "süd", "deep": {"count": 3}, "other": "x"}
     mirror = Mirror()
     asked = request("tools/call", name="t", arguments=arguments)
@@ -66,7 +66,7 @@ def test_arguments_are_repeated_as_the_tools_schema_wishes() -> None:
     assert "mcp-param-region" not in mirror.headers(asked, "2026-07-28")
 
 
-def test_what_cannot_be_repeated_is_left_out() -> None:
+def test_what_cannot_be_repeated_is_left_out():
     marked = {"type": "string", "x-mcp-header": "A"}
     schema = {
         "properties": {
@@ -121,9 +121,7 @@ def test_what_cannot_be_repeated_is_left_out() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_the_marks_of_a_schema_is_told(
-    properties: dict[str, Any], wrong: str
-) -> None:
+def test_what_is_wrong_with_the_marks_of_a_schema_is_told(properties: dict[str, Any], wrong: str):
     schema = {"type": "object", "properties": properties}
     told = wrong_mark(schema)
     assert wrong in told

@@ -33,7 +33,7 @@ def named(endpoint: str) -> bytes:
 
 
 @pytest.mark.requirement("proxy.sse-fields")
-async def test_a_conversation_with_the_sdks_own_server() -> None:
+async def test_a_conversation_with_the_sdks_own_server():
     async with sdk_sse() as url, linked(url) as link:
         client = {"name": "test", "version": "1"}
         hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": client}
@@ -54,7 +54,7 @@ async def test_a_conversation_with_the_sdks_own_server() -> None:
         assert not link.waiting
 
 
-async def test_a_stream_that_ends_leaves_no_request_without_an_answer() -> None:
+async def test_a_stream_that_ends_leaves_no_request_without_an_answer():
     end = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -82,7 +82,7 @@ async def test_a_stream_that_ends_leaves_no_request_without_an_answer() -> None:
             await link.send(notice("late"))
 
 
-async def test_a_message_that_is_not_accepted_is_an_error_for_who_asked() -> None:
+async def test_a_message_that_is_not_accepted_is_an_error_for_who_asked():
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             await asked.say(500)
@@ -99,7 +99,7 @@ async def test_a_message_that_is_not_accepted_is_an_error_for_who_asked() -> Non
             await link.send(notice("tick"))
 
 
-async def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answered() -> None:
+async def test_a_server_that_accepts_only_what_it_has_answered_can_still_be_answered():
     stream: list[Asked] = []
     answered = asyncio.Event()
 
@@ -151,12 +151,12 @@ async def why_not(answer: bytes | None, *, status: int = 200, kind: str = EVENTS
     "endpoint",
     ["http://evil.example/messages?key=hunter2", "//evil.example/m", "https://127.0.0.1/m", "h://"],
 )
-async def test_an_endpoint_elsewhere_is_not_used(endpoint: str) -> None:
+async def test_an_endpoint_elsewhere_is_not_used(endpoint: str):
     sentence = await why_not(named(endpoint))
     assert sentence.endswith("names an address elsewhere for messages, which is not used.")
 
 
-async def test_what_is_no_such_server_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_no_such_server_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch):
     assert "(404)" in await why_not(b"", status=404)
     assert "text/html, not with a stream" in await why_not(b"<h1>", kind="text/html")
     assert "ended the stream" in await why_not(b"data: {}\n\n")

@@ -66,7 +66,7 @@ for line in sys.stdin:
 @pytest.mark.requirement("proxy.slow-start")
 async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(stdio, "SLOW_SECONDS", 0.05)
     told: list[str] = []
     slow = asyncio.Event()
@@ -86,7 +86,7 @@ async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
 
 
 @pytest.mark.requirement("proxy.slow-start")
-async def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() -> None:
+async def test_a_server_that_dies_before_it_says_anything_is_not_waited_for():
     starting = Starting(3600, lambda: None, lambda _: None)
     async with StdioLink(python("input()"), CLOCK, starting=starting) as link:
         told = await refusal(link, request("tools/call", 1))
@@ -94,7 +94,7 @@ async def test_a_server_that_dies_before_it_says_anything_is_not_waited_for() ->
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.connection-info")
-async def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_process() -> None:
+async def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_process():
     async with StdioLink(python(ECHO), CLOCK) as link:
         raw = b'{ "method":"notifications/cancelled", "jsonrpc":"2.0","new":[1.50,"\\u00e9"]}'
         await link.send(decode_message(raw))
@@ -119,7 +119,7 @@ async def test_envelopes_go_to_the_server_and_come_back_with_the_context_of_its_
         await link.send(notice("late"))
 
 
-async def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
+async def test_a_server_that_dies_leaves_no_request_without_an_answer():
     async with StdioLink(python(SERVER), CLOCK) as link:
         await link.send(request("wait", 1, silent=True))
         await link.send(request("wait", "1", silent=True))
@@ -140,7 +140,7 @@ async def test_a_server_that_dies_leaves_no_request_without_an_answer() -> None:
 
 async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     lines = ["server started", "", "token=hunter2 loaded", "[]", '{"jsonrpc":"2.0"}', "\x7f" * 9]
     with caplog.at_level(logging.WARNING):
         async with StdioLink(python(SERVER), CLOCK) as link:
@@ -150,7 +150,7 @@ async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
     assert "hunter2" not in caplog.text + str([record.__dict__ for record in caplog.records])
 
 
-async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn() -> None:
+async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn():
     async with StdioLink(python(SERVER), CLOCK) as link, asyncio.TaskGroup() as tasks:
         stretch = tasks.create_task(longest_stretch(stop := asyncio.Event()))
         await ask(link, request("say", 1, lines=["x\n" * 8_000]))
@@ -167,7 +167,7 @@ async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn(
     ],
     ids=["id first", "id last"],
 )
-async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(said: str) -> None:
+async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(said: str):
     async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
         await link.send(request("hang", 1, silent=True))
         await link.send(request("hang", 2, silent=True))
@@ -177,7 +177,7 @@ async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others
         assert "more than the 4,000 bytes" in words
 
 
-async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None:
+async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked():
     twice = '{"jsonrpc":"2.0","id":7,"result":1,"result":2}'
     async with StdioLink(python(SERVER), CLOCK) as link:
         silent = request("say", 7, lines=[twice], silent=True)
@@ -199,7 +199,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked() -> None
 )
 async def test_a_command_that_cannot_be_started_says_why(
     tmp_path: Path, command: list[str], reason: str
-) -> None:
+):
     plain = tmp_path / "plain"
     plain.write_text("hello")
     plain.chmod(stat.S_IRUSR)
@@ -227,7 +227,7 @@ while True:
 
 
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
-async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) -> None:
+async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str):
     link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
     await link.open()
     child = (await link.receive()).params["child"]  # type: ignore[union-attr, index, call-overload]
@@ -241,7 +241,7 @@ async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str) 
 
 
 @pytest.mark.parametrize("end", ["in time", "later", "with us"])
-async def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str) -> None:
+async def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str):
     async with StdioLink(python(ECHO), CLOCK, until=boot_time() + 600) as link:
         for number in (1, 2):
             await link.send(request("ping", number))
@@ -266,7 +266,7 @@ async def read_on(link: StdioLink) -> None:
         pass
 
 
-async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> None:
+async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path):
     touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
     async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
         with pytest.raises(e.TransportClosed):
@@ -274,14 +274,14 @@ async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path) -> Non
     assert not (tmp_path / "started").exists()
 
 
-async def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same() -> None:
+async def test_a_server_whose_child_keeps_its_output_open_has_ended_all_the_same():
     code = "import os, time\nif not os.fork(): time.sleep(1000)"
     async with StdioLink(python(code), CLOCK, grace=0.1) as link:
         with pytest.raises(e.TransportClosed):
             await link.receive()
 
 
-async def test_the_servers_log_is_passed_on_line_by_line() -> None:
+async def test_the_servers_log_is_passed_on_line_by_line():
     lines = ["one", "x" * 100_000, "three"]
     told: list[bytes] = []
     async with StdioLink(python(SERVER), CLOCK, stderr=told.append) as link:
@@ -292,7 +292,7 @@ async def test_the_servers_log_is_passed_on_line_by_line() -> None:
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
+async def test_many_megabytes_pass_in_both_directions(megabytes: int):
     async with StdioLink(python(ECHO), CLOCK) as link:
         body = "x" * (megabytes * 1024 * 1024)
         began = time.process_time()
@@ -303,7 +303,7 @@ async def test_many_megabytes_pass_in_both_directions(megabytes: int) -> None:
         assert time.process_time() - began < 20
 
 
-async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None:
+async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost():
     count = 20_000
     async with StdioLink(python(ECHO), CLOCK) as link:
         sent = 0
@@ -324,7 +324,7 @@ async def test_a_flood_waits_for_whoever_is_slower_and_nothing_is_lost() -> None
         assert not link.waiting
 
 
-async def test_what_was_received_already_is_known_to_wait() -> None:
+async def test_what_was_received_already_is_known_to_wait():
     async with StdioLink(python(SERVER), CLOCK) as link:
         message = '{"jsonrpc":"2.0","method":"a"}'
         await link.send(request("say", 1, lines=[message, "noise", message, "noise"]))
@@ -337,7 +337,7 @@ async def test_what_was_received_already_is_known_to_wait() -> None:
         assert not link.waiting
 
 
-async def test_a_signal_to_us_does_not_reach_the_server() -> None:
+async def test_a_signal_to_us_does_not_reach_the_server():
     async with StdioLink(python(SERVER), CLOCK) as link:
         assert link.process_id is not None
         assert os.getpgid(link.process_id) == link.process_id != os.getpgrp()

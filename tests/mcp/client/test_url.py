@@ -21,13 +21,13 @@ from folkmoot.mcp.client.url import HttpUrl
 )
 def test_an_address_is_sent_in_ascii_and_shown_without_its_login(
     text: str, shown: str, authority: str, target: str
-) -> None:
+):
     url = HttpUrl.parse(text)
     assert (str(url), url.authority, url.target) == (shown, authority, target)
     assert "p@" not in repr(url)
 
 
-def test_name_and_password_are_decoded() -> None:
+def test_name_and_password_are_decoded():
     assert HttpUrl.parse("http://u%3A:p%40@a").login == "u::p@"
     assert HttpUrl.parse("http://u@a").login == "u:"
     assert HttpUrl.parse("http://a").login is None
@@ -51,7 +51,7 @@ def test_name_and_password_are_decoded() -> None:
         "http://" + "ä" * 80,
     ],
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_what_is_no_address_is_refused(text: str):
     with pytest.raises(ValueError):  # noqa: PT011 - the words are those of whoever noticed
         HttpUrl.parse(text)
 
@@ -68,7 +68,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         ("https://u:p@q", "https://q"),
     ],
 )
-def test_a_reference_leads_from_an_address_to_another(reference: str, there: str) -> None:
+def test_a_reference_leads_from_an_address_to_another(reference: str, there: str):
     here = HttpUrl.parse("http://h:1/a/b?c")
     assert str(here.join(reference)) == there
     assert here.join(reference).login is None
@@ -76,7 +76,7 @@ def test_a_reference_leads_from_an_address_to_another(reference: str, there: str
         here.join("mailto:x")
 
 
-def test_an_origin_is_scheme_host_and_port() -> None:
+def test_an_origin_is_scheme_host_and_port():
     one = HttpUrl.parse("https://u@a:443/x?y")
     assert one.origin == HttpUrl.parse("HTTPS://A").origin
     assert one.origin != HttpUrl.parse("http://a:443").origin

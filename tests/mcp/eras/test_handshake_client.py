@@ -128,7 +128,7 @@ def over(number: int) -> Line:
     return to_server(notice("notifications/cancelled", requestId=ours(number), reason=reason))
 
 
-def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own() -> None:
+def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own():
     play(
         met(),
         *CALLED,
@@ -140,7 +140,7 @@ def test_a_request_gets_the_meta_of_the_era_and_keeps_its_own() -> None:
     )
 
 
-def test_answers_and_notices_that_nobody_changes_stay_the_same_objects() -> None:
+def test_answers_and_notices_that_nobody_changes_stay_the_same_objects():
     machine = met()
     said(machine, "client says", CALL)
     for value in (
@@ -153,7 +153,7 @@ def test_answers_and_notices_that_nobody_changes_stay_the_same_objects() -> None
         assert step.message is told
 
 
-def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
+def test_what_the_stateless_era_lacks_is_answered_or_dropped_here():
     levels = "debug, info, notice, warning, error, critical, alert, emergency"
     play(
         met(),
@@ -172,7 +172,7 @@ def test_what_the_stateless_era_lacks_is_answered_or_dropped_here() -> None:
     )
 
 
-def test_a_server_without_logging_is_asked_for_no_log_messages() -> None:
+def test_a_server_without_logging_is_asked_for_no_log_messages():
     meta = {name: value for name, value in META.items() if name != LEVEL}
     play(
         met({"tools": {}}),
@@ -182,7 +182,7 @@ def test_a_server_without_logging_is_asked_for_no_log_messages() -> None:
     )
 
 
-def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_one() -> None:
+def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_one():
     form = {"message": "?", "requestedSchema": {}}
     page = {"mode": "url", "message": "?", "url": "https://x.test"}
     questions: dict[str, Any] = {
@@ -231,7 +231,7 @@ def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_on
 )
 def test_a_client_is_not_asked_for_what_it_does_not_offer(
     offered: dict[str, Any], method: str, params: dict[str, Any]
-) -> None:
+):
     asked = {"method": method, "params": params}
     fine = {"method": "roots/list"} if "roots" in offered else asked
     unable = f"The server needs an input that this client does not offer: {method}."
@@ -253,14 +253,14 @@ def test_a_client_is_not_asked_for_what_it_does_not_offer(
 )
 def test_a_client_is_asked_for_what_it_offers(
     offered: dict[str, Any], method: str, params: dict[str, Any]
-) -> None:
+):
     asked = {"method": method, "params": params}
     machine = after_call(met(offered=offered))
     play(machine, server(wish(1, a=asked)), to_client({"id": ours(2), **asked}))
 
 
 @pytest.mark.requirement("mcp.eras-questions")
-def test_a_client_that_takes_too_long_to_answer_fails_its_call() -> None:
+def test_a_client_that_takes_too_long_to_answer_fails_its_call():
     machine = met()
     play(
         machine,
@@ -279,7 +279,7 @@ def test_a_client_that_takes_too_long_to_answer_fails_its_call() -> None:
     assert machine.expire(9999.0) == []
 
 
-def test_each_round_of_questions_has_its_own_time() -> None:
+def test_each_round_of_questions_has_its_own_time():
     machine = after_call(met())
     said(machine, *server(wish(1, a=ROOTS)))
     assert machine.expire(0.0) == []
@@ -289,7 +289,7 @@ def test_each_round_of_questions_has_its_own_time() -> None:
     assert machine.expire(599.0)
 
 
-def test_what_is_said_during_a_call_names_the_call_of_the_client() -> None:
+def test_what_is_said_during_a_call_names_the_call_of_the_client():
     machine = after_call(after_call(met()))
 
     def about(value: dict[str, Any], during: Any = None) -> list[Any]:
@@ -302,7 +302,7 @@ def test_what_is_said_during_a_call_names_the_call_of_the_client() -> None:
     assert about(wish(ours(2), a={"method": "roots/list"}, b={"method": "roots/list"})) == [1, 1]
 
 
-def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
+def test_a_client_that_refuses_to_answer_fails_its_call():
     play(
         met(),
         *CALLED,
@@ -320,7 +320,7 @@ def test_a_client_that_refuses_to_answer_fails_its_call() -> None:
     )
 
 
-def test_a_cancelled_call_takes_its_questions_back() -> None:
+def test_a_cancelled_call_takes_its_questions_back():
     enough = notice("notifications/cancelled", requestId=1, reason="enough")
     play(
         met(),
@@ -336,7 +336,7 @@ def test_a_cancelled_call_takes_its_questions_back() -> None:
     )
 
 
-def test_a_repeated_call_is_cancelled_under_the_id_that_the_server_knows() -> None:
+def test_a_repeated_call_is_cancelled_under_the_id_that_the_server_knows():
     play(
         met(),
         *CALLED,
@@ -364,11 +364,11 @@ UNKNOWN_INPUT = "The server wants an input that the client's era does not know."
 )
 def test_what_a_handshake_client_cannot_understand_is_refused_in_a_sentence(
     answer: dict[str, Any], sentence: str
-) -> None:
+):
     play(met(), *CALLED, server(answer), refused(1, sentence))
 
 
-def test_a_server_that_only_wants_more_time_gets_it_but_not_for_ever() -> None:
+def test_a_server_that_only_wants_more_time_gets_it_but_not_for_ever():
     machine = met()
     (step,) = machine.from_client(message(CALL))
     pauses = []
@@ -384,7 +384,7 @@ def test_a_server_that_only_wants_more_time_gets_it_but_not_for_ever() -> None:
     )
 
 
-def test_structured_content_that_is_no_object_is_left_out_with_its_schema() -> None:
+def test_structured_content_that_is_no_object_is_left_out_with_its_schema():
     plain = {"name": "a", "inputSchema": {"type": "object"}}
     fine = plain | {"outputSchema": {"type": "object"}}
     play(
@@ -399,7 +399,7 @@ def test_structured_content_that_is_no_object_is_left_out_with_its_schema() -> N
 
 
 @pytest.mark.requirement("mcp.eras-results")
-def test_what_only_the_stateless_era_says_of_a_result_is_left_out() -> None:
+def test_what_only_the_stateless_era_says_of_a_result_is_left_out():
     page = {"resultType": "complete", "ttlMs": 9, "cacheScope": "public"}
     play(
         met(),
@@ -414,7 +414,7 @@ def test_what_only_the_stateless_era_says_of_a_result_is_left_out() -> None:
     )
 
 
-def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
+def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear():
     first, second = "note://a", "note://b"
     updated = notice("notifications/resources/updated", uri=first, _meta={SUBSCRIPTION: ours(3)})
     play(
@@ -445,7 +445,7 @@ def test_one_listen_is_kept_for_all_that_the_client_wants_to_hear() -> None:
 
 
 @pytest.mark.requirement("mcp.eras-listening")
-def test_a_refused_subscription_has_the_reason_that_the_server_gave() -> None:
+def test_a_refused_subscription_has_the_reason_that_the_server_gave():
     uris = [f"note://{name}" for name in "abcd"]
     reasons = {
         "note://a": {"code": -32001, "message": "Not yours.", "data": {"code": "denied"}},
@@ -471,7 +471,7 @@ def test_a_refused_subscription_has_the_reason_that_the_server_gave() -> None:
     )
 
 
-def test_changes_are_listened_for_once_the_client_listens() -> None:
+def test_changes_are_listened_for_once_the_client_listens():
     machine = met(listening=False)
     play(machine, client(READY))
     assert shown(machine.listen()) == [to_server(listen(2, **LISTS))]
@@ -480,7 +480,7 @@ def test_changes_are_listened_for_once_the_client_listens() -> None:
     assert machine.listen() == []
 
 
-def test_a_client_that_listens_before_it_is_ready_is_heard_when_it_is() -> None:
+def test_a_client_that_listens_before_it_is_ready_is_heard_when_it_is():
     for steps in range(4):
         early = bridge(listening=False)
         opening = (client(HELLO), server(error(0, -32601)), server(FOUND))
@@ -492,7 +492,7 @@ def test_a_client_that_listens_before_it_is_ready_is_heard_when_it_is() -> None:
         play(early, client(READY), to_server(listen(2, **LISTS)))
 
 
-def test_a_subscription_is_reason_enough_to_listen() -> None:
+def test_a_subscription_is_reason_enough_to_listen():
     uri = "note://a"
     machine = met(listening=False)
     play(
@@ -506,13 +506,13 @@ def test_a_subscription_is_reason_enough_to_listen() -> None:
     assert machine.listen() == []
 
 
-def test_a_client_that_listens_again_has_a_listen_that_was_given_up_opened_again() -> None:
+def test_a_client_that_listens_again_has_a_listen_that_was_given_up_opened_again():
     machine = met()
     play(machine, client(READY), to_server(listen(2, **LISTS)), server(error(ours(2), -32601)))
     assert shown(machine.listen()) == [to_server(listen(3, **LISTS))]
 
 
-def test_a_renewed_listen_takes_the_place_of_the_one_there_was() -> None:
+def test_a_renewed_listen_takes_the_place_of_the_one_there_was():
     machine = met(listening=False)
     play(machine, client(READY))
     assert machine.renew() == []
@@ -532,7 +532,7 @@ def test_a_renewed_listen_takes_the_place_of_the_one_there_was() -> None:
     )
 
 
-def test_a_listen_for_nothing_is_not_kept() -> None:
+def test_a_listen_for_nothing_is_not_kept():
     uri = "note://a"
     play(
         met({"resources": {"subscribe": True}, "logging": {}}),
@@ -546,7 +546,7 @@ def test_a_listen_for_nothing_is_not_kept() -> None:
     )
 
 
-def test_a_listen_that_ends_is_opened_again_but_not_for_ever() -> None:
+def test_a_listen_that_ends_is_opened_again_but_not_for_ever():
     machine = met()
     said(machine, "client says", READY)
     pauses = []
@@ -568,7 +568,7 @@ def test_a_listen_that_ends_is_opened_again_but_not_for_ever() -> None:
     )
 
 
-def test_a_server_that_cannot_be_listened_to_refuses_subscriptions() -> None:
+def test_a_server_that_cannot_be_listened_to_refuses_subscriptions():
     play(
         met(),
         client(READY),
@@ -581,7 +581,7 @@ def test_a_server_that_cannot_be_listened_to_refuses_subscriptions() -> None:
     )
 
 
-def test_an_id_that_is_still_in_use_gets_another_on_the_way_to_the_server() -> None:
+def test_an_id_that_is_still_in_use_gets_another_on_the_way_to_the_server():
     again = request(ours(2), "tools/call", **REPEATED)
     play(
         met(),
@@ -594,13 +594,13 @@ def test_an_id_that_is_still_in_use_gets_another_on_the_way_to_the_server() -> N
     )
 
 
-def test_a_client_that_speaks_the_stateless_era_in_between_is_passed_on() -> None:
+def test_a_client_that_speaks_the_stateless_era_in_between_is_passed_on():
     plain = request(1, "tools/list", _meta={VERSION: "2026-07-28", CAPABILITIES: {}})
     answer = result(1, resultType="complete", tools=[])
     play(met(), *passed(plain), *returned(answer))
 
 
-def test_the_number_of_open_requests_is_bounded() -> None:
+def test_the_number_of_open_requests_is_bounded():
     machine = met()
     for number in range(MOST_OPEN):
         assert said(machine, *client(request(number, "x")))

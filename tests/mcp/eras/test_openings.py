@@ -90,7 +90,7 @@ def after(message: dict[str, Any], number: int) -> dict[str, Any]:
 )
 def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(
     refused: dict[str, Any],
-) -> None:
+):
     machine = bridge()
     play(
         machine,
@@ -104,7 +104,7 @@ def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(
     assert machine.server_version == ProtocolVersion("2026-07-28")
 
 
-def test_a_client_of_an_unknown_version_is_offered_the_newest_of_the_handshake_era() -> None:
+def test_a_client_of_an_unknown_version_is_offered_the_newest_of_the_handshake_era():
     hello = request(0, "initialize", protocolVersion=["?"], capabilities={}, clientInfo=ADA)
     meta = {VERSION: "2026-07-28", CLIENT: ADA, CAPABILITIES: {}}
     unknown = {"name": "unknown", "version": "unknown"}
@@ -128,14 +128,14 @@ def test_a_client_of_an_unknown_version_is_offered_the_newest_of_the_handshake_e
 )
 def test_a_server_that_shakes_hands_needs_no_bridge(
     answer: dict[str, Any], version: ProtocolVersion | None
-) -> None:
+):
     machine = bridge()
     play(machine, *passed(HELLO), *returned(answer))
     assert machine.transparent
     assert machine.server_version == version
 
 
-def test_a_server_that_answers_neither_question_is_left_to_its_client() -> None:
+def test_a_server_that_answers_neither_question_is_left_to_its_client():
     machine = bridge()
     other = request(1, "tools/list")
     play(
@@ -151,7 +151,7 @@ def test_a_server_that_answers_neither_question_is_left_to_its_client() -> None:
     assert not machine.transparent
 
 
-def test_a_server_of_unknown_stateless_versions_is_refused_in_a_sentence() -> None:
+def test_a_server_of_unknown_stateless_versions_is_refused_in_a_sentence():
     play(
         bridge(),
         *passed(HELLO),
@@ -162,7 +162,7 @@ def test_a_server_of_unknown_stateless_versions_is_refused_in_a_sentence() -> No
     )
 
 
-def test_what_a_client_says_before_the_hands_are_shaken_waits_and_is_not_lost() -> None:
+def test_what_a_client_says_before_the_hands_are_shaken_waits_and_is_not_lost():
     ready = notice("notifications/initialized")
     ping = request(1, "ping")
     same, other = bridge(), bridge()
@@ -197,7 +197,7 @@ def test_what_a_client_says_before_the_hands_are_shaken_waits_and_is_not_lost() 
     ],
     ids=["no such method", "no such version", "not initialised", "only older versions"],
 )
-def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, Any]) -> None:
+def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, Any]):
     machine = bridge()
     play(
         machine,
@@ -213,7 +213,7 @@ def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, An
     assert machine.server_version == ProtocolVersion("2025-06-18")
 
 
-def test_a_request_refused_for_no_clear_reason_is_made_again_after_the_handshake() -> None:
+def test_a_request_refused_for_no_clear_reason_is_made_again_after_the_handshake():
     play(
         bridge(),
         *passed(LIST),
@@ -295,13 +295,13 @@ SAME_ERA: dict[str, tuple[Line, ...]] = {
 
 
 @pytest.mark.parametrize("how", SAME_ERA)
-def test_two_that_speak_the_same_era_need_no_bridge(how: str) -> None:
+def test_two_that_speak_the_same_era_need_no_bridge(how: str):
     machine = bridge()
     play(machine, *SAME_ERA[how])
     assert machine.transparent
 
 
-def test_a_lenient_server_is_initialised_and_asked_again_what_may_be_asked_twice() -> None:
+def test_a_lenient_server_is_initialised_and_asked_again_what_may_be_asked_twice():
     call = request(2, "tools/call", name="a", _meta=META)
     play(
         bridge(),
@@ -319,7 +319,7 @@ def test_a_lenient_server_is_initialised_and_asked_again_what_may_be_asked_twice
     )
 
 
-def test_a_request_that_is_cancelled_during_the_opening_gets_no_answer() -> None:
+def test_a_request_that_is_cancelled_during_the_opening_gets_no_answer():
     gone = notice("notifications/cancelled", requestId=1)
     play(
         bridge(),
@@ -334,7 +334,7 @@ def test_a_request_that_is_cancelled_during_the_opening_gets_no_answer() -> None
     )
 
 
-def test_too_much_before_the_hands_are_shaken_is_refused() -> None:
+def test_too_much_before_the_hands_are_shaken_is_refused():
     machine = bridge()
     said(machine, *client(HELLO))
     for number in range(MOST_OPEN):
@@ -347,7 +347,7 @@ def test_too_much_before_the_hands_are_shaken_is_refused() -> None:
     )
 
 
-def test_tasks_are_offered_to_neither_side() -> None:
+def test_tasks_are_offered_to_neither_side():
     extension: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}, "x/y": {}}
     offered = {"tasks": {}, "extensions": extension, "roots": {"listChanged": True, "z": 1}}
     kept: dict[str, Any] = {"extensions": {"x/y": {}}}
@@ -373,7 +373,7 @@ def test_tasks_are_offered_to_neither_side() -> None:
     )
 
 
-def test_requests_that_follow_the_first_at_once_are_all_answered() -> None:
+def test_requests_that_follow_the_first_at_once_are_all_answered():
     call = request(2, "tools/call", name="a", _meta=META)
     early = request("3", "tools/list", _meta=META)
 
@@ -397,7 +397,7 @@ def test_requests_that_follow_the_first_at_once_are_all_answered() -> None:
     )
 
 
-def test_a_client_that_shows_no_era_is_passed_on() -> None:
+def test_a_client_that_shows_no_era_is_passed_on():
     machine = bridge()
     play(
         machine,
@@ -408,7 +408,7 @@ def test_a_client_that_shows_no_era_is_passed_on() -> None:
     assert not machine.transparent
 
 
-def test_messages_that_nobody_changes_stay_the_same_objects() -> None:
+def test_messages_that_nobody_changes_stay_the_same_objects():
     machine = EraBridge()
     hello, welcome = message(HELLO), message(WELCOME)
     for hear, said_, where in (
@@ -421,7 +421,7 @@ def test_messages_that_nobody_changes_stay_the_same_objects() -> None:
         assert step.message is said_
 
 
-def test_a_server_that_says_nothing_to_a_stateless_client_may_be_offered_a_handshake() -> None:
+def test_a_server_that_says_nothing_to_a_stateless_client_may_be_offered_a_handshake():
     machine = bridge()
     assert machine.presume_handshake() == []
     play(machine, *passed(DISCOVER))
@@ -436,7 +436,7 @@ def test_a_server_that_says_nothing_to_a_stateless_client_may_be_offered_a_hands
     )
 
 
-def test_a_stateless_server_that_was_only_slow_is_known_by_its_late_answer() -> None:
+def test_a_stateless_server_that_was_only_slow_is_known_by_its_late_answer():
     machine = bridge()
     play(machine, *passed(DISCOVER))
     machine.presume_handshake()

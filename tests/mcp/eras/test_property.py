@@ -259,7 +259,7 @@ def test_every_request_gets_exactly_one_answer_in_every_order(
     handshake_server: bool,
     one: bool,
     settled: bool,
-) -> None:
+):
     world = World(handshake_client=handshake_client, handshake_server=handshake_server, one=one)
     world.open()
     if settled:
@@ -372,7 +372,7 @@ STARTS: tuple[tuple[dict[str, Any], ...], ...] = (
 )
 def test_no_message_from_either_side_makes_the_bridge_raise(
     start: tuple[dict[str, Any], ...], messages: list[tuple[bool, ProtocolMessage]], one: bool
-) -> None:
+):
     machine = bridge(one_client=one)
     for place, value in enumerate(start):
         (machine.from_server if place else machine.from_client)(message(value))

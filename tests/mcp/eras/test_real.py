@@ -94,7 +94,7 @@ def text(result: types.CallToolResult) -> str:
 
 
 @each_pair
-async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str) -> None:
+async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str):
     async with meeting(pair) as (client, _):
         listed = await client.list_tools()
         assert "echo" in [tool.name for tool in listed.tools]
@@ -112,7 +112,7 @@ async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str) 
 
 
 @pytest.mark.parametrize("pair", ["handshake client", "client of both"])
-async def test_what_a_server_says_of_itself_crosses_the_eras(pair: str) -> None:
+async def test_what_a_server_says_of_itself_crosses_the_eras(pair: str):
     async with meeting(pair) as (client, _):
         assert (client.server_info.name, client.server_info.version) == (NAME, "7")
         assert client.instructions == "Ask."
@@ -133,7 +133,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("one_client", [True, False])
 async def test_what_a_server_asks_during_calls_is_answered_by_the_client(
     pair: str, one_client: bool
-) -> None:
+):
     async with meeting(pair, one_client=one_client) as (client, _):
 
         async def answered(tool: str) -> None:
@@ -148,7 +148,7 @@ async def test_what_a_server_asks_during_calls_is_answered_by_the_client(
 
 
 @one_of_each
-async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(pair: str) -> None:
+async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(pair: str):
     told: list[tuple[float, float | None, str | None]] = []
     seen = anyio.Event()
 
@@ -167,7 +167,7 @@ async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(
 
 
 @one_of_each
-async def test_a_cancelled_call_is_cancelled_at_the_server(pair: str) -> None:
+async def test_a_cancelled_call_is_cancelled_at_the_server(pair: str):
     async with meeting(pair) as (client, everything):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "stay")
@@ -177,7 +177,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(pair: str) -> None:
         assert text(await client.call_tool("echo", {"text": "on"})) == "on"
 
 
-async def test_a_handshake_client_hears_of_changes_it_subscribed_to() -> None:
+async def test_a_handshake_client_hears_of_changes_it_subscribed_to():
     person = Person()
     async with meeting("handshake client", person) as (client, _):
         with warnings.catch_warnings():
@@ -192,7 +192,7 @@ async def test_a_handshake_client_hears_of_changes_it_subscribed_to() -> None:
         assert "notifications/resources/updated" not in person.heard
 
 
-async def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_tells() -> None:
+async def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_tells():
     async with meeting("stateless client") as (client, everything):
         wanted: Any = {"tools_list_changed": True, "resource_subscriptions": [RESOURCE]}
         async with client.listen(**wanted) as heard:
@@ -205,7 +205,7 @@ async def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_te
         assert everything.subscribed == []
 
 
-async def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs() -> None:
+async def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs():
     person = Person()
     async with meeting("handshake client", person) as (client, _):
         for level in ("debug", "error", "info"):
@@ -217,7 +217,7 @@ async def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs
     assert person.logged == ["debug", "warning", "warning"]
 
 
-async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want() -> None:
+async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want():
     person = Person()
     async with meeting("stateless client", person, log_level="info") as (client, everything):
         await client.call_tool("log")
@@ -230,9 +230,7 @@ async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want(
 @pytest.mark.parametrize(
     ("serve", "version"), [(serve_handshake, "2025-11-25"), (serve_stateless, "2026-07-28")]
 )
-async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(
-    serve: Any, version: str
-) -> None:
+async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(serve: Any, version: str):
     everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
     async with Client(between(everything.server, serve, bridge), mode="auto") as client:
         assert client.protocol_version == version
@@ -240,7 +238,7 @@ async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(
         assert bridge.transparent
 
 
-async def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discovered() -> None:
+async def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discovered():
     everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
     way = between(everything.server, serve_handshake, bridge)
     async with Client(way, mode="2026-07-28") as client:
@@ -251,7 +249,7 @@ async def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discove
 @pytest.mark.parametrize(
     ("mode", "serve"), [("legacy", serve_handshake), ("2026-07-28", serve_stateless)]
 )
-async def test_two_of_one_era_need_no_bridge(mode: str, serve: Any) -> None:
+async def test_two_of_one_era_need_no_bridge(mode: str, serve: Any):
     everything, bridge = Everything(), EraBridge()
     async with Client(between(everything.server, serve, bridge), mode=mode) as client:
         assert text(await client.call_tool("echo", {"text": "a"})) == "a"

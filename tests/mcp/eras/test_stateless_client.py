@@ -112,7 +112,7 @@ PARKED = (*begun(1), asks("q"), wanted(1, "s1"))
 """A call that waits for the answer to a question."""
 
 
-def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own() -> None:
+def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own():
     play(
         met(),
         call(1, {"progressToken": "p", "traceparent": "00-1"}),
@@ -127,7 +127,7 @@ def test_a_request_loses_the_meta_of_the_era_and_keeps_its_own() -> None:
     )
 
 
-def test_errors_and_notices_that_nobody_changes_stay_the_same_objects() -> None:
+def test_errors_and_notices_that_nobody_changes_stay_the_same_objects():
     machine = met()
     said(machine, *call(1, {"progressToken": 5}))
     for value in (
@@ -141,7 +141,7 @@ def test_errors_and_notices_that_nobody_changes_stay_the_same_objects() -> None:
         assert step.message is told
 
 
-def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_here() -> None:
+def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_here():
     def unsupported(message_id: int, version: str) -> Line:
         data = {"supported": ["2026-07-28"], "requested": version}
         return to_client(error(message_id, -32022, "Unsupported protocol version", data=data))
@@ -166,7 +166,7 @@ def test_what_the_handshake_era_has_beyond_the_stateless_is_answered_or_dropped_
     )
 
 
-def test_a_question_answers_the_call_and_the_repeated_call_answers_the_question() -> None:
+def test_a_question_answers_the_call_and_the_repeated_call_answers_the_question():
     play(
         met(),
         call(1, {"progressToken": 1}),
@@ -185,7 +185,7 @@ def test_a_question_answers_the_call_and_the_repeated_call_answers_the_question(
     )
 
 
-def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round() -> None:
+def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round():
     roots = {"method": "roots/list"}
     play(
         met(),
@@ -203,7 +203,7 @@ def test_questions_that_come_meanwhile_or_stay_open_are_asked_in_the_next_round(
     )
 
 
-def test_a_server_that_did_not_wait_for_the_answer_is_heard_when_the_client_comes_back() -> None:
+def test_a_server_that_did_not_wait_for_the_answer_is_heard_when_the_client_comes_back():
     play(
         met(),
         *PARKED,
@@ -216,7 +216,7 @@ def test_a_server_that_did_not_wait_for_the_answer_is_heard_when_the_client_come
     )
 
 
-def test_a_state_is_no_use_for_another_method() -> None:
+def test_a_state_is_no_use_for_another_method():
     prompt = request(2, "prompts/get", name="a", requestState="s1", _meta=META)
     play(
         met(),
@@ -228,7 +228,7 @@ def test_a_state_is_no_use_for_another_method() -> None:
     )
 
 
-def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> None:
+def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them():
     play(
         met(one_client=False),
         asks("p"),
@@ -244,7 +244,7 @@ def test_a_question_among_calls_of_several_clients_is_put_to_none_of_them() -> N
     )
 
 
-def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call() -> None:
+def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call():
     machine = met(one_client=False)
 
     def during(about: int | str, question: str) -> list[Line]:
@@ -264,7 +264,7 @@ def test_a_question_that_names_its_call_is_put_to_the_client_of_that_call() -> N
     )
 
 
-def test_a_log_message_that_names_its_call_is_told_in_the_stream_of_that_call() -> None:
+def test_a_log_message_that_names_its_call_is_told_in_the_stream_of_that_call():
     machine = met(one_client=False)
     told = notice("notifications/message", level="error", data="x")
 
@@ -281,7 +281,7 @@ def test_a_log_message_that_names_its_call_is_told_in_the_stream_of_that_call() 
     assert heard(ours(3)) == [1]
 
 
-def test_progress_names_the_call_that_its_client_waits_for() -> None:
+def test_progress_names_the_call_that_its_client_waits_for():
     machine = met(one_client=False)
     said(machine, *call(1, {"progressToken": "p"}))
     said(machine, *call(2, {"progressToken": "r"}))
@@ -291,7 +291,7 @@ def test_progress_names_the_call_that_its_client_waits_for() -> None:
     assert step.about == 2
 
 
-def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer() -> None:
+def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer():
     play(
         met(),
         *begun(1),
@@ -302,7 +302,7 @@ def test_a_question_among_calls_of_one_client_is_put_to_one_that_can_answer() ->
     )
 
 
-def test_a_client_is_not_asked_what_it_does_not_offer() -> None:
+def test_a_client_is_not_asked_what_it_does_not_offer():
     page = {"method": "elicitation/create", "params": {"mode": "url", "url": "x", "message": "?"}}
     play(
         met(),
@@ -316,7 +316,7 @@ def test_a_client_is_not_asked_what_it_does_not_offer() -> None:
     )
 
 
-def test_a_question_outside_of_any_call_is_answered_by_the_next_one() -> None:
+def test_a_question_outside_of_any_call_is_answered_by_the_next_one():
     roots = {"method": "roots/list"}
     play(
         met(),
@@ -339,7 +339,7 @@ def given_up(message_id: int) -> Line:
     return to_server(notice("notifications/cancelled", requestId=message_id, reason=reason))
 
 
-def test_a_client_that_does_not_come_back_is_given_up() -> None:
+def test_a_client_that_does_not_come_back_is_given_up():
     machine = met()
     play(machine, *PARKED, asks("r"))
     assert shown(machine.expire(0.0)) == []
@@ -361,7 +361,7 @@ def test_a_client_that_does_not_come_back_is_given_up() -> None:
     assert shown(machine.expire(700.0)) == [untold("x", LATE)]
 
 
-def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
+def test_of_too_many_calls_that_wait_the_oldest_is_given_up():
     machine = met()
     for number in range(MOST_PARKED):
         said(machine, *call(number))
@@ -376,7 +376,7 @@ def test_of_too_many_calls_that_wait_the_oldest_is_given_up() -> None:
     )
 
 
-def test_an_id_that_the_server_still_knows_gets_another_on_the_way_to_it() -> None:
+def test_an_id_that_the_server_still_knows_gets_another_on_the_way_to_it():
     play(
         met(),
         *PARKED,
@@ -408,7 +408,7 @@ def agreed(message_id: int, refused: dict[str, Any] | None = None, **filters: An
     )
 
 
-def test_listens_for_the_same_resource_share_a_subscription() -> None:
+def test_listens_for_the_same_resource_share_a_subscription():
     uri = "note://a"
     play(
         met(),
@@ -424,7 +424,7 @@ def test_listens_for_the_same_resource_share_a_subscription() -> None:
     )
 
 
-def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to() -> None:
+def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to():
     a, b = "note://a", "note://b"
 
     def heard(message_id: int, method: str, **params: Any) -> Line:
@@ -462,7 +462,7 @@ def test_each_listen_hears_what_it_asked_for_and_the_server_agreed_to() -> None:
     )
 
 
-def test_a_server_that_tells_nothing_is_not_subscribed_to() -> None:
+def test_a_server_that_tells_nothing_is_not_subscribed_to():
     play(
         met(capabilities={"tools": {}}),
         listen(1, "note://a", toolsListChanged=True),
@@ -472,14 +472,14 @@ def test_a_server_that_tells_nothing_is_not_subscribed_to() -> None:
     )
 
 
-def test_the_number_of_listens_is_bounded() -> None:
+def test_the_number_of_listens_is_bounded():
     machine = met()
     for number in range(MOST_LISTENS):
         said(machine, *listen(number))
     play(machine, listen(MOST_LISTENS), too_many(MOST_LISTENS, "Too many subscriptions."))
 
 
-def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
+def test_log_messages_pass_while_a_request_that_wants_them_is_open():
     def logged(level: str) -> dict[str, Any]:
         return notice("notifications/message", level=level, data="x")
 
@@ -501,14 +501,14 @@ def test_log_messages_pass_while_a_request_that_wants_them_is_open() -> None:
     )
 
 
-def test_the_number_of_open_requests_is_bounded() -> None:
+def test_the_number_of_open_requests_is_bounded():
     machine = met()
     for number in range(MOST_OPEN):
         assert said(machine, *client(request(number, "x", _meta=META)))
     play(machine, client(request("n", "x", _meta=META)), too_many("n"))
 
 
-def test_the_number_of_questions_that_wait_is_bounded() -> None:
+def test_the_number_of_questions_that_wait_is_bounded():
     early, during = met(), met()
     play(during, *PARKED)
     for machine in (early, during):
@@ -518,7 +518,7 @@ def test_the_number_of_questions_that_wait_is_bounded() -> None:
 
 
 @pytest.mark.requirement("gateway.tasks")
-def test_whoever_speaks_of_tasks_as_the_server_does_is_understood() -> None:
+def test_whoever_speaks_of_tasks_as_the_server_does_is_understood():
     asked = {"question": {"method": "elicitation/create", "params": {"message": "?"}}}
     able = META | {CAPABILITIES: {"elicitation": {}}}
     machine = met(one_client=False, capabilities=TOLD | {"tasks": {}}, native_tasks=True)

@@ -36,18 +36,18 @@ from tests.mcp.eras.script import META, client, play, refused, request
         (wire.HEADER_MISMATCH, types.HEADER_MISMATCH),
     ],
 )
-def test_the_words_are_those_of_the_official_types(ours: Any, theirs: Any) -> None:
+def test_the_words_are_those_of_the_official_types(ours: Any, theirs: Any):
     assert ours == theirs
 
 
-def test_every_request_of_a_handshake_server_is_known() -> None:
+def test_every_request_of_a_handshake_server_is_known():
     asked = {method for method, _ in methods.SERVER_REQUESTS} - {wire.PING}
     assert asked == set(wire.NEEDED)
 
 
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("method", sorted(UNBRIDGED))
-def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method: str) -> None:
+def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method: str):
     told = refused(1, EraRefusal.TASKS.sentence)
     play(handshake.met(), client(request(1, method)), told)
     play(stateless.met(), client(request(1, method, _meta=META)), told)

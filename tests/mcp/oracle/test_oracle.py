@@ -16,7 +16,7 @@ from tests.mcp.oracle.places import both
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 async def test_status_and_error_code_are_those_of_the_sdk_but_for_the_deviations(
     era: Era, tmp_path: Path
-) -> None:
+):
     async with both(tmp_path, era) as (hub, sdk):
         cases = {case.name: case for case in corpus(era)}
         assert len(cases) == len(list(corpus(era))), "a name is there twice"

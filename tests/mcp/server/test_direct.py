@@ -146,7 +146,7 @@ async def plain(_: McpRequest) -> McpAnswer:
     return McpAnswer({"content": []})
 
 
-async def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
+async def test_an_answer_that_comes_at_once_leaves_in_one_piece():
     async with serving(plain) as server:
         status, headers, body = await server.post(modern(call()))
         assert (status, headers["content-type"]) == (200, "application/json")
@@ -154,14 +154,14 @@ async def test_an_answer_that_comes_at_once_leaves_in_one_piece() -> None:
         assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}
 
 
-async def test_a_version_of_the_stateless_era_that_is_not_spoken_is_refused() -> None:
+async def test_a_version_of_the_stateless_era_that_is_not_spoken_is_refused():
     async with serving(plain) as server:
         asked = modern(call(), **{VERSION: "2099-01-01"})
         status, _, body = await server.post(asked, mcp_protocol_version="2099-01-01")
         assert (status, json.loads(body)["error"]["code"]) == (400, -32022)
 
 
-async def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> None:
+async def test_what_is_said_before_the_answer_makes_the_response_a_stream():
     async def speaking(asked: McpRequest) -> McpAnswer:
         asked.tell(Notification(method="notifications/progress", params={"progress": 1}))
         asked.tell(Notification(method="notifications/message", params={"level": "info"}))
@@ -180,7 +180,7 @@ async def test_what_is_said_before_the_answer_makes_the_response_a_stream() -> N
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there() -> None:
+async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_there():
     async def marking(_: McpRequest) -> McpAnswer:
         async def after() -> None: ...
 
@@ -196,7 +196,7 @@ async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_ther
         assert server.happened == ["sent"]
 
 
-async def test_a_client_that_leaves_ends_its_request() -> None:
+async def test_a_client_that_leaves_ends_its_request():
     begun, gone = asyncio.Event(), asyncio.Event()
     stopped: list[bool] = []
 
@@ -220,7 +220,7 @@ async def test_a_client_that_leaves_ends_its_request() -> None:
         assert stopped == [True]
 
 
-async def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture):
     async def breaking(_: McpRequest) -> McpAnswer:
         raise ValueError("a secret")
 
@@ -246,7 +246,7 @@ OPENING = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": OPENED}
 FORM = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {}}}
 
 
-async def test_a_session_is_opened_from_what_the_service_says_of_itself() -> None:
+async def test_a_session_is_opened_from_what_the_service_says_of_itself():
     async with serving(plain) as server:
         status, headers, body = await server.post(OPENING)
         assert (status, headers["mcp-session-id"]) == (200, "one")
@@ -255,7 +255,7 @@ async def test_a_session_is_opened_from_what_the_service_says_of_itself() -> Non
         assert server.session.capabilities == {"elicitation": {}}
 
 
-async def test_a_handshake_client_is_asked_what_the_service_wants_to_know() -> None:
+async def test_a_handshake_client_is_asked_what_the_service_wants_to_know():
     async def asking(asked: McpRequest) -> McpAnswer:
         given = asked.params.get("inputResponses")
         if given is None:
@@ -287,7 +287,7 @@ async def waiting(asked: McpRequest) -> McpAnswer:
     return McpAnswer({"late": True})
 
 
-async def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None:
+async def test_a_cancelled_request_of_a_session_ends_without_an_answer():
     async with serving(waiting) as server:
         session = await server.opened()
         async with asyncio.TaskGroup() as tasks:
@@ -303,7 +303,7 @@ async def test_a_cancelled_request_of_a_session_ends_without_an_answer() -> None
         assert (status, events(body)) == (200, [])
 
 
-async def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
+async def test_the_end_of_a_session_is_that_of_all_its_requests():
     async with serving(waiting) as server:
         session = await server.opened()
         async with asyncio.TaskGroup() as tasks:
@@ -313,7 +313,7 @@ async def test_the_end_of_a_session_is_that_of_all_its_requests() -> None:
         assert (await server.post(call()))[0] == 404
 
 
-async def test_a_session_sets_its_own_level_and_answers_pings_itself() -> None:
+async def test_a_session_sets_its_own_level_and_answers_pings_itself():
     async with serving(plain) as server:
         session = await server.opened()
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

@@ -40,7 +40,7 @@ async def read(stream: Stream, after: int | None = None) -> list[bytes]:
     return [part for part in found.split(b"\n\n") if part]
 
 
-async def test_ids_name_the_process_the_stream_and_the_event() -> None:
+async def test_ids_name_the_process_the_stream_and_the_event():
     streams = ResumableStreams(StreamBudget(BOOT))
     call, other = call_of(streams), call_of(streams)
     listening = Stream(listening=True, keeper=streams)
@@ -60,7 +60,7 @@ async def test_ids_name_the_process_the_stream_and_the_event() -> None:
 
 @settings(max_examples=40)
 @given(st.text(max_size=80), st.integers(-5, 10**18))
-def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number: int) -> None:
+def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number: int):
     async def main() -> None:
         streams = ResumableStreams(StreamBudget(BOOT))
         stream = call_of(streams)
@@ -78,7 +78,7 @@ def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number:
     run(main())
 
 
-async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there() -> None:
+async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there():
     streams = ResumableStreams(StreamBudget(BOOT))
     stream = call_of(streams)
     for number in range(MOST_EVENTS + 10):
@@ -90,7 +90,7 @@ async def test_what_was_dropped_and_may_not_be_missed_makes_a_stream_end_there()
     assert len(await read(stream, place)) == MOST_EVENTS
 
 
-async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole() -> None:
+async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole():
     streams = ResumableStreams(StreamBudget(BOOT))
     stream = call_of(streams)
     stream.put(b"question", weight=Weight.QUESTION)
@@ -106,7 +106,7 @@ async def test_what_nobody_has_read_and_may_not_be_missed_is_kept_whole() -> Non
     assert not stream.is_thinned(2 * MOST_EVENTS)
 
 
-async def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stays() -> None:
+async def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stays():
     streams = ResumableStreams(StreamBudget(BOOT))
     stream = call_of(streams)
     delivered: list[bool] = []
@@ -122,7 +122,7 @@ async def test_an_answer_counts_as_delivered_once_and_only_to_a_reader_that_stay
         assert delivered == [True]
 
 
-async def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> None:
+async def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long():
     budget = StreamBudget(BOOT, seconds=0.02)
     streams = ResumableStreams(budget)
     given_up: list[Stream] = []
@@ -146,7 +146,7 @@ async def test_a_stream_is_forgotten_when_nobody_has_read_it_for_too_long() -> N
     assert (len(streams), len(budget.whole.streams), budget.whole.used) == (0, 0, 0)
 
 
-async def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -> None:
+async def test_the_oldest_that_nobody_reads_give_way_first_within_each_share():
     most = 16 * 8 * (CALL_BYTES + STREAM_BYTES)
     budget = StreamBudget(BOOT, most_bytes=most)
     given_up: list[Stream] = []
@@ -166,7 +166,7 @@ async def test_the_oldest_that_nobody_reads_give_way_first_within_each_share() -
     assert (budget.whole.used, len(budget.whole.streams), budget._of_account) == (0, 0, {})
 
 
-async def test_what_has_arrived_gives_way_before_a_call_that_goes_on() -> None:
+async def test_what_has_arrived_gives_way_before_a_call_that_goes_on():
     budget = StreamBudget(BOOT, most_bytes=16 * 128 * 1024)
     streams = ResumableStreams(budget)
     given_up: list[Stream] = []
@@ -183,7 +183,7 @@ async def test_what_has_arrived_gives_way_before_a_call_that_goes_on() -> None:
     assert len(streams) == 2
 
 
-async def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> None:
+async def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on():
     budget = StreamBudget(BOOT, most_bytes=64 * 1024)
     streams = ResumableStreams(budget)
     stream = call_of(streams)
@@ -199,7 +199,7 @@ async def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on() -> 
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("oprlwdf"), st.integers(0, 9_000))))
-def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, int]]) -> None:
+def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, int]]):
     async def main() -> None:
         budget = StreamBudget(BOOT, most_bytes=512 * 1024)
         sessions = [ResumableStreams(budget, who) for who in ("", "", "ann", "bob")]

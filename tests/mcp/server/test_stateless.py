@@ -25,7 +25,7 @@ from tests.mcp.server.played import modern_tool as tool
 from tests.mcp_harness import MODERN
 
 
-async def test_the_official_client_gets_progress_without_a_session(client: Fronted) -> None:
+async def test_the_official_client_gets_progress_without_a_session(client: Fronted):
     steps: list[float] = []
 
     async def progressed(progress: float, *_: Any) -> None:
@@ -43,7 +43,7 @@ async def test_the_official_client_gets_progress_without_a_session(client: Front
     assert context.transport.metadata.headers.get("mcp-method") == "tools/call"
 
 
-async def test_the_official_client_listens_to_what_changes(client: Fronted) -> None:
+async def test_the_official_client_listens_to_what_changes(client: Fronted):
     async with (
         Client(streamable_http_client(client.url), mode=MODERN) as sdk,
         sdk.listen(tools_list_changed=True) as listening,
@@ -52,7 +52,7 @@ async def test_the_official_client_listens_to_what_changes(client: Fronted) -> N
 
 
 @pytest.mark.requirement("proxy.correlates-responses")
-async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_others() -> None:
+async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_others():
     async with fronted() as http, httpx2.AsyncClient(timeout=30) as another:
         clients = [http, Http(http.url, another)]
         for round_ in range(10):
@@ -73,7 +73,7 @@ async def test_clients_with_equal_ids_and_tokens_get_their_own_answers_and_no_ot
 
 
 @pytest.mark.requirement("proxy.unknown-members")
-async def test_only_the_id_and_the_token_change_and_every_other_byte_stays() -> None:
+async def test_only_the_id_and_the_token_change_and_every_other_byte_stays():
     raw = (
         b'{ "odd" : [1.50, "\\u00e4" ],"params":{"name":"echo", "_meta":{"progressToken": "t",'
         b'"io.modelcontextprotocol/protocolVersion":"2026-07-28" ,"x" : 1e2}},"method":'
@@ -104,7 +104,7 @@ def encoded(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
 
-async def test_headers_that_do_not_say_what_the_request_says_are_refused() -> None:
+async def test_headers_that_do_not_say_what_the_request_says_are_refused():
     message, headers = tool("echo", 7)
     listen, listening = modern("subscriptions/listen", 7)
     without_meta = {**message, "params": {"name": "echo"}}
@@ -135,9 +135,7 @@ async def test_headers_that_do_not_say_what_the_request_says_are_refused() -> No
 @pytest.mark.parametrize(
     ("code", "status"), [(-32601, 404), (-32602, 400), (-32022, 400), (-32603, 200), (-1, 200)]
 )
-async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(
-    code: int, status: int
-) -> None:
+async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code: int, status: int):
     async def serve(carrier: Carrier) -> None:
         asked = await carrier.receive()
         assert isinstance(asked, Request)
@@ -151,7 +149,7 @@ async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(
         assert "mcp-session-id" not in answer.headers
 
 
-async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: Fronted) -> None:
+async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: Fronted):
     staying = asyncio.ensure_future(client.ask("POST", *tool("wait", 1, text="stayed")))
     await client.played.until(lambda: len(client.played.got) == 1)
     leaving = asyncio.ensure_future(client.ask("POST", *tool("wait", 1)))
@@ -169,7 +167,7 @@ async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: 
 
 async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed(
     client: Fronted,
-) -> None:
+):
     named = {"mcp-protocol-version": MODERN}
     for method in ("notifications/cancelled", "notifications/x"):
         said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
@@ -178,16 +176,14 @@ async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_
     assert client.played.got[0].message.method == "notifications/x"
 
 
-async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so(client: Fronted) -> None:
+async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so(client: Fronted):
     await client.ask("POST", *tool("echo"))
     server = client.played.carriers[0]
     answer = await client.played.ask(server, Request(id="q", method="roots/list"))
     assert isinstance(answer.error, ErrorObject)
 
 
-async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(
-    client: Fronted,
-) -> None:
+async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(client: Fronted):
     waiting = [
         asyncio.ensure_future(client.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
     ]
@@ -200,7 +196,7 @@ async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(
         assert answer.json()["id"] == name
 
 
-async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answered() -> None:
+async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is_answered():
     served = 0
 
     async def serve(carrier: Carrier) -> None:
@@ -220,9 +216,7 @@ async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is
         assert served == 2
 
 
-async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(
-    client: Fronted,
-) -> None:
+async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(client: Fronted):
     message, headers = modern("subscriptions/listen", 1)
     async with client.stream("POST", message, headers) as slow:
         await slow.message()
@@ -263,7 +257,7 @@ WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_headers_that_repeat_arguments_are_held_against_them(client: Fronted) -> None:
+async def test_headers_that_repeat_arguments_are_held_against_them(client: Fronted):
     unlisted, headers = tool("ship", region="eu")
     assert (await client.ask("POST", unlisted, headers)).status_code == 200
     await client.ask("POST", *modern("tools/list"))
@@ -279,7 +273,7 @@ async def test_headers_that_repeat_arguments_are_held_against_them(client: Front
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_the_official_client_repeats_arguments_in_headers(client: Fronted) -> None:
+async def test_the_official_client_repeats_arguments_in_headers(client: Fronted):
     async with Client(streamable_http_client(client.url), mode=MODERN) as sdk:
         await sdk.list_tools()
         said = await sdk.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})

@@ -96,7 +96,7 @@ def to_client(message: Any) -> MessageEnvelope[Any]:
 @pytest.mark.parametrize("make", [pipes, sockets, terminal])
 async def test_messages_pass_in_both_directions_as_their_bytes(
     make: Callable[[], tuple[int, int, int, int]],
-) -> None:
+):
     async with client(make) as (front, to_front, from_front):
         session = SessionContext.with_id(SessionId("s"))
         front.session = session
@@ -134,7 +134,7 @@ async def test_messages_pass_in_both_directions_as_their_bytes(
 )
 async def test_a_line_that_is_no_message_is_answered_and_not_passed_on(
     line: bytes, message_id: Any, code: int
-) -> None:
+):
     async with client(limits=Limits(message_bytes=1000)) as (front, to_front, from_front):
         os.write(to_front, line + b"\n" + CALL + b"\n")
         assert (await front.receive_envelope()).message.raw == CALL
@@ -143,7 +143,7 @@ async def test_a_line_that_is_no_message_is_answered_and_not_passed_on(
         assert answer["error"]["code"] == code
 
 
-async def test_the_end_of_input_ends_the_conversation_after_its_last_line() -> None:
+async def test_the_end_of_input_ends_the_conversation_after_its_last_line():
     async with client() as (front, to_front, from_front):
         os.write(to_front, CALL + b"\n" + CALL)
         os.close(to_front)
@@ -157,7 +157,7 @@ async def test_the_end_of_input_ends_the_conversation_after_its_last_line() -> N
         assert json.loads(await read_line(from_front))["id"] == 7
 
 
-async def test_a_client_that_reads_no_more_is_gone() -> None:
+async def test_a_client_that_reads_no_more_is_gone():
     async with client() as (front, _, from_front):
         os.close(from_front)
         waiting = asyncio.ensure_future(front.receive_envelope())
@@ -173,7 +173,7 @@ async def test_a_client_that_reads_no_more_is_gone() -> None:
             await waiting
 
 
-async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -> None:
+async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path):
     (tmp_path / "in").write_bytes((CALL + b"\n") * 3000)
     with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
         front = StdioFront(SystemClock(), stdin=stdin.fileno(), stdout=stdout.fileno())
@@ -192,7 +192,7 @@ async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path) -
     assert all(json.loads(line)["id"] == 7 for line in lines)
 
 
-async def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing() -> None:
+async def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing():
     def read_lines(fd: int, count: int) -> list[bytes]:
         with os.fdopen(os.dup(fd), "rb") as file:
             return [file.readline() for _ in range(count)]
@@ -220,7 +220,7 @@ async def test_a_client_that_does_not_read_has_the_sender_wait_and_loses_nothing
         assert [json.loads(each)["params"]["n"] for each in got] == list(range(2000))
 
 
-async def test_what_nobody_takes_is_not_read() -> None:
+async def test_what_nobody_takes_is_not_read():
     async with client() as (front, to_front, _):
         os.set_blocking(to_front, False)
         written = 0
@@ -236,7 +236,7 @@ async def test_what_nobody_takes_is_not_read() -> None:
         assert (await front.receive_envelope()).message.raw == CALL
 
 
-async def test_a_large_message_passes_both_ways() -> None:
+async def test_a_large_message_passes_both_ways():
     async with client() as (front, to_front, from_front):
         text = "x" * (8 * 1024 * 1024)
         raw = msgspec.json.encode(
@@ -284,7 +284,7 @@ asyncio.run(main())
 """
 
 
-def test_what_else_the_process_prints_never_reaches_the_client() -> None:
+def test_what_else_the_process_prints_never_reaches_the_client():
     done = subprocess.run(
         [sys.executable, "-c", ECHO],
         input=CALL + b"\n",

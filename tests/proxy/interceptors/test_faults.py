@@ -15,7 +15,7 @@ def verdicts(name: str, options: str, times: int = 200) -> list[Verdict]:
     return [way.judge(call("x")).verdict for _ in range(times)]
 
 
-def test_delays_are_drawn_from_the_distribution_and_are_the_same_for_the_same_seed() -> None:
+def test_delays_are_drawn_from_the_distribution_and_are_the_same_for_the_same_seed():
     assert set(map(repr, verdicts("latency", "seconds = 0.5"))) == {repr(Delay(0.5))}
     for distribution in ("uniform", "normal", "exponential"):
         options = f'seconds = 0.5, spread = 0.2, distribution = "{distribution}", seed = 3'
@@ -28,7 +28,7 @@ def test_delays_are_drawn_from_the_distribution_and_are_the_same_for_the_same_se
     assert verdicts("latency", 'seconds = 0, distribution = "exponential"', 1) == [Delay(0.0)]
 
 
-def test_faults_come_as_often_as_they_are_to_and_the_same_for_the_same_seed() -> None:
+def test_faults_come_as_often_as_they_are_to_and_the_same_for_the_same_seed():
     options = "error = 0.2, drop = 0.2, disconnect = 0.2, seed = 5"
     drawn = verdicts("faults", options, 1_000)
     counted = Counter(type(it) for it in drawn)
@@ -37,7 +37,7 @@ def test_faults_come_as_often_as_they_are_to_and_the_same_for_the_same_seed() ->
     assert [type(it) for it in drawn] == [type(it) for it in verdicts("faults", options, 1_000)]
 
 
-def test_each_fault_is_what_it_is_called() -> None:
+def test_each_fault_is_what_it_is_called():
     (failed,) = verdicts("faults", 'error = 1.0, message = "Oops."', 1)
     assert isinstance(failed, Mock)
     assert failed.error.message == "Oops."  # type: ignore[union-attr]
@@ -49,7 +49,7 @@ def test_each_fault_is_what_it_is_called() -> None:
     assert isinstance(way.judge(notice("n")).verdict, Block)
 
 
-def test_a_truncated_answer_is_an_answer_of_which_half_is_missing() -> None:
+def test_a_truncated_answer_is_an_answer_of_which_half_is_missing():
     way = Way(used("faults", "truncate = 1.0"))
     given = {
         "content": [{"type": "text", "text": "12345678"}, {"type": "text", "text": "x"}],

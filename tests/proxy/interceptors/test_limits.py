@@ -23,7 +23,7 @@ from tests.proxy.rules.support import (
 )
 
 
-def test_a_burst_passes_and_then_so_many_a_minute() -> None:
+def test_a_burst_passes_and_then_so_many_a_minute():
     clock = Clock()
     way = Way(used("rate-limit", "per_minute = 6, burst = 2"), clock)
     assert [isinstance(way.judge(call("x")).verdict, Block) for _ in range(4)] == [
@@ -50,7 +50,7 @@ def test_a_burst_passes_and_then_so_many_a_minute() -> None:
     ]
 
 
-def test_sessions_and_tools_are_counted_apart_as_asked() -> None:
+def test_sessions_and_tools_are_counted_apart_as_asked():
     def passed(by: str) -> list[bool]:
         way = Way(used("rate-limit", f"per_minute = 1, by = {by}"))
         asked = [("a", "s1"), ("b", "s1"), ("a", "s2"), ("a", "s1")]
@@ -65,7 +65,7 @@ def test_sessions_and_tools_are_counted_apart_as_asked() -> None:
     assert passed("[]") == [True, False, False, False]
 
 
-def test_callers_without_a_session_are_counted_apart() -> None:
+def test_callers_without_a_session_are_counted_apart():
     """Otherwise one of them could use up what all others may ask for."""
     way = Way(used("rate-limit", "per_minute = 1"))
 
@@ -79,7 +79,7 @@ def test_callers_without_a_session_are_counted_apart() -> None:
     assert [passed(who) for who in ("ann", "ann", "bob", "bob")] == [True, False, True, False]
 
 
-def test_answers_are_never_too_many_and_keys_are_bounded() -> None:
+def test_answers_are_never_too_many_and_keys_are_bounded():
     way = Way(used("rate-limit", "per_minute = 1"))
     way.judge(call("x"))
     assert not isinstance(way.judge(answer({}), TO_CLIENT).verdict, Block)
@@ -89,7 +89,7 @@ def test_answers_are_never_too_many_and_keys_are_bounded() -> None:
     assert len(rule.action._buckets) == MOST_KEYS  # type: ignore[attr-defined]
 
 
-def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed() -> None:
+def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed():
     small, large = call("x"), call("x", {"text": "y" * 300})
     way = Way(used("size-limit", "bytes = 200", 'method = "tools/call"'))
     assert not isinstance(way.judge(small).verdict, Block)
@@ -106,7 +106,7 @@ def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed(
     assert grown.judge(small).by == "it"
 
 
-def test_what_a_message_weighs_is_what_leaves() -> None:
+def test_what_a_message_weighs_is_what_leaves():
     raw = envelope(call("x", {"text": "é" * 100})).message.raw
     assert raw is not None
     exact = Way(used("size-limit", f"bytes = {len(raw)}"))

@@ -34,7 +34,7 @@ def said(verdict: Verdict) -> str:
     return str(verdict.result["content"][0]["text"])
 
 
-def test_a_wrong_call_is_answered_with_what_is_wrong_so_that_a_model_can_try_again() -> None:
+def test_a_wrong_call_is_answered_with_what_is_wrong_so_that_a_model_can_try_again():
     checked = way()
     assert checked.judge(call("read", {"path": "/x", "n": 2})).verdict is CONTINUE
     told = said(checked.judge(call("read", {"path": 5, "n": 0, "m": 1})).verdict)
@@ -45,7 +45,7 @@ def test_a_wrong_call_is_answered_with_what_is_wrong_so_that_a_model_can_try_aga
     assert '"path" is a required property' in said(checked.judge(call("read")).verdict)
 
 
-def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client() -> None:
+def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client():
     checked = way()
 
     def answered(result: Any) -> Verdict:
@@ -61,7 +61,7 @@ def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client(
     assert checked.asked(call("read", {"path": "/x"}), {"content": []}).verdict is CONTINUE
 
 
-def test_it_learns_whatever_its_conditions_say_and_checks_only_what_they_say() -> None:
+def test_it_learns_whatever_its_conditions_say_and_checks_only_what_they_say():
     checked = way(when='tool = "read", session = "s1"')
     assert isinstance(checked.judge(call("read", {"path": 1})).verdict, Mock)
     checked.asked(request("tools/list"), {"tools": TOOLS}, "s2")
@@ -69,7 +69,7 @@ def test_it_learns_whatever_its_conditions_say_and_checks_only_what_they_say() -
     assert checked.asked(call("add"), {"content": []}).verdict is CONTINUE
 
 
-def test_each_session_goes_by_its_own_list_and_a_later_page_adds_to_it() -> None:
+def test_each_session_goes_by_its_own_list_and_a_later_page_adds_to_it():
     checked = way()
     assert checked.judge(call("read", {}), TO_SERVER, "other").verdict is CONTINUE
     more = [{"name": "write", "inputSchema": OBJECT}]
@@ -78,19 +78,19 @@ def test_each_session_goes_by_its_own_list_and_a_later_page_adds_to_it() -> None
     assert isinstance(checked.judge(call("read", {})).verdict, Mock)
 
 
-def test_calls_of_tools_that_were_never_listed_pass_or_not_as_asked() -> None:
+def test_calls_of_tools_that_were_never_listed_pass_or_not_as_asked():
     assert way().judge(call("nothing")).verdict is CONTINUE
     strict = way('unlisted = "block"')
     assert said(strict.judge(call("nothing")).verdict) == "There is no tool nothing."
     assert strict.judge(call("nothing"), TO_SERVER, "unknown").verdict is CONTINUE
 
 
-def test_each_half_can_be_left_out() -> None:
+def test_each_half_can_be_left_out():
     assert way("arguments = false").judge(call("read", {})).verdict is CONTINUE
     assert way("results = false").asked(call("add"), {"content": []}).verdict is CONTINUE
 
 
-def test_what_is_changed_later_is_checked_again() -> None:
+def test_what_is_changed_later_is_checked_again():
     text = used("schema-check") + (
         '[[rule]]\nname = "breaks"\nwhen = { type = "request", method = "tools/call" }\n'
         'action = "modify"\nset = { "$.params.arguments.path" = 5 }\n'
@@ -103,6 +103,6 @@ def test_what_is_changed_later_is_checked_again() -> None:
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "http://127.0.0.1:9/schema"}, {"type": 5}, 7])
-def test_a_call_of_a_tool_whose_schema_cannot_be_used_passes(schema: Any) -> None:
+def test_a_call_of_a_tool_whose_schema_cannot_be_used_passes(schema: Any):
     checked = way(tools=[{"name": "x", "inputSchema": schema}])
     assert checked.judge(call("x", {"a": 1})).verdict is CONTINUE

@@ -43,12 +43,12 @@ def tool(description: str, **more: Any) -> dict[str, Any]:
     return {"name": "add", "description": description, "inputSchema": {"type": "object"}, **more}
 
 
-def test_there_is_an_example_of_every_poison() -> None:
+def test_there_is_an_example_of_every_poison():
     assert set(POISONED) == {poison.name for poison in POISONS}
 
 
 @pytest.mark.parametrize("name", POISONED)
-def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name: str) -> None:
+def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name: str):
     (left,) = listed("mark", tool(POISONED[name])).envelope.message.result["tools"]
     assert f"[removed: {name}]" in left["description"]
     assert left["description"].startswith("Adds")
@@ -71,7 +71,7 @@ def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name: str) -> None:
         "List files in a directory like /home/user/projects or ~/Documents.",
     ],
 )
-def test_what_is_said_in_good_faith_is_left_alone(text: str) -> None:
+def test_what_is_said_in_good_faith_is_left_alone(text: str):
     assert scrubbed(text) == (text, [])
     ruling = listed("mark", tool(text))
     assert ruling.envelope.message.raw is not None
@@ -86,13 +86,13 @@ def test_what_is_said_in_good_faith_is_left_alone(text: str) -> None:
     ],
     ids=["hidden characters between", "full-width letters", "letters of another alphabet"],
 )
-def test_a_poison_in_disguise_takes_the_whole_text_with_it(text: str) -> None:
+def test_a_poison_in_disguise_takes_the_whole_text_with_it(text: str):
     cleaned, names = scrubbed(text)
     assert cleaned == "[removed: ignore-instructions]"
     assert "ignore-instructions" in names
 
 
-def test_schemas_are_read_to_the_bottom_and_what_cannot_be_marked_is_left_out() -> None:
+def test_schemas_are_read_to_the_bottom_and_what_cannot_be_marked_is_left_out():
     deep = {"properties": {"a": {"items": {"description": POISONED["model-tags"]}}}}
     (left,) = listed("mark", tool("Adds.", inputSchema=deep)).envelope.message.result["tools"]
     inner = left["inputSchema"]["properties"]["a"]["items"]["description"]
@@ -108,7 +108,7 @@ def test_schemas_are_read_to_the_bottom_and_what_cannot_be_marked_is_left_out() 
 
 def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(
     caplog: pytest.LogCaptureFixture,
-) -> None:
+):
     poisoned = tool(POISONED["secret-files"])
     dropped = listed("drop", poisoned, tool("Fine."))
     assert dropped.envelope.message.result["tools"] == [tool("Fine.")]
@@ -132,14 +132,14 @@ def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(
         ("resources/templates/list", "resourceTemplates"),
     ],
 )
-def test_prompts_and_resources_are_scrubbed_too(method: str, member: str) -> None:
+def test_prompts_and_resources_are_scrubbed_too(method: str, member: str):
     way = Way(used("scrub-descriptions"))
     listed = [{"name": "x", "description": POISONED["zero-width"]}]
     ruling = way.asked(request(method), {member: listed})
     assert "[removed: zero-width]" in ruling.envelope.message.result[member][0]["description"]
 
 
-def test_the_instructions_of_a_server_are_scrubbed() -> None:
+def test_the_instructions_of_a_server_are_scrubbed():
     given = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -168,7 +168,7 @@ def test_the_instructions_of_a_server_are_scrubbed() -> None:
         "\u200d" * 100_000,
     ],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_no_text_takes_long(text: str):
     began = time.process_time()
     cleaned, _ = scrubbed(text)
     assert time.process_time() - began < 5

@@ -33,7 +33,7 @@ def listed(way: Way) -> list[str]:
         ('deny = ["other"]', ["read_file", "delete_file", "msg_send"]),
     ],
 )
-def test_what_is_not_allowed_is_neither_listed_nor_called(options: str, left: list[str]) -> None:
+def test_what_is_not_allowed_is_neither_listed_nor_called(options: str, left: list[str]):
     def canonical(name: str) -> str:
         return {"msg_send": "msg/send"}.get(name, name)
 
@@ -46,12 +46,12 @@ def test_what_is_not_allowed_is_neither_listed_nor_called(options: str, left: li
             assert "is not allowed here" in verdict.error.message
 
 
-def test_a_list_of_which_nothing_is_left_out_keeps_its_bytes() -> None:
+def test_a_list_of_which_nothing_is_left_out_keeps_its_bytes():
     ruling = Way(used("tools", 'deny = ["x"]')).asked(request("tools/list"), {"tools": LISTED})
     assert ruling.envelope.message.raw is not None
 
 
-def test_a_call_that_is_changed_into_a_denied_one_is_stopped() -> None:
+def test_a_call_that_is_changed_into_a_denied_one_is_stopped():
     text = used("tools", 'deny = ["delete_*"]') + (
         '[[rule]]\nname = "careless"\naction = "modify"\n'
         'set = { "$.params.name" = "delete_file" }\n'

@@ -36,11 +36,11 @@ def arguments(given: Any, tool: str = "run") -> str:
         {"page": f'<auth:token type="x">{SECRET}</auth:token>'},
     ],
 )
-def test_a_secret_behind_a_flag_or_in_an_element_is_found(given: Any) -> None:
+def test_a_secret_behind_a_flag_or_in_an_element_is_found(given: Any):
     assert SECRET not in arguments(given)
 
 
-def test_what_only_follows_a_flag_stays() -> None:
+def test_what_only_follows_a_flag_stays():
     given = {"args": ["--token", "--port", "8080", "--monkey", "business", "-v"]}
     assert arguments(given) == json.dumps(given)
 
@@ -48,7 +48,7 @@ def test_what_only_follows_a_flag_stays() -> None:
 @pytest.mark.parametrize(
     "tool", ["folkmoot_msg_send", "folkmoot-msg_send", "MSG_SEND", "msgSend", " msg/send"]
 )
-def test_mail_is_known_however_its_tool_is_spelled(tool: str) -> None:
+def test_mail_is_known_however_its_tool_is_spelled(tool: str):
     assert WORDS not in arguments({"to": "bob", "Body": WORDS}, tool)
     result = {"content": [{"type": "text", "text": WORDS}]}
     asked = request(tool)
@@ -63,11 +63,11 @@ def test_mail_is_known_however_its_tool_is_spelled(tool: str) -> None:
         {"method": "msg/send", "input": {"body": WORDS}},
     ],
 )
-def test_mail_is_known_in_a_call_that_asks_for_another(wrapped: Any) -> None:
+def test_mail_is_known_in_a_call_that_asks_for_another(wrapped: Any):
     assert WORDS not in arguments(wrapped, "gateway_call")
 
 
-def test_mail_that_is_read_as_a_resource_stays_out() -> None:
+def test_mail_that_is_read_as_a_resource_stays_out():
     contents = [
         {"uri": "mmp://mailboxes/inbox", "text": json.dumps({"messages": [{"body": WORDS}]})},
         {"uri": "mmp://mailboxes/inbox", "text": f"bob: {WORDS}"},
@@ -78,7 +78,7 @@ def test_mail_that_is_read_as_a_resource_stays_out() -> None:
     assert "mmp://mailboxes/inbox" in json.dumps(answer)
 
 
-def test_headers_that_repeat_arguments_say_nothing_that_the_message_does_not() -> None:
+def test_headers_that_repeat_arguments_say_nothing_that_the_message_does_not():
     headers = Headers.of(
         [
             ("mcp-param-ssn", "078-05-1120"),
@@ -92,7 +92,7 @@ def test_headers_that_repeat_arguments_say_nothing_that_the_message_does_not() -
     assert redactor().headers(headers).get("mcp-name") == "mmp://private/078-05-1120"
 
 
-def test_nobody_has_a_method_or_a_tool_left_out_by_sending_it_as_a_credential() -> None:
+def test_nobody_has_a_method_or_a_tool_left_out_by_sending_it_as_a_credential():
     by = redactor()
     token = ("authorization", "Bearer delete_everything")
     by.headers(Headers.of([("mcp-session-id", "tools/call"), token]))
@@ -113,7 +113,7 @@ def test_nobody_has_a_method_or_a_tool_left_out_by_sending_it_as_a_credential() 
     ],
     ids=["codes", "tokens", "keys", "passwords"],
 )
-def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given: Callable[[], Any]) -> None:
+def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given: Callable[[], Any]):
     params = {"name": "x", "arguments": [given()]}
     many = message({"id": 1, "method": "tools/call", "params": params})
     raw, places = redactor().message(many)
@@ -124,7 +124,7 @@ def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given: Callable[[
         assert left not in raw
 
 
-def test_paths_cost_little_where_they_do_not_lead() -> None:
+def test_paths_cost_little_where_they_do_not_lead():
     many = message({"id": 1, "method": "x", "params": {"a": [{"b": n} for n in range(20_000)]}})
     by = redactor(paths=[f"$..x{n}..b{n}" for n in range(30)] + ["$.params.a[7].b"])
     before = time.process_time()

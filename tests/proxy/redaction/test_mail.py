@@ -26,7 +26,7 @@ def sent(tool: str, arguments: Any) -> Any:
 @pytest.mark.parametrize(
     "tool", ["msg/send", "msg_send", "msg/reply", "hub:msg_send", "hub__msg_reply", "a/msg/send"]
 )
-def test_what_is_sent_stays_out_of_the_call(tool: str) -> None:
+def test_what_is_sent_stays_out_of_the_call(tool: str):
     where = {"message_id": "m0"} if "reply" in tool else {"to": "bob", "reply_to": "m0"}
     arguments = {**where, "body": WORDS, "priority": "normal"}
     found = sent(tool, arguments)
@@ -38,12 +38,12 @@ def test_what_is_sent_stays_out_of_the_call(tool: str) -> None:
     assert all(map(PLACEHOLDER.fullmatch, sealed["encrypted_payload"].values()))
 
 
-def test_a_call_of_another_tool_keeps_its_words() -> None:
+def test_a_call_of_another_tool_keeps_its_words():
     for tool in ("commit_msg", "send", "commit_msg_check"):
         assert sent(tool, {"body": WORDS, "message": WORDS}) == {"body": WORDS, "message": WORDS}
 
 
-def test_a_call_of_mail_inside_of_something_else_is_known() -> None:
+def test_a_call_of_mail_inside_of_something_else_is_known():
     inner = {"name": "msg_send", "arguments": {"to": "bob", "body": WORDS}}
     found = sent("room/propose", {"params": json.dumps({"params": inner})})
     assert WORDS not in found["params"]
@@ -51,7 +51,7 @@ def test_a_call_of_mail_inside_of_something_else_is_known() -> None:
 
 
 @pytest.mark.parametrize("tool", ["msg/inbox", "msg_thread"])
-def test_what_is_read_stays_out_of_the_answer(tool: str) -> None:
+def test_what_is_read_stays_out_of_the_answer(tool: str):
     result = {"messages": [MAIL], "threads": [THREAD], "message": "Here you are."}
     both = {
         "content": [{"type": "text", "text": json.dumps(result, indent=2)}],
@@ -67,7 +67,7 @@ def test_what_is_read_stays_out_of_the_answer(tool: str) -> None:
     assert inside["messages"][0]["body"] == sent("msg/send", {"body": WORDS})["body"]
 
 
-def test_an_answer_in_words_is_mail_unless_it_is_an_error() -> None:
+def test_an_answer_in_words_is_mail_unless_it_is_an_error():
     said = {"id": 1, "result": {"content": [{"type": "text", "text": f"bob says: {WORDS}"}]}}
     found = redacted(said, answering=request("msg/inbox"))
     assert found["result"]["content"][0]["text"].startswith("[redacted:mail:")
@@ -75,12 +75,12 @@ def test_an_answer_in_words_is_mail_unless_it_is_an_error() -> None:
     assert redacted(failed, answering=request("msg/inbox"))["result"] == failed["result"]
 
 
-def test_mail_is_known_by_itself_where_nobody_knows_what_was_asked() -> None:
+def test_mail_is_known_by_itself_where_nobody_knows_what_was_asked():
     for result in ({"messages": [MAIL]}, [THREAD], json.dumps(MAIL)):
         assert WORDS not in json.dumps(redacted({"id": 1, "result": result}))
 
 
-def test_mail_can_be_let_on_the_tape() -> None:
+def test_mail_can_be_let_on_the_tape():
     by = redactor(mail=False)
     body = {"id": 1, "result": {"messages": [MAIL]}}
     assert redacted(body, by=by, answering=request("msg/inbox")) == {"jsonrpc": "2.0", **body}
@@ -89,7 +89,7 @@ def test_mail_can_be_let_on_the_tape() -> None:
 
 
 @pytest.mark.parametrize("tool", ["msg/send", "hub__msg_send", "msgSend", "folkmoot_msg_reply"])
-def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool: str) -> None:
+def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool: str):
     found = sent(tool, {"to": "bob", "note": WORDS, "parts": [{"to": [WORDS], "n": 1}], "limit": 5})
     assert WORDS not in json.dumps(found)
     assert found["limit"] == 5
@@ -98,7 +98,7 @@ def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool: str) -> Non
         assert WORDS not in json.dumps(sent(tool, arguments))
 
 
-def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not() -> None:
+def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not():
     assert WORDS not in json.dumps(sent("msg/forward", {"to": WORDS, "more": {"to": WORDS}}))
     inner = {"tool": "msg_forward", "input": {"to": WORDS}}
     assert WORDS not in json.dumps(sent("gateway_call", inner))
@@ -112,7 +112,7 @@ def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not()
         assert (found["id"], found["result"]["content"][0]["type"]) == (7, "text")
 
 
-def test_a_code_in_a_call_of_mail_is_a_code() -> None:
+def test_a_code_in_a_call_of_mail_is_a_code():
     code = "AB3K-9TW2-HNPQ"
     found = sent("msg/recover", {"handle": "bob", "recovery_code": code})
     assert found["handle"] == "bob"

@@ -131,7 +131,7 @@ def test_a_secret_in_a_message_is_not_on_the_tape(
     wrap: Plant,
     body: Plant,
     spell: Callable[[str], str],
-) -> None:
+):
     secret, put = plant
     said = body(wrap(put(secret)))
     written = on_tape(folder, of(said, spell))
@@ -150,7 +150,7 @@ def test_a_secret_in_a_message_is_not_on_the_tape(
         ["authorization", "x-api-key", "cookie", "uri", "event", "session", "block"]
     ),
 )
-def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, part: str) -> None:
+def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, part: str):
     headers = Headers.of([(part, f"Bearer {secret}" if part == "authorization" else secret)])
     transport = {
         "uri": TransportContext(HttpMetadata(Headers(), "GET", f"/sse?session_id={secret}")),
@@ -170,9 +170,7 @@ def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, par
 
 @SOME
 @given(body=st.sampled_from(BODIES[:5]), value=OBJECTS, secret=FORMED)
-def test_what_is_not_secret_stays_as_it_was(
-    body: Plant, value: dict[str, Any], secret: str
-) -> None:
+def test_what_is_not_secret_stays_as_it_was(body: Plant, value: dict[str, Any], secret: str):
     said = {"jsonrpc": "2.0", **body([value, {"zz": secret}, value])}
     raw, places = redactor().message(of(said).envelope.message)
     assert raw is not None

@@ -32,7 +32,7 @@ def mark(secret: str, by: TapeRedactor | None = None) -> str:
     return str(result)
 
 
-def test_a_message_without_secrets_is_left_alone() -> None:
+def test_a_message_without_secrets_is_left_alone():
     plain = message(
         {
             "id": 7,
@@ -47,7 +47,7 @@ def test_a_message_without_secrets_is_left_alone() -> None:
     assert redactor().message(plain) == (None, ())
 
 
-def test_the_folder_of_an_environment_is_no_password() -> None:
+def test_the_folder_of_an_environment_is_no_password():
     env = {"PWD": "/home/ann", "OLDPWD": "/home", "HOME": "/home/ann"}
     pairs = [{"name": "PWD", "value": "/home/ann"}]
     plain = message({"id": 7, "result": {"env": env, "pairs": pairs}})
@@ -59,7 +59,7 @@ def test_the_folder_of_an_environment_is_no_password() -> None:
 
 @SOME
 @given(FORMED | st.text(min_size=1, max_size=30))
-def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: str) -> None:
+def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: str):
     assert mark(secret + "x1") == mark(secret + "x1")
     assert mark(secret + "x1") != mark(secret + "x2")
     assert mark(secret + "x1") != mark(secret + "x1", TapeRedactor(b"another" * 8))
@@ -67,7 +67,7 @@ def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: st
 
 @SOME
 @given(secret=FORMED)
-def test_a_secret_has_one_placeholder_wherever_it_stands(secret: str) -> None:
+def test_a_secret_has_one_placeholder_wherever_it_stands(secret: str):
     by = redactor()
     wanted = mark(secret)
     assert by.headers(Headers.of([("authorization", f"Bearer {secret}")])).pairs == (
@@ -81,7 +81,7 @@ def test_a_secret_has_one_placeholder_wherever_it_stands(secret: str) -> None:
     assert by.text(f"https://a/?token={spelled}") == f"https://a/?token={wanted}"
 
 
-def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
+def test_a_placeholder_says_what_kind_of_secret_it_was():
     kinds = {
         TOKEN: "token",
         CODE: "code",
@@ -97,7 +97,7 @@ def test_a_placeholder_says_what_kind_of_secret_it_was() -> None:
 @given(
     secret=FORMED, text=st.sampled_from(["{}", "token={}", "Authorization: Bearer {}", "a {} b"])
 )
-def test_what_was_redacted_before_stays_as_it_is(secret: str, text: str) -> None:
+def test_what_was_redacted_before_stays_as_it_is(secret: str, text: str):
     body = {
         "id": secret,
         "result": {"content": [{"type": "text", "text": text.format(secret)}], "token": secret},
@@ -108,7 +108,7 @@ def test_what_was_redacted_before_stays_as_it_is(secret: str, text: str) -> None
         assert by.message(decode_message(once)) == (None, ())
 
 
-def test_requests_and_answers_still_fit_together() -> None:
+def test_requests_and_answers_still_fit_together():
     by = redactor()
     asked = redacted({"id": TOKEN, "method": "x", "params": {"token": PLAIN}}, by=by)
     answered = redacted({"id": TOKEN, "result": {"echo": {"token": PLAIN}}}, by=by)
@@ -117,7 +117,7 @@ def test_requests_and_answers_still_fit_together() -> None:
     assert asked["params"]["token"] == answered["result"]["echo"]["token"]
 
 
-def test_places_and_reasons_are_told() -> None:
+def test_places_and_reasons_are_told():
     inner = json.dumps({"list": [{"api_key": PLAIN}]})
     body = {"id": 1, "result": {"content": [{"type": "text", "text": inner}], "odd name": CODE}}
     _, places = redactor().message(message(body))
@@ -127,14 +127,14 @@ def test_places_and_reasons_are_told() -> None:
     ]
 
 
-def test_a_message_with_very_many_secrets_tells_of_some_and_leaves_out_all() -> None:
+def test_a_message_with_very_many_secrets_tells_of_some_and_leaves_out_all():
     raw, places = redactor().message(message({"method": "x", "params": {"all": [TOKEN] * 500}}))
     assert TOKEN.encode() not in raw
     assert len(places) == 257
     assert (places[-1].path, places[-1].kind) == ("$", "more")
 
 
-def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets() -> None:
+def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
     given = {"password": 12345678, "tokens": ["a", 2, None, True], "secrets": {"a": "b", "c": 1.5}}
     found = redacted({"method": "x", "params": given})["params"]
     assert PLACEHOLDER.fullmatch(found["password"])
@@ -154,11 +154,11 @@ def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets() -> Non
         {"note": "token: null"},
     ],
 )
-def test_what_only_sounds_like_a_secret_stays(given: Any) -> None:
+def test_what_only_sounds_like_a_secret_stays(given: Any):
     assert redacted({"method": "x", "params": given})["params"] == given
 
 
-def test_definitions_keep_their_descriptions() -> None:
+def test_definitions_keep_their_descriptions():
     tools = [
         {
             "name": "login",
@@ -173,14 +173,14 @@ def test_definitions_keep_their_descriptions() -> None:
     assert TOKEN not in found[1]["description"]
 
 
-def test_a_secret_that_its_name_told_is_found_in_the_rest_of_the_message() -> None:
+def test_a_secret_that_its_name_told_is_found_in_the_rest_of_the_message():
     result = {"content": [{"type": "text", "text": f"It is {PLAIN}!"}], "structuredContent": {}}
     result["structuredContent"] = {"password": PLAIN}
     found = redacted({"id": 1, "result": result})["result"]
     assert found["content"][0]["text"] == f"It is {mark(PLAIN)}!"
 
 
-def test_credentials_of_a_connection_are_found_wherever_they_turn_up() -> None:
+def test_credentials_of_a_connection_are_found_wherever_they_turn_up():
     by = redactor()
     plain = {"id": 1, "result": "you came with opaque.credential/9, in 5e551045e551"}
     assert redacted(plain, by=by) == {"jsonrpc": "2.0", **plain}
@@ -196,7 +196,7 @@ def test_credentials_of_a_connection_are_found_wherever_they_turn_up() -> None:
     assert redacted(plain, by=by) == {"jsonrpc": "2.0", **plain}
 
 
-def test_headers_keep_their_order_and_what_opens_nothing() -> None:
+def test_headers_keep_their_order_and_what_opens_nothing():
     wrapped = b64encode(b"file:///a?token=opaque")
     headers = Headers.of(
         [
@@ -222,7 +222,7 @@ def test_headers_keep_their_order_and_what_opens_nothing() -> None:
     assert redactor().headers(plain) is plain
 
 
-def test_a_url_loses_its_password_and_its_keys() -> None:
+def test_a_url_loses_its_password_and_its_keys():
     found = redactor().text("see https://ann:pa55word@host/x?sig=abc&page=2 and git@host")
     assert "pa55word" not in found
     assert "sig=[redacted:" in found
@@ -243,7 +243,7 @@ def test_a_url_loses_its_password_and_its_keys() -> None:
 )
 def test_what_a_configured_path_leads_to_is_left_out(
     path: str, params: dict[str, Any], kept: list[Any]
-) -> None:
+):
     found = redacted({"method": "x", "params": params}, by=redactor(paths=[path]))["params"]
     leaves = list(_leaves(found))
     assert leaves != list(_leaves(params))
@@ -260,7 +260,7 @@ def _leaves(value: Any) -> Any:
         yield value
 
 
-def test_a_message_stays_a_message_whatever_is_configured() -> None:
+def test_a_message_stays_a_message_whatever_is_configured():
     by = redactor(paths=["$.jsonrpc", "$.error.code", "$.error", "$.id", "$.method"])
     for body in (
         {"id": 1, "error": {"code": 5, "message": "no"}},
@@ -271,12 +271,12 @@ def test_a_message_stays_a_message_whatever_is_configured() -> None:
         decode_message(raw)
 
 
-def test_a_path_that_is_none_is_refused() -> None:
+def test_a_path_that_is_none_is_refused():
     with pytest.raises(e.PathSyntax):
         redactor(paths=["params.x"])
 
 
-def test_what_is_nested_beyond_measure_goes_whole() -> None:
+def test_what_is_nested_beyond_measure_goes_whole():
     value: Any = TOKEN
     for _ in range(250):
         value = [value]
@@ -293,14 +293,14 @@ def test_what_is_nested_beyond_measure_goes_whole() -> None:
     assert TOKEN.encode() not in raw
 
 
-def test_a_key_must_be_a_key() -> None:
+def test_a_key_must_be_a_key():
     with pytest.raises(ValueError, match="32 to 64 bytes"):
         TapeRedactor(b"short")
     assert redactor().key_id == TapeRedactor(KEY).key_id != TapeRedactor(KEY[::-1]).key_id
     assert KEY.hex()[:12] not in redactor().key_id
 
 
-def test_bytes_that_are_ours_are_redacted_too() -> None:
+def test_bytes_that_are_ours_are_redacted_too():
     raw, _ = redactor().message(request("x", {"token": PLAIN}))
     assert PLAIN.encode() not in raw
     assert encode_message(decode_message(raw)) == raw
@@ -315,27 +315,27 @@ def test_bytes_that_are_ours_are_redacted_too() -> None:
 )
 def test_a_secret_in_a_long_text_is_found_wherever_it_stands(
     secret: str, before: int, behind: int, form: str
-) -> None:
+):
     text = "key İ " + "so it goes. " * (before // 12) + form.format(secret) + " and" * behind
     found = redactor().text(text)
     assert found == text.replace(secret, mark(secret))
 
 
-def test_a_secret_that_is_long_itself_goes_whole() -> None:
+def test_a_secret_that_is_long_itself_goes_whole():
     key = "-----BEGIN PRIVATE KEY-----\n" + "MIIBx\n" * 2000 + "-----END PRIVATE KEY-----"
     assert redactor().text(f"so. {key} so.") == f"so. {mark(key)} so."
     long = "x1" * 5000
     assert redactor().text(f"token={long} so.") == f"token={mark(long)} so."
 
 
-def test_binary_data_in_letters_is_not_looked_into() -> None:
+def test_binary_data_in_letters_is_not_looked_into():
     blob = "iVBORw0KGgo" * 1000 + "sk_0123456789abcdef=="
     for text in (blob, f"data:image/png;base64,{blob}"):
         assert redactor().text(text) == text
     assert TOKEN not in redactor().text(f"{blob} {TOKEN}")
 
 
-def test_a_very_long_message_takes_little_time() -> None:
+def test_a_very_long_message_takes_little_time():
     def took(text: str) -> float:
         given = message({"id": 1, "result": {"content": [{"type": "text", "text": text}]}})
         began = time.process_time()
@@ -356,7 +356,7 @@ def test_a_very_long_message_takes_little_time() -> None:
         "https://bob:hunter22\ufeff@h/x",
     ],
 )
-def test_a_password_in_a_url_is_found_however_json_spells_it(url: str) -> None:
+def test_a_password_in_a_url_is_found_however_json_spells_it(url: str):
     raw = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"url":"{url}"}}}}'.encode()
     written, places = redactor().message(decode_message(raw))
     assert [place.path for place in places] == ["$.params.url"]
@@ -375,7 +375,7 @@ def test_a_password_in_a_url_is_found_however_json_spells_it(url: str) -> None:
         ('ab"cdefghij', r"it was \"ab\\\"cdefghij\" then"),
     ],
 )
-def test_a_known_credential_is_found_however_json_spells_it(secret: str, spelled: str) -> None:
+def test_a_known_credential_is_found_however_json_spells_it(secret: str, spelled: str):
     by = redactor()
     wanted = mark(secret, by)
     by.recall(((secret, "secret"),))
@@ -386,7 +386,7 @@ def test_a_known_credential_is_found_however_json_spells_it(secret: str, spelled
     assert "efghij==" not in written.decode()
 
 
-def test_half_of_a_letter_as_a_credential_lets_others_be_remembered() -> None:
+def test_half_of_a_letter_as_a_credential_lets_others_be_remembered():
     by = redactor()
     by.recall((("\ud800 and more", "secret"), ("a plain credential", "secret")))
     assert "plain" not in by.text("it was a plain credential")

@@ -45,13 +45,13 @@ PIECES = st.sampled_from(
 
 @SOME
 @given(FOUND, st.text(max_size=5))
-def test_whatever_a_form_finds_is_suspicious(found: str, around: str) -> None:
+def test_whatever_a_form_finds_is_suspicious(found: str, around: str):
     text = f"{around} {found}"
     if any(form.pattern.search(text) for form in TEXT_FORMS):
         assert may_hold_secret(msgspec.json.encode(text.encode("utf-8", "replace").decode()))
 
 
-def test_whatever_a_name_tells_is_suspicious() -> None:
+def test_whatever_a_name_tells_is_suspicious():
     names = {*LAST_WORDS, *NAMES}
     names |= {name.replace("_", joint) for name in NAMES for joint in ("-", " ", ".", "")}
     for name in names:
@@ -69,7 +69,7 @@ def test_whatever_a_name_tells_is_suspicious() -> None:
 @example('in"progressToken')
 @example("to_ken")
 @example('api"key')
-def test_a_name_that_tells_a_secret_is_suspicious_in_a_message(name: str) -> None:
+def test_a_name_that_tells_a_secret_is_suspicious_in_a_message(name: str):
     body = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {name: "hunter22"}}
     raw = json.dumps(body).encode("utf-8", "surrogatepass")
     if is_secret_name(name):
@@ -78,14 +78,14 @@ def test_a_name_that_tells_a_secret_is_suspicious_in_a_message(name: str) -> Non
         assert "redacted" not in of_logs.Redactor().redact(f'{{"{name}": "hunter22"}}')
 
 
-def test_the_token_of_progress_is_shown_and_no_other() -> None:
+def test_the_token_of_progress_is_shown_and_no_other():
     redact = of_logs.Redactor().redact
     for harmless in ('{"progressToken": "abc"}', "a progressToken=abc"):
         assert redact(f"token=x {harmless}") == f"token=[redacted] {harmless}"
     assert redact("an inProgressToken=abc") == "an inProgressToken=[redacted]"
 
 
-def test_everyday_messages_are_not_suspicious() -> None:
+def test_everyday_messages_are_not_suspicious():
     for body in (
         {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -126,7 +126,7 @@ def _written(text: str, raw: bytes) -> list[Any]:
 @example(text=f"see {KNOWN}", in_ascii=True, slashes=False)
 def test_what_is_written_is_the_same_without_the_quick_look(
     text: str, in_ascii: bool, slashes: bool
-) -> None:
+):
     body = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": text}}
     spelled = json.dumps(body, ensure_ascii=in_ascii)
     raw = (spelled.replace("/", r"\/") if slashes else spelled).encode()
@@ -148,7 +148,7 @@ TEXT = st.text(st.characters(max_codepoint=255), max_size=40)
 @example(["a|b", "\\x2d.*"], "a", "b")
 def test_known_pieces_are_found_by_a_pattern_as_one_by_one(
     known: list[str], before: str, behind: str
-) -> None:
+):
     for text in (before + behind, before + "".join(known[-1:]) + behind):
         pieces = Pieces(known)
         slowly = pieces.any_in
@@ -157,7 +157,7 @@ def test_known_pieces_are_found_by_a_pattern_as_one_by_one(
         assert set(found) == {any(piece in text for piece in known)}
 
 
-def test_a_known_credential_is_found_also_after_many_messages_without_it() -> None:
+def test_a_known_credential_is_found_also_after_many_messages_without_it():
     by = redactor()
 
     def hides(credential: str) -> bool:

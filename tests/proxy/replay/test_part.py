@@ -18,7 +18,7 @@ from tests.proxy.replay.tapes import (
 )
 
 
-def test_a_step_waits_for_the_answers_that_had_come_before_it() -> None:
+def test_a_step_waits_for_the_answers_that_had_come_before_it():
     (part,) = parts_of(
         tape(
             *HANDSHAKE, calls(1, "a"), calls(2, "b"), answers(2, {}), calls(3, "c"), answers(1, {})
@@ -30,7 +30,7 @@ def test_a_step_waits_for_the_answers_that_had_come_before_it() -> None:
     assert part.steps[-1].answer is None
 
 
-def test_what_the_client_answered_is_kept_with_what_it_was_asked() -> None:
+def test_what_the_client_answered_is_kept_with_what_it_was_asked():
     (part,) = parts_of(
         tape(
             calls(1, "a"),
@@ -46,7 +46,7 @@ def test_what_the_client_answered_is_kept_with_what_it_was_asked() -> None:
     assert part.steps[0].answer.result == {"done": True}
 
 
-def test_sessions_are_conversations_of_their_own_with_their_handshakes() -> None:
+def test_sessions_are_conversations_of_their_own_with_their_handshakes():
     begin = [asks(0, "initialize", HELLO), answers(0, WELCOME)]
     ready = "notifications/initialized"
     parts = parts_of(
@@ -68,14 +68,14 @@ def test_sessions_are_conversations_of_their_own_with_their_handshakes() -> None
     assert [part.steps[-1].answer.result for part in parts] == [{"of": "a"}, {"of": "b"}]  # type: ignore[union-attr]
 
 
-def test_each_handshake_begins_a_conversation_also_where_sessions_have_no_ids() -> None:
+def test_each_handshake_begins_a_conversation_also_where_sessions_have_no_ids():
     parts = parts_of(
         tape(*HANDSHAKE, asks(1, "tools/list"), *HANDSHAKE, asks(1, "prompts/list")).entries
     )
     assert [part.steps[-1].message.method for part in parts] == ["tools/list", "prompts/list"]
 
 
-def test_what_never_reached_the_server_is_not_said_to_it() -> None:
+def test_what_never_reached_the_server_is_not_said_to_it():
     (part,) = parts_of(
         tape(
             asks(1, "tools/list", verdict="block"),
@@ -87,7 +87,7 @@ def test_what_never_reached_the_server_is_not_said_to_it() -> None:
     assert [step.seq for step in part.steps] == [3]
 
 
-def test_a_rewritten_message_is_said_as_the_server_got_it() -> None:
+def test_a_rewritten_message_is_said_as_the_server_got_it():
     changed = calls(2, "b")
     (part,) = parts_of(
         tape(
@@ -99,7 +99,7 @@ def test_a_rewritten_message_is_said_as_the_server_got_it() -> None:
     assert part.steps[0].answer.result == {"seen": 2}
 
 
-def test_progress_of_the_client_is_left_out() -> None:
+def test_progress_of_the_client_is_left_out():
     (part,) = parts_of(
         tape(
             calls(1, "a"),

@@ -41,26 +41,26 @@ COUNTER = (
 )  # fmt: skip
 
 
-def test_equal_calls_get_the_answers_one_after_the_other_and_then_the_last_again() -> None:
+def test_equal_calls_get_the_answers_one_after_the_other_and_then_the_last_again():
     same = calls(7, "count", to=1)
     assert given(prompter(*COUNTER), same, calls(8, "count", to=9), same, same) == [
         "1", "9", "2", "2",
     ]  # fmt: skip
 
 
-def test_once_is_once() -> None:
+def test_once_is_once():
     found = prompter(*COUNTER, once=True)
     given(found, calls(7, "count", to=1), calls(8, "count", to=1))
     error = refused(found, calls(9, "count", to=1))
     assert error.message == "tools/call count is on the tape 2 times, and was now asked once more."
 
 
-def test_in_order_a_call_gets_the_answer_of_its_place() -> None:
+def test_in_order_a_call_gets_the_answer_of_its_place():
     found = prompter(*COUNTER, mode=Mode.ORDER)
     assert given(found, *[calls(7, "anything")] * 4) == ["1", "2", "9", "9"]
 
 
-def test_calls_with_unrecorded_secrets_get_the_answers_in_their_order() -> None:
+def test_calls_with_unrecorded_secrets_get_the_answers_in_their_order():
     found = prompter(
         calls(1, "login", password=SECRETS[0]), answers(1, text("first")),
         calls(2, "login", password=SECRETS[1]), answers(2, text("second")),
@@ -69,7 +69,7 @@ def test_calls_with_unrecorded_secrets_get_the_answers_in_their_order() -> None:
     assert given(found, live, live, live) == ["first", "second", "second"]
 
 
-def test_what_differs_from_the_nearest_call_is_said() -> None:
+def test_what_differs_from_the_nearest_call_is_said():
     error = refused(prompter(*COUNTER), calls(4, "count", to=2, by="me"))
     assert error.message == (
         "tools/call count is not on the tape. The nearest is message 1, tools/call count, which "
@@ -84,14 +84,14 @@ def test_what_differs_from_the_nearest_call_is_said() -> None:
     }
 
 
-def test_a_method_that_nobody_used_is_said_to_be_missing() -> None:
+def test_a_method_that_nobody_used_is_said_to_be_missing():
     error = refused(prompter(*COUNTER), asks(1, "prompts/list"))
     assert (
         error.message == "prompts/list is not on the tape, and neither is any other prompts/list."
     )
 
 
-def test_secrets_stay_out_of_what_is_said() -> None:
+def test_secrets_stay_out_of_what_is_said():
     found = prompter(calls(1, "login", password="a", note="x"), answers(1, {}))
     error = refused(found, calls(2, "login", password="hunter2", note="sk_0123456789abcdef"))
     assert "$.params.arguments.password" in error.message
@@ -99,13 +99,13 @@ def test_secrets_stay_out_of_what_is_said() -> None:
     assert "0123456789abcdef" not in error.message
 
 
-def test_a_placeholder_is_shown_as_it_is() -> None:
+def test_a_placeholder_is_shown_as_it_is():
     found = prompter(calls(1, "login", who=f"ada {SECRETS[0]}"), answers(1, {}))
     error = refused(found, calls(2, "login"))
     assert f'("ada {SECRETS[0]}" on the tape, nothing asked)' in error.message
 
 
-def test_what_is_ignored_does_not_count() -> None:
+def test_what_is_ignored_does_not_count():
     lines = calls(1, "log", at=1, tags=["a", 1]), answers(1, text("ok"))
     found = prompter(
         *lines, ignore=["$.params.arguments.at", "$.params.arguments.tags[1]"], mode=Mode.EXACT
@@ -115,7 +115,7 @@ def test_what_is_ignored_does_not_count() -> None:
     assert error.data["differs"] == ["$.params.arguments.tags[0]"]
 
 
-def test_a_notification_gets_its_turn_by_its_method() -> None:
+def test_a_notification_gets_its_turn_by_its_method():
     found = prompter(
         tells("notifications/initialized", side="client"),
         tells("notifications/message", {"data": "up"}),
@@ -126,7 +126,7 @@ def test_a_notification_gets_its_turn_by_its_method() -> None:
     assert second is None
 
 
-def test_what_was_asked_for_is_remembered() -> None:
+def test_what_was_asked_for_is_remembered():
     found = prompter(*COUNTER)
     given(found, calls(7, "count", to=9))
     assert found.asked == {5}

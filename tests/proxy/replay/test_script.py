@@ -27,7 +27,7 @@ def said(call: RecordedCall) -> list[Any]:
     return words
 
 
-def test_what_comes_between_a_request_and_its_answer_is_part_of_it() -> None:
+def test_what_comes_between_a_request_and_its_answer_is_part_of_it():
     call = script(
         calls(1, "slow", _meta={"progressToken": "p"}),
         tells("notifications/progress", {"progressToken": "p", "progress": 1}),
@@ -37,7 +37,7 @@ def test_what_comes_between_a_request_and_its_answer_is_part_of_it() -> None:
     assert said(call) == [("progress", 1.0), ("message", 1.0), ("answer", 1.0)]
 
 
-def test_progress_belongs_to_the_request_with_its_token() -> None:
+def test_progress_belongs_to_the_request_with_its_token():
     first, second = script(
         calls(1, "a", _meta={"progressToken": 1}),
         calls(2, "b", _meta={"progressToken": "1"}),
@@ -50,7 +50,7 @@ def test_progress_belongs_to_the_request_with_its_token() -> None:
     assert [word for word, _ in said(second)] == ["message", "answer"]
 
 
-def test_what_comes_unasked_follows_what_the_client_said_last() -> None:
+def test_what_comes_unasked_follows_what_the_client_said_last():
     found = script(
         *HANDSHAKE,
         asks(1, "roots/list", side="server"),
@@ -64,12 +64,12 @@ def test_what_comes_unasked_follows_what_the_client_said_last() -> None:
     assert said(found.calls[1]) == [("answer", 1.0), ("list_changed", 1.0)]
 
 
-def test_what_a_server_says_first_opens_the_conversation() -> None:
+def test_what_a_server_says_first_opens_the_conversation():
     found = script(tells("notifications/message", {"data": "up"}), *HANDSHAKE)
     assert [beat.message.method for beat in found.opening] == ["notifications/message"]
 
 
-def test_the_time_a_client_takes_to_answer_is_not_the_servers() -> None:
+def test_the_time_a_client_takes_to_answer_is_not_the_servers():
     call = script(
         calls(1, "a"),
         asks("s", "sampling/createMessage", {}, side="server"),
@@ -80,7 +80,7 @@ def test_the_time_a_client_takes_to_answer_is_not_the_servers() -> None:
     assert said(call) == [("createMessage", 1.0), ("answer", 1.0)]
 
 
-def test_a_request_that_was_taken_back_waits_for_nothing() -> None:
+def test_a_request_that_was_taken_back_waits_for_nothing():
     found = script(
         calls(1, "a"),
         tells("notifications/cancelled", {"requestId": 1}, side="client"),
@@ -93,7 +93,7 @@ def test_a_request_that_was_taken_back_waits_for_nothing() -> None:
     ]
 
 
-def test_what_follows_a_request_that_was_taken_back_is_not_part_of_it() -> None:
+def test_what_follows_a_request_that_was_taken_back_is_not_part_of_it():
     found = script(
         calls(1, "a"),
         tells("notifications/cancelled", {"requestId": 1}, side="client"),
@@ -104,7 +104,7 @@ def test_what_follows_a_request_that_was_taken_back_is_not_part_of_it() -> None:
     assert said(found.cues[0]) == [("message", 1.0)]
 
 
-def test_equal_ids_of_two_sessions_are_two_requests() -> None:
+def test_equal_ids_of_two_sessions_are_two_requests():
     found = script(
         asks(1, "tools/list", session="a"),
         asks(1, "prompts/list", session="b"),
@@ -114,7 +114,7 @@ def test_equal_ids_of_two_sessions_are_two_requests() -> None:
     assert [call.beats[0].message.result for call in found.calls] == [{"of": "a"}, {"of": "b"}]
 
 
-def test_what_an_interceptor_stopped_is_told_as_the_client_saw_it() -> None:
+def test_what_an_interceptor_stopped_is_told_as_the_client_saw_it():
     found = script(
         asks(1, "tools/list", verdict="block"),
         fails(1, verdict="block", **MADE),
@@ -130,7 +130,7 @@ def test_what_an_interceptor_stopped_is_told_as_the_client_saw_it() -> None:
     assert len(second.beats) == 1
 
 
-def test_messages_of_a_subscription_belong_to_the_request_that_opened_it() -> None:
+def test_messages_of_a_subscription_belong_to_the_request_that_opened_it():
     meta = {VERSION: "2026-07-28"}
     found = script(
         asks("l", "subscriptions/listen", {"_meta": meta}),
@@ -144,7 +144,7 @@ def test_messages_of_a_subscription_belong_to_the_request_that_opened_it() -> No
     assert found.versions == {Era.STATELESS: "2026-07-28"}
 
 
-def test_an_era_counts_only_where_the_server_answered_in_it() -> None:
+def test_an_era_counts_only_where_the_server_answered_in_it():
     found = script(
         asks("d", "server/discover", {"_meta": {VERSION: "2026-07-28"}}), fails("d"), *HANDSHAKE
     )

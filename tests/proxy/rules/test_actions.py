@@ -12,7 +12,7 @@ def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
     return f'[[rule]]\nname = "{name}"\nwhen = {{ {when} }}\naction = "{action}"\n{more}\n'
 
 
-def test_block_stops_with_its_words_and_its_number() -> None:
+def test_block_stops_with_its_words_and_its_number():
     verdict = Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")).verdict
     assert isinstance(verdict, Block)
     assert isinstance(verdict.error, e.BlockedByInterceptor)
@@ -22,7 +22,7 @@ def test_block_stops_with_its_words_and_its_number() -> None:
     assert e.BlockedByInterceptor.jsonrpc == -32003
 
 
-def test_mock_answers_requests_and_nothing_else() -> None:
+def test_mock_answers_requests_and_nothing_else():
     way = Way(rule("mock", "result = { tools = [] }"))
     assert way.judge(call("x")).verdict == Mock(result={"tools": []})
     assert isinstance(way.judge(notice("n")).verdict, Continue)
@@ -31,7 +31,7 @@ def test_mock_answers_requests_and_nothing_else() -> None:
     assert failing.judge(call("x")).verdict == Mock(error=ErrorObject(-1, "Down.", 7))
 
 
-def test_modify_sets_and_removes_and_keeps_everything_else() -> None:
+def test_modify_sets_and_removes_and_keeps_everything_else():
     way = Way(
         rule(
             "modify",
@@ -50,7 +50,7 @@ def test_modify_sets_and_removes_and_keeps_everything_else() -> None:
     assert b"dry_run" in encode_message(ruling.envelope.message)
 
 
-def test_modify_touches_only_what_a_message_has() -> None:
+def test_modify_touches_only_what_a_message_has():
     way = Way(rule("modify", 'set = { "$.params.x" = 1, "$.result.y" = 2, "$.error.data" = 3 }'))
     assert way.judge(request("ping")).envelope.message.params == {"x": 1}
     assert way.judge(answer({"z": 0}), TO_CLIENT).envelope.message.result == {"z": 0, "y": 2}
@@ -63,7 +63,7 @@ def test_modify_touches_only_what_a_message_has() -> None:
     assert not same.changed
 
 
-def test_delay_is_fixed_or_between_two_times() -> None:
+def test_delay_is_fixed_or_between_two_times():
     assert Way(rule("delay", "seconds = 1.5")).judge(call("x")).verdict == Delay(1.5)
     way = Way(rule("delay", "seconds = [0.5, 2]\nseed = 1"))
     drawn = [way.judge(call("x")).verdict.seconds for _ in range(20)]  # type: ignore[union-attr]
@@ -71,12 +71,12 @@ def test_delay_is_fixed_or_between_two_times() -> None:
     assert len(set(drawn)) > 1
 
 
-def test_hold_says_why_and_for_how_long() -> None:
+def test_hold_says_why_and_for_how_long():
     ruling = Way(rule("hold", 'reason = "Ask first."\nseconds = 60')).judge(call("x"))
     assert (ruling.verdict, ruling.by) == (Hold("Ask first.", 60), "it")
 
 
-def test_continue_exempts_from_all_further_rules_also_when_they_look_again() -> None:
+def test_continue_exempts_from_all_further_rules_also_when_they_look_again():
     text = (
         rule("continue", when='tool = "ok"', name="exempt")
         + rule("block", when='method = "tools/call"', name="all")
@@ -87,7 +87,7 @@ def test_continue_exempts_from_all_further_rules_also_when_they_look_again() -> 
     assert isinstance(way.judge(call("other")).verdict, Block)
 
 
-def test_rules_act_in_the_order_of_the_file_each_on_what_the_one_before_left() -> None:
+def test_rules_act_in_the_order_of_the_file_each_on_what_the_one_before_left():
     text = (
         rule("modify", 'set = { "$.params.arguments.n" = 1 }', name="first")
         + rule(
@@ -103,7 +103,7 @@ def test_rules_act_in_the_order_of_the_file_each_on_what_the_one_before_left() -
     assert (ruling.verdict, ruling.by) == (CONTINUE, "second")
 
 
-def test_a_rewrite_is_held_against_the_rules_before_it() -> None:
+def test_a_rewrite_is_held_against_the_rules_before_it():
     text = rule("block", when='tool = "delete"', name="no deletes") + rule(
         "modify", 'set = { "$.params.name" = "delete" }', name="careless"
     )

@@ -79,7 +79,7 @@ def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
         'method = "tools/call", not = { method = "ping" }',
     ],
 )
-def test_a_condition_holds(when: str) -> None:
+def test_a_condition_holds(when: str):
     assert is_about(when)
 
 
@@ -110,11 +110,11 @@ def test_a_condition_holds(when: str) -> None:
         'tool = "read_*", session = "other"',
     ],
 )
-def test_a_condition_does_not_hold(when: str) -> None:
+def test_a_condition_does_not_hold(when: str):
     assert not is_about(when)
 
 
-def test_no_spelling_of_a_tool_slips_past() -> None:
+def test_no_spelling_of_a_tool_slips_past():
     def canonical(name: str) -> str:
         return name.replace("_", "/", 1) if name.startswith("msg_") else name
 
@@ -135,7 +135,7 @@ def test_no_spelling_of_a_tool_slips_past() -> None:
         'direction = "server_to_client", path = "$.result.n", gt = 1',
     ],
 )
-def test_an_answer_goes_by_what_it_answers(when: str) -> None:
+def test_an_answer_goes_by_what_it_answers(when: str):
     way = Way(blocked(f'type = "response", {when}' if "type" not in when else when))
     way.judge(READ)
     assert isinstance(way.judge(answer({"n": 2}), TO_CLIENT).verdict, Block)
@@ -143,7 +143,7 @@ def test_an_answer_goes_by_what_it_answers(when: str) -> None:
     assert isinstance(way.judge(answer({"n": 0}, "1"), TO_CLIENT).verdict, Block) is False
 
 
-def test_answers_are_told_apart_by_session_side_and_type_of_id() -> None:
+def test_answers_are_told_apart_by_session_side_and_type_of_id():
     way = Way(blocked('type = "response", method = "tools/call"'))
     way.judge(call("x", number=1), TO_SERVER, "one")
     way.judge(request("ping", number=1), TO_SERVER, "two")
@@ -162,12 +162,12 @@ def test_answers_are_told_apart_by_session_side_and_type_of_id() -> None:
     assert stopped == [False, False, False, True, False]
 
 
-def test_a_message_made_here_is_of_the_direction_internal() -> None:
+def test_a_message_made_here_is_of_the_direction_internal():
     assert is_about('direction = "internal"', notice("x"), MessageDirection.INTERNAL)
     assert not is_about('direction = "internal"', notice("x"), MessageDirection.UNKNOWN)
 
 
-def test_a_call_that_names_nothing_is_no_tools() -> None:
+def test_a_call_that_names_nothing_is_no_tools():
     nameless = Request(id=1, method="tools/call", params={"arguments": {}})
     assert not is_about('tool = "x*"', nameless)
     assert is_about('kind = "mcp.request.tools/call"', nameless)
@@ -183,7 +183,7 @@ def test_a_call_that_names_nothing_is_no_tools() -> None:
         ('type = "request"', False),
     ],
 )
-def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expected: bool) -> None:
+def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expected: bool):
     payload = {"method": "tools/call", "params": READ.params}
     message = decode_mcpx(
         encode({"protocol": "mcpx/v1", "kind": "mcp.proposal.tools/call", "payload": payload})
@@ -206,7 +206,7 @@ def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expecte
         ('not = { group = "staff" }', {"bot", "guest", "backend", "nobody", "unknown"}),
     ],
 )
-def test_who_asks(when: str, who: set[str]) -> None:
+def test_who_asks(when: str, who: set[str]):
     """A guest with the name of someone is not that one, and in none of their groups."""
     callers = {
         "ann": Principal("1", "ann"),
@@ -228,11 +228,11 @@ def test_who_asks(when: str, who: set[str]) -> None:
 
 
 @pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])
-def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when: str) -> None:
+def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when: str):
     with pytest.raises(e.RulesInvalid, match="a proxy does not know who asks"):
         loaded(blocked(when))
 
 
-def test_an_account_of_no_kind_is_refused() -> None:
+def test_an_account_of_no_kind_is_refused():
     with pytest.raises(e.RulesInvalid, match="'persn' is not known; did you mean 'person'"):
         loaded(blocked('account = "persn"'), groups=lambda _: ())

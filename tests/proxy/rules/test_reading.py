@@ -76,7 +76,7 @@ HEAD = '[[rule]]\nname = "one"\n'
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str) -> None:
+def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str):
     with pytest.raises(e.RulesInvalid, match=expected) as caught:
         loaded(text)
     assert "rules.toml: " in caught.value.message
@@ -84,7 +84,7 @@ def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str
     assert not caught.value.message.endswith("?.")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
     with pytest.raises(e.RulesInvalid, match="cannot be read: No such file"):
         Rules.load(tmp_path / "none.toml", clock=Clock())
     path = tmp_path / "rules.toml"
@@ -96,17 +96,17 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         Rules.load(path, clock=Clock())
 
 
-def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path: Path) -> None:
+def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path: Path):
     os.mkfifo(tmp_path / "rules.toml")
     with pytest.raises(e.RulesInvalid, match="is not a file"):
         Rules.load(tmp_path / "rules.toml", clock=Clock())
 
 
-def test_a_line_is_left_out_where_it_could_be_wrong() -> None:
+def test_a_line_is_left_out_where_it_could_be_wrong():
     text = f'{HEAD}action = "block"\nmessage = """\n[[rule]]\n"""\nextra = 1\n'
     with pytest.raises(e.RulesInvalid, match="rule 1 'one': option 'extra'"):
         loaded(text)
 
 
-def test_an_empty_file_has_no_rules() -> None:
+def test_an_empty_file_has_no_rules():
     assert loaded("").ruleset.rules == ()

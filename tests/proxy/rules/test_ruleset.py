@@ -77,7 +77,7 @@ MESSAGES: tuple[tuple[Any, Any], ...] = (
 
 
 @given(st.lists(CONDITIONS, min_size=1, max_size=4))
-def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens: list[Any]) -> None:
+def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens: list[Any]):
     """A rule that is found by index sees what it would see if each condition were asked whole."""
 
     async def main() -> None:
@@ -109,7 +109,7 @@ class Asks(Action):
         return CONTINUE
 
 
-def test_made_up_methods_do_not_fill_memory() -> None:
+def test_made_up_methods_do_not_fill_memory():
     way = Way('[[rule]]\nname = "x"\nwhen = { method = "ping" }\naction = "block"\n')
     for number in range(2 * MOST_KEYS):
         way.judge(notice(f"made/up-{number}"))
@@ -142,13 +142,13 @@ class Foreign:
     ],
     ids=["method", "id", "type", "nonsense", "fails"],
 )
-def test_a_plugin_that_makes_another_message_or_fails_stops_it(word: Any) -> None:
+def test_a_plugin_that_makes_another_message_or_fails_stops_it(word: Any):
     rules = RuleSet([rule("theirs", {}, Plugin(Foreign(word)))], str)
     assert stopped_by(run(rules.judge(envelope(call("a"))))) == "theirs"
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context")
-def test_a_plugin_sees_the_whole_envelope() -> None:
+def test_a_plugin_sees_the_whole_envelope():
     seen: list[Any] = []
     rules = RuleSet(
         [rule("theirs", {}, Plugin(Foreign(lambda it: seen.append(it) or CONTINUE)))], str
@@ -159,7 +159,7 @@ def test_a_plugin_sees_the_whole_envelope() -> None:
     assert seen[0].context is came.context
 
 
-def test_asked_for_one_word_alone_it_gives_the_last_one() -> None:
+def test_asked_for_one_word_alone_it_gives_the_last_one():
     def said(*words: Any) -> Verdict:
         rules = [rule(str(n), {}, Plugin(Foreign(word))) for n, word in enumerate(words)]
         return run(RuleSet(rules, str).intercept(envelope(call("a"))))
@@ -171,7 +171,7 @@ def test_asked_for_one_word_alone_it_gives_the_last_one() -> None:
     assert isinstance(said(lambda _: Delay(1.0)), Block)
 
 
-def test_a_rule_file_with_a_thousand_rules_still_finds_the_one() -> None:
+def test_a_rule_file_with_a_thousand_rules_still_finds_the_one():
     text = "".join(
         f'[[rule]]\nname = "r{n}"\nwhen = {{ method = "m/{n}" }}\naction = "block"\n'
         for n in range(1_000)

@@ -30,11 +30,11 @@ def text(words: str) -> dict[str, Any]:
 
 
 @given(VALUES, VALUES)
-def test_there_is_a_difference_exactly_where_values_are_not_the_same(a: Any, b: Any) -> None:
+def test_there_is_a_difference_exactly_where_values_are_not_the_same(a: Any, b: Any):
     assert (differences(a, b) == []) is same(a, b)
 
 
-def test_each_place_that_differs_is_named_with_both_sides() -> None:
+def test_each_place_that_differs_is_named_with_both_sides():
     a = {"result": {"a": 1, "gone": True, "list": [1, 2]}}
     b = {"result": {"a": 2, "list": [1, 2, 3], "new": None}}
     assert differences(a, b) == [
@@ -45,12 +45,12 @@ def test_each_place_that_differs_is_named_with_both_sides() -> None:
     ]
 
 
-def test_numbers_of_another_type_differ() -> None:
+def test_numbers_of_another_type_differ():
     assert differences({"a": 1}, {"a": 1.0}) == [Difference("$.a", 1, 1.0)]
     assert differences({"a": 1}, {"a": True}) == [Difference("$.a", 1, True)]
 
 
-def test_items_that_have_names_are_compared_by_name() -> None:
+def test_items_that_have_names_are_compared_by_name():
     a = {"tools": [{"name": "echo"}, {"name": "add", "title": "Add"}]}
     b = {"tools": [{"name": "now"}, {"name": "echo"}, {"name": "add", "title": "Sum"}]}
     assert differences(a, b) == [
@@ -59,28 +59,28 @@ def test_items_that_have_names_are_compared_by_name() -> None:
     ]
 
 
-def test_another_order_of_named_items_is_one_difference() -> None:
+def test_another_order_of_named_items_is_one_difference():
     a = [{"name": "echo"}, {"name": "add"}]
     assert differences(a, a[::-1]) == [Difference("$", ("echo", "add"), ("add", "echo"))]
 
 
-def test_items_whose_names_are_not_their_own_are_compared_by_their_place() -> None:
+def test_items_whose_names_are_not_their_own_are_compared_by_their_place():
     a = [{"name": "x", "n": 1}, {"name": "x", "n": 2}]
     b = [{"name": "x", "n": 1}, {"name": "x", "n": 3}]
     assert differences(a, b) == [Difference("$[1].n", 2, 3)]
 
 
-def test_text_that_is_json_is_looked_into() -> None:
+def test_text_that_is_json_is_looked_into():
     a, b = text('{"time": 1, "rows": [1]}'), text('{"rows":[1],"time":2}')
     assert differences(a, b) == [Difference("$.result.content[0].text.time", 1, 2)]
     assert differences(a, b, ["$..time"]) == []
 
 
-def test_text_that_is_the_same_json_written_otherwise_differs_as_text() -> None:
+def test_text_that_is_the_same_json_written_otherwise_differs_as_text():
     assert differences("[1,2]", "[1, 2]") == [Difference("$", "[1,2]", "[1, 2]")]
 
 
-def test_places_that_are_ignored_do_not_count() -> None:
+def test_places_that_are_ignored_do_not_count():
     a, b = {"result": {"id": 1, "x": 1}}, {"result": {"id": 2, "x": 2}}
     assert differences(a, b, ["$.result.id"]) == [Difference("$.result.x", 1, 2)]
     assert differences(a, b, ["$.result"]) == []
@@ -88,7 +88,7 @@ def test_places_that_are_ignored_do_not_count() -> None:
         differences(a, b, ["result.id"])
 
 
-def test_a_secret_that_is_not_on_the_tape_is_taken_to_be_the_same() -> None:
+def test_a_secret_that_is_not_on_the_tape_is_taken_to_be_the_same():
     hidden = Placeholders(b"k" * 32).of("sk_abc", "token")
     recorded = {"a": f"key {hidden}!", "b": hidden, "c": hidden}
     assert differences(recorded, {"a": "key sk_xyz!", "b": 7, "c": "x"}) == []
@@ -98,7 +98,7 @@ def test_a_secret_that_is_not_on_the_tape_is_taken_to_be_the_same() -> None:
     ]
 
 
-def test_secrets_of_one_key_are_compared_and_those_of_two_only_in_kind() -> None:
+def test_secrets_of_one_key_are_compared_and_those_of_two_only_in_kind():
     key, other = Placeholders(b"k" * 32), Placeholders(b"o" * 32)
     one, two = key.of("sk_one", "token"), key.of("sk_two", "token")
     assert differences(one, two) == [Difference("$", one, two)]
@@ -106,11 +106,11 @@ def test_secrets_of_one_key_are_compared_and_those_of_two_only_in_kind() -> None
     assert differences(one, other.of("sk_one", "mail"), one_key=False) != []
 
 
-def test_values_that_differ_everywhere_are_told_in_a_bounded_list() -> None:
+def test_values_that_differ_everywhere_are_told_in_a_bounded_list():
     assert len(differences([1] * (MOST + 5), [2] * (MOST + 5))) == MOST
 
 
-def test_values_nested_deeper_than_python_recurses_are_compared() -> None:
+def test_values_nested_deeper_than_python_recurses_are_compared():
     a: Any = 1
     b: Any = 2
     for _ in range(5_000):

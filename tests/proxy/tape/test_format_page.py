@@ -33,7 +33,7 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
-def test_every_example_is_a_line_and_shows_nothing_else() -> None:
+def test_every_example_is_a_line_and_shows_nothing_else():
     assert {example["type"] for example in EXAMPLES} == KNOWN
     for example in EXAMPLES:
         line = decode_line(msgspec.json.encode(example))
@@ -41,7 +41,7 @@ def test_every_example_is_a_line_and_shows_nothing_else() -> None:
         assert without_nulls(json.loads(encode_line(line))) == example
 
 
-def test_the_examples_are_a_tape(tmp_path: Path) -> None:
+def test_the_examples_are_a_tape(tmp_path: Path):
     path = tmp_path / "tape"
     path.write_bytes(b"".join(msgspec.json.encode(example) + b"\n" for example in EXAMPLES))
     tape = read_tape(path)
@@ -53,7 +53,7 @@ def test_the_examples_are_a_tape(tmp_path: Path) -> None:
         assert len(entry.redacted) == len(PLACEHOLDER.findall(json.dumps(example)))
 
 
-def test_every_member_of_every_line_is_documented() -> None:
+def test_every_member_of_every_line_is_documented():
     said = set(PAGE.code) | {member for example in EXAMPLES for member in example}
     structs = [*get_args(Line), *get_args(TransportPart), TapeSide, SessionPart, ConnectionPart]
     for struct in [*structs, RedactionNote]:

@@ -20,7 +20,7 @@ HEADER = Header(
 MESSAGE = MessageLine(1, TimingContext(1.0, 2.0), msgspec.Raw(b'{"jsonrpc":"2.0","method":"x"}'))
 
 
-def test_a_line_says_what_it_is_and_leaves_out_what_is_not_so() -> None:
+def test_a_line_says_what_it_is_and_leaves_out_what_is_not_so():
     assert encode_line(HEADER).startswith(b'{"type":"header","format":1,')
     assert b"redaction" not in encode_line(HEADER)
     assert b"direction" not in encode_line(MESSAGE)
@@ -28,7 +28,7 @@ def test_a_line_says_what_it_is_and_leaves_out_what_is_not_so() -> None:
     assert decode_line(encode_line(HEADER)) == HEADER
 
 
-def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path: Path) -> None:
+def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path: Path):
     path = tmp_path / "tape"
     later = b'{"type":"weather","sun":true}\n'
     path.write_bytes(encode_line(HEADER) + later + encode_line(MESSAGE))
@@ -36,7 +36,7 @@ def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path: Path) -> None
     assert [entry.seq for entry in read_tape(path).entries] == [1]
 
 
-def test_members_that_came_later_are_passed_over() -> None:
+def test_members_that_came_later_are_passed_over():
     raw = encode_line(HEADER)[:-2] + b',"sun":true}\n'
     assert decode_line(raw) == HEADER
 
@@ -53,19 +53,19 @@ def test_members_that_came_later_are_passed_over() -> None:
         b'{"type":"end","reason":"\xff","messages":1,"ended":""}',
     ],
 )
-def test_what_is_no_line_is_refused(raw: bytes) -> None:
+def test_what_is_no_line_is_refused(raw: bytes):
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
         decode_line(raw)
 
 
-def test_a_direction_that_nobody_knows_is_unknown() -> None:
+def test_a_direction_that_nobody_knows_is_unknown():
     raw = encode_line(MESSAGE)[:-2] + b',"direction":"sideways"}'
     line = decode_line(raw)
     assert isinstance(line, MessageLine)
     assert line.direction is MessageDirection.UNKNOWN
 
 
-def test_lines_that_are_read_can_be_written_again(tmp_path: Path) -> None:
+def test_lines_that_are_read_can_be_written_again(tmp_path: Path):
     spaced = b'\n{"jsonrpc": "2.0",\n "method": "x"} '
     path = record(
         tmp_path / "tape", [call(1, "echo", text="hi"), answer(1, words("hi")), said(spaced)]

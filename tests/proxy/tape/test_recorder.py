@@ -18,7 +18,7 @@ from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said, words
 
 @pytest.mark.requirement("proxy.record")
 @pytest.mark.parametrize("name", ["tape.jsonl", "tape.jsonl.zst"])
-def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> None:
+def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str):
     recorder: Recorder = (tape := opened(tmp_path / name))
     assert read_tape(tape.path).header.program == "p"
     for count in range(1, 5):
@@ -37,7 +37,7 @@ def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str) -> No
     )
 
 
-def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path) -> None:
+def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path):
     tape = opened(tmp_path / "tape")
     tape.note(call(1, "echo"))
     tape.note(call(2, "echo"))
@@ -49,19 +49,19 @@ def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path) -> None:
     assert len(read_tape(tape.path).entries) == 3
 
 
-def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path: Path) -> None:
+def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path: Path):
     tape = opened(tmp_path / "tape")
     for number in range(9):
         tape.note(call(number, "echo", text="x" * 1_000_000))
     assert len(read_tape(tape.path).entries) == 9
 
 
-def test_a_tape_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_tape_is_its_owners_alone(tmp_path: Path):
     path = record(tmp_path / "tape", [])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path) -> None:
+def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path):
     path = tmp_path / "tape"
     path.write_bytes(b"mine")
     with pytest.raises(e.TapeUnwritable, match="already exists, and a tape is never overwritten"):
@@ -74,7 +74,7 @@ def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path) -> None:
+def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path):
     tape = opened(tmp_path / "tape")
     tape.close("first")
     tape.close("second")
@@ -86,7 +86,7 @@ def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path) -> None:
     assert end.reason == "first"
 
 
-def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path) -> None:
+def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path):
     first, second = new_name(tmp_path, Watch()), new_name(tmp_path, Watch())
     assert first != second
     assert first.parent == tmp_path
@@ -94,9 +94,7 @@ def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path) -> None:
     assert first.suffix == ".jsonl"
 
 
-def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(
-    tmp_path: Path,
-) -> None:
+def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(tmp_path: Path):
     stateless = SessionContext(protocol_version=ProtocolVersion("2026-07-28"))
     talk = [
         said({"id": 0, "method": "initialize"}, session=ANONYMOUS),
@@ -113,9 +111,7 @@ def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(
-    tmp_path: Path,
-) -> None:
+def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(tmp_path: Path):
     mine, others = (
         SessionContext(SessionId(f"session-of-{who}"), correlation_id="client:1")
         for who in ("mine", "others")
@@ -135,9 +131,7 @@ def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(
-    tmp_path: Path,
-) -> None:
+def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(tmp_path: Path):
     before, after = (
         SessionContext(SessionId(f"session-{when}"), correlation_id="client:1")
         for when in ("before", "after")
@@ -154,9 +148,7 @@ def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(
-    tmp_path: Path,
-) -> None:
+def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(tmp_path: Path):
     sessions = [SessionContext(SessionId(f"secret-session-{number:02}")) for number in range(20)]
     ping = {"id": 1, "method": "ping"}
     told = {"method": "notifications/message", "params": {"data": "of secret-session-01"}}
@@ -166,7 +158,7 @@ def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(
     assert "secret-session-01" not in path.read_text()
 
 
-def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> None:
+def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path):
     talk = [*(call(1, name) for name in "abc"), *[answer(1, 0)] * 4, call(1, "d"), answer(1, 0)]
     tape = read_tape(record(tmp_path / "tape", talk))
     told = [(c.request, c.name) for c in tape.correlations]
@@ -175,7 +167,7 @@ def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path) -> Non
 
 def test_requests_that_are_never_answered_are_forgotten_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("folkmoot.proxy.tape.recorder.MOST_OPEN", 2)
     talk = [call(n, "echo") for n in (1, 2, 3)] + [answer(n, 0) for n in (1, 2, 3)]
     tape = read_tape(record(tmp_path / "tape", talk))
@@ -184,7 +176,7 @@ def test_requests_that_are_never_answered_are_forgotten_in_time(
 
 def test_many_connections_take_no_more_memory_than_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr("folkmoot.proxy.tape.encode.MOST_PARTS", 8)
     sessions = [
         SessionContext(SessionId(str(number)), correlation_id=f"client:{number}")
@@ -197,7 +189,7 @@ def test_many_connections_take_no_more_memory_than_few(
 
 def test_a_line_has_the_session_of_its_own_message_also_where_another_one_was_in_memory(
     tmp_path: Path,
-) -> None:
+):
     told: list[str] = []
     tape = opened(tmp_path / "tape")
     for number in range(100):
@@ -213,9 +205,7 @@ def test_a_line_has_the_session_of_its_own_message_also_where_another_one_was_in
     assert [str(entry.context.session.session_id) for entry in entries] == told
 
 
-def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(
-    tmp_path: Path,
-) -> None:
+def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(tmp_path: Path):
     secret = "first-session-" + "x" * 20
     ids = [secret, *(f"another-session-{number:04d}-{'y' * 8}" for number in range(40)), secret]
     talk = [
@@ -235,7 +225,7 @@ def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since
     assert not any(one in path.read_text() for one in ids)
 
 
-def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path: Path) -> None:
+def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path: Path):
     session = SessionContext(SessionId("1234567890"), correlation_id="client:1234567890")
     talk = [said({"id": 1234567890, "method": "ping"}, session=session)]
     path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
@@ -243,7 +233,7 @@ def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path
     assert '"correlation":"client:1234567890"' not in path.read_text()
 
 
-def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path) -> None:
+def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path):
     carried = said({"method": "x"})
     envelope = carried.envelope.with_extension("caller", object()).with_extension("n", 1)
     for redactor in (None, TapeRedactor(b"k" * 32)):
@@ -251,7 +241,7 @@ def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path) -> Non
         assert read_tape(path).entries[0].context.extensions == {"caller": "<object>", "n": 1}
 
 
-def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path) -> None:
+def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path):
     server = TapeSide("stdio", "server --api-key hunter2hunter2 --verbose")
     tape = opened(tmp_path / "tape", server=server, redactor=TapeRedactor(b"k" * 32))
     assert read_tape(tape.path).header.server.target.startswith("server --api-key [redacted:")
@@ -261,7 +251,7 @@ def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path) -> None
     assert note.key == TapeRedactor(b"k" * 32).key_id
 
 
-def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path: Path) -> None:
+def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path: Path):
     raw = b' {"jsonrpc":"2.0",\r\n\t"id":1,"result":' + b'{"big":1180591620717411303424}}\n'
     seen = said(raw, TO_CLIENT)
     carried = said({"id": 1, "result": {}}, TO_CLIENT, at_server=seen.envelope.message)

@@ -44,7 +44,7 @@ def check(entry: TapeEntry, carried: Carried) -> None:
 @given(said=conversations, compress=st.booleans())
 def test_any_conversation_survives_being_recorded(
     folder: Path, said: list[Carried], compress: bool
-) -> None:
+):
     tape = read_tape(record(folder / "tape", said, compress=compress, reason="done"))
     assert [entry.seq for entry in tape.entries] == list(range(1, len(said) + 1))
     for entry, carried in zip(tape.entries, said, strict=True):
@@ -57,7 +57,7 @@ def test_any_conversation_survives_being_recorded(
 @given(said=plain, share=SHARES)
 def test_a_tape_cut_at_any_byte_opens_with_all_whole_lines(
     folder: Path, said: list[Carried], share: float
-) -> None:
+):
     path = record(folder / "tape", said)
     whole = path.read_bytes()
     at = int(len(whole) * share)
@@ -77,7 +77,7 @@ def test_a_tape_cut_at_any_byte_opens_with_all_whole_lines(
 @given(said=plain, share=SHARES)
 def test_a_compressed_tape_cut_at_any_byte_opens_with_all_lines_of_its_whole_blocks(
     folder: Path, said: list[Carried], share: float
-) -> None:
+):
     path = folder / "tape.zst"
     sizes: list[int] = []
     whole = record(path, said, sizes=sizes).read_bytes()

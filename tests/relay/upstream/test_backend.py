@@ -46,7 +46,7 @@ ASKING: dict[str, Any] = {"asks": "elicitation/create", "capabilities": FORM}
 @both_eras
 async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(
     there: Running, era: str
-) -> None:
+):
     before = there.process
     os.kill(before, signal.SIGKILL)
     answer = await there.ask("echo", a=1, repeatable=True)
@@ -58,7 +58,7 @@ async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(
     assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
 
 
-async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue() -> None:
+async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue():
     listed, composed = asyncio.Event(), asyncio.Event()
 
     async def compose(*_: object) -> None:
@@ -76,9 +76,7 @@ async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue() -> Non
         task.cancel()
 
 
-async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(
-    tmp_path: Path,
-) -> None:
+async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(tmp_path: Path):
     did = tmp_path / "did"
     async with running(spec()) as there:
         with pytest.raises(e.BackendFailed, match="may or may not have been done"):
@@ -90,7 +88,7 @@ async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_s
 
 
 @pytest.mark.settings(call_seconds=0.3)
-async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there: Running) -> None:
+async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there: Running):
     with pytest.raises(e.BackendTimeout, match=r"demo did not answer within 0\.3"):
         await there.ask("hang")
     assert (await there.ask("echo", seconds=20))["pid"] == there.process
@@ -100,7 +98,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there:
 
 async def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_started_again(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(backends, "ALIVE_SECONDS", 0.3)
     async with running(spec(call_seconds=20)) as there:
         before = there.process
@@ -110,7 +108,7 @@ async def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_starte
 
 
 @pytest.mark.settings(most_calls=2)
-async def test_only_so_many_calls_are_in_flight_at_once(there: Running) -> None:
+async def test_only_so_many_calls_are_in_flight_at_once(there: Running):
     waiting = asyncio.gather(there.ask("hang"), there.ask("hang"))
     await asyncio.sleep(0)
     with pytest.raises(e.BackendBusy, match="too many open requests"):
@@ -128,7 +126,7 @@ async def leave(calling: asyncio.Future[Any]) -> None:
 
 async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     program = tmp_path / "server"
     async with running(spec(command=(str(program),)), reached=False) as there:
@@ -149,7 +147,7 @@ async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_i
 
 async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     async with running(spec()) as there:
         for _ in range(backends.MOST_FAILURES):
@@ -159,9 +157,7 @@ async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reach
 
 
 @pytest.mark.settings(connections=2)
-async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for(
-    there: Running,
-) -> None:
+async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for(there: Running):
     await there.until(lambda b: all(line.ready for line in b.lines))
     wanted = call("ask", **ASKING)
     asked = await there.backend.request(wanted)
@@ -179,7 +175,7 @@ async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for
 @both_eras
 async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(
     there: Running, era: str
-) -> None:
+):
     backend, spoken, handshake = there.backend, Era(era), era == "handshake"
     await there.until(lambda b: all(line.ready for line in b.lines))
     params = {"name": "begin", **({"task": {}} if handshake else {})}
@@ -211,9 +207,7 @@ async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(
 
 
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_each_person_may_have_a_connection_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(backends, "MOST_PERSONS", 2)
     async with running(spec(per_user=True)) as there:
 
@@ -237,7 +231,7 @@ async def test_each_person_may_have_a_connection_of_their_own(
 @pytest.mark.settings(per_user=True)
 async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
     there: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     # However long it takes to open one, it is used before it is idle.
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.001)
     answer = await there.ask("echo", person="ada")
@@ -249,7 +243,7 @@ async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
 @both_eras
 async def test_changed_lists_are_read_again_once_it_is_quiet(
     era: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
     async with running(spec("demo", era)) as there:
         began = time.monotonic()
@@ -263,7 +257,7 @@ async def test_changed_lists_are_read_again_once_it_is_quiet(
 @both_eras
 async def test_a_watched_resource_is_watched_again_after_the_server_came_back(
     there: Running, era: str
-) -> None:
+):
     changed = Told()
     stop = await there.backend.watch("note://1", lambda: changed(1))
     await there.ask("touch", uri="note://1")
@@ -283,7 +277,7 @@ async def test_a_watched_resource_is_watched_again_after_the_server_came_back(
     assert changed.things == []
 
 
-async def test_a_server_is_asked_once_for_what_several_watch(there: Running) -> None:
+async def test_a_server_is_asked_once_for_what_several_watch(there: Running):
     told, also = Told(), Told()
     stop = await there.backend.watch("note://1", lambda: told(1))
     end = await there.backend.watch("note://1", lambda: also(1))
@@ -299,13 +293,13 @@ async def test_a_server_is_asked_once_for_what_several_watch(there: Running) -> 
     assert there.backend._watching._watches == {}
 
 
-async def test_a_server_that_tells_of_no_changes_cannot_be_watched() -> None:
+async def test_a_server_that_tells_of_no_changes_cannot_be_watched():
     async with running(spec("demo", "handshake", "deaf")) as there:
         with pytest.raises(e.BackendFailed, match="does not announce changes"):
             await there.backend.watch("nothing://here", lambda: None)
 
 
-async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() -> None:
+async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing():
     async with running(spec("noisy")) as noisy, running(spec("calm")) as calm:
         flooded = time.monotonic()
         await noisy.backend.request(call("flood"))
@@ -319,7 +313,7 @@ async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing() 
         assert 0 < noisy.backend.view().dropped <= most
 
 
-async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path) -> None:
+async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path):
     (tmp_path / "key").write_text("from a file\n")
     settings = spec(
         cwd=str(tmp_path),
@@ -351,7 +345,7 @@ async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_p
 
 async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     ours: dict[str, str] = {}
     settings = spec(env={"TOKEN": SecretReference(env="SESAME")})
@@ -364,7 +358,7 @@ async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
 
 
 @pytest.mark.requirement("gateway.warnings-named")
-async def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture):
     caplog.handler.addFilter(name_backend)
 
     def is_stray(record: logging.LogRecord) -> bool:
@@ -383,7 +377,7 @@ async def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureF
     assert {vars(each)["backend"] for each in filter(is_stray, caplog.records)} == {"demo"}
 
 
-async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None:
+async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses():
     async with running(spec(enabled=False), reached=False) as there:
         await asyncio.sleep(0)
         with pytest.raises(e.BackendUnavailable, match="switched off"):
@@ -392,7 +386,7 @@ async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses() -> None
         assert there.losses.things == []
 
 
-async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting() -> None:
+async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting():
     async with running(spec(per_user=True)) as running_:
         own = (await running_.ask("echo", person="ada"))["pid"]
         processes = [running_.process, own]
@@ -412,7 +406,7 @@ async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_sta
     await reached(lambda: not any(map(is_running, started)))
 
 
-async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took() -> None:
+async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took():
     async with running(spec(call_seconds=20)) as there:
         backend = there.backend
         await there.ask("echo")
@@ -466,9 +460,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(
-    tmp_path: Path,
-) -> None:
+async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path: Path):
     journal = tmp_path / "journal"
     command = (*python(LINGERING), str(journal))
     async with running(spec("demo", command=command, single=True)) as there:
@@ -483,9 +475,7 @@ async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again
 
 
 @both_eras
-async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(
-    era: str,
-) -> None:
+async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era: str):
     told: list[str] = []
 
     async def arrived(_namespace: str, _inventory: object) -> None:

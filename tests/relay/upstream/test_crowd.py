@@ -168,9 +168,7 @@ async def crowd(
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(
-    era: str,
-) -> None:
+async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era: str):
     there = OverHttp(era)
     async with there.place.open() as place:
         settings = spec(url=place.url, transport="http")
@@ -180,9 +178,7 @@ async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_e
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(
-    era: str,
-) -> None:
+async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era: str):
     command = (sys.executable, "-S", crowd_server.__file__, era)
     async with running(spec(command=command)) as running_:
         refused = await crowd(running_.backend, exactly=False)
@@ -191,7 +187,7 @@ async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lo
 
 @pytest.mark.long
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_whoever_has_a_process_of_their_own_hears_all_of_it() -> None:
+async def test_whoever_has_a_process_of_their_own_hears_all_of_it():
     command = (sys.executable, "-S", crowd_server.__file__, "handshake")
     async with running(spec(command=command, per_user=True)) as running_:
         # What one leaves behind may be put to oneself, as by any server of one's own.

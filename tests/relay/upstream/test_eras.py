@@ -93,7 +93,7 @@ async def spoken(backend: Any, era: Era | None, offered: dict[str, Any], **more:
     return answer.result["session"], answer.result["offered"]
 
 
-async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers() -> None:
+async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it_offers():
     async with reaching(*ERAS) as (server, there):
         backend = there.backend
         before = len(server.offered)
@@ -112,7 +112,7 @@ async def test_each_caller_reaches_a_server_of_both_eras_in_its_own_with_what_it
         assert (backend.view().era, server.lists) == ("stateless", 1)
 
 
-async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers() -> None:
+async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers():
     async with reaching("handshake") as (_, there):
         primary = await spoken(there.backend, None, {})
         assert primary[1] == ALL
@@ -121,7 +121,7 @@ async def test_a_server_of_the_handshake_era_is_offered_what_its_caller_offers()
         assert (await spoken(there.backend, HANDSHAKE, FORM))[1] == FORM
 
 
-async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first() -> None:
+async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_first():
     async with reaching(*ERAS) as (_, there):
         backend = there.backend
         offers: list[dict[str, Any]] = [{}, FORM, {"sampling": {}}]
@@ -137,9 +137,7 @@ async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_fir
         assert backend.view().connections == 4
 
 
-async def test_a_link_beside_the_first_is_closed_when_it_is_idle(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.05)
     async with reaching(*ERAS) as (server, there):
         session, _ = await spoken(there.backend, HANDSHAKE, FORM)
@@ -148,7 +146,7 @@ async def test_a_link_beside_the_first_is_closed_when_it_is_idle(
         assert (await spoken(there.backend, HANDSHAKE, FORM))[0] != session
 
 
-async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own() -> None:
+async def test_a_server_that_refuses_the_callers_era_is_asked_once_in_its_own():
     async with reaching("stateless") as (server, there):
 
         def handshakes() -> int:
@@ -167,7 +165,7 @@ def fixed(place: Place, era: Any) -> BackendSpec:
     return replace(spec(url=place.url, transport="http"), era=era)
 
 
-async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     server, old = Both(*ERAS), Both("handshake")
     async with server.place.open() as place, old.place.open() as other:
@@ -184,7 +182,7 @@ async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> None:
+async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str):
     async with running(spec("demo", era)) as there:
         for caller in (*Era, *Era):
             assert (await there.ask("echo", era=caller))["pid"] == there.process
@@ -192,7 +190,7 @@ async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str) -> No
         assert there.backend.view().connections == 1
 
 
-async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak() -> None:
+async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak():
     async with running(spec("demo", "both")) as there:
 
         async def pid(era: Era | None, **more: Any) -> int:
@@ -210,18 +208,18 @@ async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_sp
 
 
 @pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
-async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any) -> None:
+async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any):
     async with running(replace(spec("demo", "both"), **fixed)) as there:
         answer = await there.ask("echo", era=HANDSHAKE, capabilities=FORM)
         assert answer["pid"] == there.process
 
 
-async def test_several_processes_serve_callers_of_each_era() -> None:
+async def test_several_processes_serve_callers_of_each_era():
     async with running(spec("demo", "both", connections=2)) as there:
         assert len({(await there.ask("echo", era=HANDSHAKE))["pid"] for _ in range(4)}) == 2
 
 
-async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice() -> None:
+async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_advice():
     async with running(replace(spec("demo", "both"), era="stateless")) as there:
         assert there.backend.view().advice == ""
         await there.ask("ask", era=HANDSHAKE, capabilities=FORM, asks="elicitation/create")
@@ -229,14 +227,14 @@ async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_ad
 
 
 @pytest.mark.parametrize("era", [*ERAS, "both"])
-async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str) -> None:
+async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str):
     unseen: Any = FirstSight()
     report = await Fleet(unseen, SystemClock()).test(spec("demo", era))
     assert report.ok
     assert ('set era = "handshake"' in report.advice) is (era == "both")
 
 
-async def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client() -> None:
+async def test_where_each_person_has_a_link_it_is_in_the_era_of_their_client():
     async with reaching(*ERAS, per_user=True) as (_, there):
         ann = await spoken(there.backend, HANDSHAKE, FORM, person="ann")
         bob = await spoken(there.backend, HANDSHAKE, FORM, person="bob")

@@ -18,7 +18,7 @@ def described(name: str, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("gateway.findings-shown")
-async def test_every_list_is_looked_at_and_what_was_looked_at_before_is_known() -> None:
+async def test_every_list_is_looked_at_and_what_was_looked_at_before_is_known():
     looking = Looking()
     lists: Any = {
         "tools": [described("good", "Adds."), described("bad", SECRECY)],
@@ -32,7 +32,7 @@ async def test_every_list_is_looked_at_and_what_was_looked_at_before_is_known() 
 
 
 @pytest.mark.requirement("gateway.findings-shown")
-async def test_what_instructions_hold_that_they_should_not_is_told_of_their_server() -> None:
+async def test_what_instructions_hold_that_they_should_not_is_told_of_their_server():
     async with talking() as conversation:
         assert (await drain(conversation)).faults == ()
         conversation.discovered["instructions"] = SECRECY
@@ -42,7 +42,7 @@ async def test_what_instructions_hold_that_they_should_not_is_told_of_their_serv
 
 async def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(inventory, "SEARCHED_BYTES", 500)
     monkeypatch.setattr(inventory, "MOST_NEW_BYTES", 700)
     looking = Looking()
@@ -60,7 +60,7 @@ async def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
-def test_a_list_that_cannot_be_had_is_as_it_was_and_only_then_whole() -> None:
+def test_a_list_that_cannot_be_had_is_as_it_was_and_only_then_whole():
     missing: Any = frozenset({"tools"})
     half = Inventory(prompts=({"name": "q"},), partial=missing)
     assert kept(half, None) == half

@@ -59,7 +59,7 @@ async def process(fleet: Fleet, namespace: str) -> Any:
     return (await fleet.backends[namespace].request(call("echo"))).result["pid"]
 
 
-async def test_only_what_the_settings_change_is_started_stopped_and_started_anew() -> None:
+async def test_only_what_the_settings_change_is_started_stopped_and_started_anew():
     async with fleet() as (running, gateway):
         one, two, three = spec("one"), spec("two"), spec("three")
         changes = await running.apply({"one": one, "two": two, "three": three})
@@ -90,7 +90,7 @@ async def test_only_what_the_settings_change_is_started_stopped_and_started_anew
 @pytest.mark.parametrize("way", ["restart", "apply"])
 async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
     way: str,
-) -> None:
+):
     async with fleet() as (running, _):
         await running.apply({"one": spec("one")})
         await running.settled(20)
@@ -119,7 +119,7 @@ async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_w
 
 async def test_what_fails_in_one_server_is_no_other_ones_business(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     judge = backends.LiveBackend._judge
 
@@ -153,7 +153,7 @@ async def test_what_fails_in_one_server_is_no_other_ones_business(
     assert "a backend failed" in caplog.text
 
 
-async def test_a_server_is_tried_apart_from_those_that_run() -> None:
+async def test_a_server_is_tried_apart_from_those_that_run():
     async with fleet() as (running, gateway):
         found = await running.test(spec("one"))
         assert found.ok
@@ -164,7 +164,7 @@ async def test_a_server_is_tried_apart_from_those_that_run() -> None:
         assert gateway.backends == running.backends == {}
 
 
-async def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_callers() -> None:
+async def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_callers():
     async with fleet() as (running, gateway):
         await running.apply({"two": spec("two", "handshake", "broken")})
         await gateway.losses.until(bool)

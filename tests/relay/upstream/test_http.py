@@ -102,7 +102,7 @@ class Sessions(Shaking):
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
 async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
     shake: bool,
-) -> None:
+):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         assert conversation.stateless is not shake
 
@@ -119,9 +119,7 @@ async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_str
 
 @pytest.mark.requirement("gateway.server-requests")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(
-    shake: bool,
-) -> None:
+async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake: bool):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         wanted = call("greet", capabilities={"elicitation": {"form": {}}})
         asked = await conversation.request(wanted, 20)
@@ -133,7 +131,7 @@ async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_ca
 
 
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> None:
+async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
         await conversation.request(call("work", name="ada"), 20)
@@ -143,7 +141,7 @@ async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool) -> 
         await reached(lambda: not link._exchanges)
 
 
-async def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
+async def test_a_server_of_the_old_transport_is_found_out_to_be_one():
     async with sdk_sse() as url, running(spec(url=url)) as there:
         answer = await there.backend.request(call("any", a=1))
         assert json.loads(answer.result["content"][0]["text"]) == {"name": "any", "a": 1}
@@ -157,7 +155,7 @@ async def test_a_server_of_the_old_transport_is_found_out_to_be_one() -> None:
 )
 async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
     status: int, words: str
-) -> None:
+):
     server = Sessions(status, words)
     async with server.place.open() as place, running(spec(url=place.url)) as there:
         server.opened.clear()
@@ -167,9 +165,7 @@ async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_ag
         assert there.losses.things == []
 
 
-async def test_a_server_that_comes_back_on_its_port_is_used_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_comes_back_on_its_port_is_used_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     server, again = Sessions(), Sessions()
     port = free_port()
@@ -188,7 +184,7 @@ async def test_a_server_that_comes_back_on_its_port_is_used_again(
 
 
 @pytest.mark.requirement("gateway.no-caller-credentials")
-async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers() -> None:
+async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers():
     server = Sessions()
     async with server.place.open() as place:
         settings = spec(
@@ -208,7 +204,7 @@ async def test_a_server_gets_the_headers_of_its_settings_and_none_of_a_callers()
     assert not any("caller" in head or "ada" in head for head in heads)
 
 
-async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing() -> None:
+async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_breaks_nothing():
     async def refuse(asked: Asked) -> None:
         match asked.message.get("params", {}).get("name"):
             case "busy":
@@ -233,7 +229,7 @@ async def test_what_a_server_answers_in_the_place_of_an_answer_is_told_and_break
         assert there.backend.view().restarts == 0
 
 
-async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up() -> None:
+async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobody_up():
     server = Sessions()
     async with (
         Place(never).open() as hanging,
@@ -253,7 +249,7 @@ async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobo
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
 async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(
     shake: bool,
-) -> None:
+):
     async def answer(asked: Asked) -> None:
         message = asked.message
         if message["method"] != "tools/call":
@@ -281,7 +277,7 @@ async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_
         waiting.cancel()
 
 
-async def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same() -> None:
+async def test_what_a_stream_floods_is_dropped_and_its_answer_comes_all_the_same():
     async def flood(asked: Asked) -> None:
         stray = event(told("notifications/progress", progressToken="of nobody", progress=1))
         answer = result(asked.message["id"], {"resultType": "complete", "content": []})
@@ -341,7 +337,7 @@ class Late(Shaking):
 @pytest.mark.parametrize("tool", ["answered", "broken"])
 async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(
     tool: str,
-) -> None:
+):
     server = Late()
     async with server.place.open() as place, talking(place.url, shake=True) as conversation:
         offers = {"elicitation": {"form": {}}}

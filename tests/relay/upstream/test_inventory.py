@@ -46,7 +46,7 @@ def empty(method: str, _: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.long
-async def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order() -> None:
+async def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_order():
     def pages(method: str, cursor: str | None) -> dict[str, Any]:
         begin = int(cursor or 0)
         schema = {"type": "object", "properties": {"a": {"type": "string"}}}
@@ -60,13 +60,13 @@ async def test_ten_thousand_tools_over_many_pages_are_all_there_and_in_their_ord
     assert found.faults == ()
 
 
-async def test_only_what_the_server_says_it_has_is_asked_for() -> None:
+async def test_only_what_the_server_says_it_has_is_asked_for():
     found, asked = await taken(empty, {"prompts": {}})
     assert asked == ["prompts/list"]
     assert found.capabilities == {"prompts": {}}
 
 
-async def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> None:
+async def test_a_server_that_names_a_page_again_is_left_with_what_was_got():
     def circles(method: str, cursor: str | None) -> dict[str, Any]:
         following = {None: "a", "a": "b", "b": "a"}[cursor]
         return {"tools": [{"name": f"at_{cursor}"}], "nextCursor": following}
@@ -87,7 +87,7 @@ async def test_a_server_that_names_a_page_again_is_left_with_what_was_got() -> N
 )
 async def test_lists_without_an_end_are_cut_off(
     bound: str, value: int, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(inventory, bound, value)
 
     def endless(method: str, cursor: str | None) -> dict[str, Any]:
@@ -99,7 +99,7 @@ async def test_lists_without_an_end_are_cut_off(
     assert said in found.faults[0]
 
 
-async def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
+async def test_a_list_that_fails_is_told_of_and_the_others_are_there():
     def partly(method: str, cursor: str | None) -> dict[str, Any]:
         match method:
             case "tools/list":
@@ -118,7 +118,7 @@ async def test_a_list_that_fails_is_told_of_and_the_others_are_there() -> None:
     )
 
 
-async def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
+async def test_entries_that_cannot_be_used_are_left_out_and_told_of():
     def odd(method: str, cursor: str | None) -> dict[str, Any]:
         if method == "tools/list":
             return {"tools": ["text", {"name": ""}, {"title": "x"}, {"name": 7}, {"name": "good"}]}
@@ -134,7 +134,7 @@ async def test_entries_that_cannot_be_used_are_left_out_and_told_of() -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_command_is_asked_as_a_url_is(era: str) -> None:
+async def test_a_command_is_asked_as_a_url_is(era: str):
     found = await take_inventory(command(era), env={"A": "b"}, seconds=20)
     assert [tool["name"] for tool in found.tools] == ["echo", "die"]
     assert [each["uri"] for each in found.resources] == ["note://1"]
@@ -142,7 +142,7 @@ async def test_a_command_is_asked_as_a_url_is(era: str) -> None:
     assert (found.server["name"], found.instructions) == ("scripted", "Ask.")
 
 
-async def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them() -> None:
+async def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them():
     from mcp import Client
 
     async with sdk_http() as url:
@@ -154,7 +154,7 @@ async def test_the_lists_of_a_server_of_the_sdk_are_as_its_own_client_gets_them(
         assert found.stateless
 
 
-async def test_a_server_that_cannot_be_had_is_an_error_that_says_why() -> None:
+async def test_a_server_that_cannot_be_had_is_an_error_that_says_why():
     with pytest.raises(e.FolkmootError, match="cannot be reached"):
         await take_inventory("http://127.0.0.1:1/mcp", seconds=5)
     with pytest.raises(e.FolkmootError, match="cannot be started"):

@@ -19,9 +19,7 @@ from tests.relay.upstream.scripted import CLOCK, spec
 VALUE = "opensesame-4711"
 
 
-def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(
-    tmp_path: Path,
-) -> None:
+def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(tmp_path: Path):
     (tmp_path / "key").write_text(f"{VALUE}\n")
     named = {"X-Key": SecretReference(file=str(tmp_path / "key")), "Accept-Language": "de"}
     assert headers_of(named, {}).pairs == (("x-key", VALUE), ("accept-language", "de"))
@@ -29,7 +27,7 @@ def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(
 
 
 @pytest.mark.parametrize("made", ["nothing", "folder", "pipe", "large", "binary"])
-def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path: Path) -> None:
+def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path: Path):
     path = tmp_path / "key"
     match made:
         case "folder":
@@ -45,7 +43,7 @@ def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path:
     assert str(path) in error.value.message
 
 
-def test_what_is_shown_of_a_target_opens_no_door() -> None:
+def test_what_is_shown_of_a_target_opens_no_door():
     url = Connecting(spec(url="https://me:pass@example.org/mcp?key=secret#x"), CLOCK, {})
     assert url.target == "https://example.org/mcp"
     assert url.transport == "http"
@@ -58,7 +56,7 @@ def test_what_is_shown_of_a_target_opens_no_door() -> None:
 
 def test_the_log_of_a_child_is_ours_line_by_line_but_never_a_flood_of_it(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     caplog.set_level(logging.INFO, "folkmoot.backend")
     now = [0.0]
     log = ChildLog("demo", lambda: now[0])
@@ -119,9 +117,7 @@ RuntimeError: No database
     ],
     ids=["node", "npm", "python", "words", "twice", "last", "nothing"],
 )
-def test_of_what_a_server_wrote_operators_are_told_the_line_that_says_why(
-    written: str, told: str
-) -> None:
+def test_of_what_a_server_wrote_operators_are_told_the_line_that_says_why(written: str, told: str):
     log = ChildLog("demo", CLOCK.monotonic)
     for line in written.encode().splitlines():
         log(line)

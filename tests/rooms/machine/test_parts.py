@@ -18,7 +18,7 @@ from folkmoot.rooms.machine.model import LookupNeeded
 from folkmoot.rooms.machine.state import Deadlines
 
 
-def test_what_is_dropped_does_not_pile_up() -> None:
+def test_what_is_dropped_does_not_pile_up():
     deadlines = Deadlines()
     for n in range(10_000):
         deadlines.set("request", str(n), float(n))
@@ -29,7 +29,7 @@ def test_what_is_dropped_does_not_pile_up() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9) | st.none())))
 def test_deadlines_come_due_in_order_and_once_as_in_a_plain_table(
     steps: list[tuple[str, int | None]],
-) -> None:
+):
     deadlines, table = Deadlines(), dict[str, int]()
     for name, at in steps:
         kind: Any = "proposal" if name == "c" else "request"
@@ -48,7 +48,7 @@ def test_deadlines_come_due_in_order_and_once_as_in_a_plain_table(
     assert deadlines.next == math.inf
 
 
-def test_ids_are_forgotten_oldest_first_and_memory_stays_bounded() -> None:
+def test_ids_are_forgotten_oldest_first_and_memory_stays_bounded():
     ids = Ids(100)
     for n in range(10_000):
         ids.add((f"m{n}",), n, "a")
@@ -71,7 +71,7 @@ def test_ids_are_forgotten_oldest_first_and_memory_stays_bounded() -> None:
 )
 def test_ids_that_the_room_made_are_known_like_those_that_senders_chose(
     steps: list[tuple[str, int]], most: int
-) -> None:
+):
     ids = Ids(most, stored=True)
     new_ids = Uuids(lambda: 1.0, secrets.token_bytes)
     seqs: dict[str, int] = {}
@@ -98,12 +98,12 @@ def test_ids_that_the_room_made_are_known_like_those_that_senders_chose(
     assert all(ids.is_free(id_) or ids.is_unknown(id_) for id_ in ["n1", new_ids()])
 
 
-def test_ids_that_are_made_at_once_share_what_is_random_with_no_later_ones() -> None:
+def test_ids_that_are_made_at_once_share_what_is_random_with_no_later_ones():
     new_ids = Uuids(lambda: 1.0, secrets.token_bytes)
     tails = [{id_[-16:] for id_ in new_ids.many(20)} for _ in range(100)]
     assert all(len(tail) == 1 for tail in tails)
     assert len(set.union(*tails)) == 100
 
 
-def test_numbered_names_cannot_be_mistaken_for_each_other() -> None:
+def test_numbered_names_cannot_be_mistaken_for_each_other():
     assert len({skeleton(f"worker-{n}") for n in range(2_000)}) == 2_000

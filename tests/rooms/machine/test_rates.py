@@ -50,7 +50,7 @@ THOUGHT = strict.encode({"protocol": "mcpx/v1", **KINDS["reasoning"]})
 
 @pytest.mark.requirement("room.every-kind-rated")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_burst_of_any_kind_passes_and_a_flood_does_not(kind: str) -> None:
+def test_a_burst_of_any_kind_passes_and_a_flood_does_not(kind: str):
     play = Play(FEW, "alice", "bob")
     name = KINDS[kind]["kind"]
     play >> says("alice", KINDS["status"], id="m1") << stored("participant.status", "alice")
@@ -62,7 +62,7 @@ def test_a_burst_of_any_kind_passes_and_a_flood_does_not(kind: str) -> None:
 
 
 @pytest.mark.requirement("room.every-kind-rated")
-def test_whoever_is_refused_is_told_when_to_come_back_and_others_are_not_slowed() -> None:
+def test_whoever_is_refused_is_told_when_to_come_back_and_others_are_not_slowed():
     play = Play(FEW, "alice", "bob")
     for number in range(9):
         play >> says("bob", proposal("lamp", {"n": number}))
@@ -77,7 +77,7 @@ def test_whoever_is_refused_is_told_when_to_come_back_and_others_are_not_slowed(
 
 
 @pytest.mark.requirement("room.every-kind-rated")
-def test_bytes_count_beside_messages() -> None:
+def test_bytes_count_beside_messages():
     play = Play(NARROW, "alice", "bob")
     thought = {"kind": "reasoning.thought", "payload": {"text": "x" * 5_000}}
     play >> says("bob", thought) << stored("reasoning.thought", "bob")
@@ -87,7 +87,7 @@ def test_bytes_count_beside_messages() -> None:
 
 
 @pytest.mark.requirement("room.every-kind-rated")
-def test_answers_have_a_rate_of_their_own() -> None:
+def test_answers_have_a_rate_of_their_own():
     play = Play(FEW, "alice", "bob", "files")
     for _ in range(9):
         play >> says("files", KINDS["reasoning"]) << stored("reasoning.thought", "files")
@@ -98,7 +98,7 @@ def test_answers_have_a_rate_of_their_own() -> None:
 
 
 @pytest.mark.requirement("room.every-kind-rated")
-def test_to_leave_and_come_back_gains_nothing_and_counts_itself() -> None:
+def test_to_leave_and_come_back_gains_nothing_and_counts_itself():
     play = Play(FEW, "alice", "bob")
     for _ in range(4):
         play >> leaves("bob") << stored("system.presence.leave")
@@ -113,7 +113,7 @@ def test_to_leave_and_come_back_gains_nothing_and_counts_itself() -> None:
         play.room.post(principal("bob"), Role.MEMBER, THOUGHT, play.now)
 
 
-def test_one_message_larger_than_the_bucket_passes_and_is_paid_for() -> None:
+def test_one_message_larger_than_the_bucket_passes_and_is_paid_for():
     buckets = AccountRates()
     rate = Rate(10, 100)
     buckets.take("ann", rate, 5_000, 0.0)
@@ -125,7 +125,7 @@ def test_one_message_larger_than_the_bucket_passes_and_is_paid_for() -> None:
     buckets.take("ann", rate, 1, 41.0)
 
 
-def test_a_clock_that_is_set_back_locks_nobody_out() -> None:
+def test_a_clock_that_is_set_back_locks_nobody_out():
     buckets = AccountRates()
     rate = Rate(1, 1_000)
     for _ in range(10):

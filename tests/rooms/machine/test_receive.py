@@ -113,13 +113,13 @@ def alone(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_plain_is_known_by_reading_it(name: str) -> None:
+def test_what_is_plain_is_known_by_reading_it(name: str):
     assert (read_plain(CASES[name]) is not None) is (name in PLAIN or name == "too large")
 
 
 @pytest.mark.parametrize("name", RIGHTS)
 @pytest.mark.parametrize("connection", ["b", "f"])
-def test_a_run_of_messages_does_what_each_of_them_would_do(name: str, connection: str) -> None:
+def test_a_run_of_messages_does_what_each_of_them_would_do(name: str, connection: str):
     limits = {"limits": Limits(message_bytes=90_000)}
     settings = msgspec.structs.replace(SETTINGS, **{**limits, **RIGHTS[name]})
     messages = [*PLAIN.values(), *CASES.values(), *PLAIN.values(), *PLAIN.values()]
@@ -130,14 +130,14 @@ def test_a_run_of_messages_does_what_each_of_them_would_do(name: str, connection
         assert runs.seq == one_by_one.seq
 
 
-def test_a_message_that_is_refused_does_not_count_against_those_after_it() -> None:
+def test_a_message_that_is_refused_does_not_count_against_those_after_it():
     here = room(SETTINGS, limited=True)
     sizes = (90_000, 100_000, 1_000, 100_000, 1_000)
     effects = said(here, "b", [chat("x" * size) for size in sizes])
     assert [type(one) for one in effects] == [Append, Tell, Append, Tell, Append]
 
 
-def test_a_person_releases_agents_whom_the_loop_guard_holds_also_in_a_run() -> None:
+def test_a_person_releases_agents_whom_the_loop_guard_holds_also_in_a_run():
     settings = msgspec.structs.replace(SETTINGS, loop_guard=1)
     runs, one_by_one = room(settings), room(settings)
     for here, say in ((runs, said), (one_by_one, alone)):
@@ -152,20 +152,20 @@ def agent(name: str) -> Any:
     return msgspec.structs.replace(principal(name), type=PrincipalType.AGENT)
 
 
-def test_a_used_id_is_refused_within_a_run() -> None:
+def test_a_used_id_is_refused_within_a_run():
     here = room(SETTINGS)
     effects = said(here, "b", [chat(id="m1"), chat(id="m1"), chat(id="m2")])
     assert [type(one) for one in effects] == [Append, Tell, Append]
 
 
-def test_a_run_ends_where_an_id_must_be_looked_up() -> None:
+def test_a_run_ends_where_an_id_must_be_looked_up():
     bounds = msgspec.structs.replace(SETTINGS.bounds, ids=2)
     here = room(msgspec.structs.replace(SETTINGS, bounds=bounds), stored=True)
     effects, taken = here.receive("b", [chat(), chat(), chat(id="m1"), chat()], START)
     assert (len(effects), taken) == (2, 2)
 
 
-def test_what_the_hub_denies_is_asked_for_each_message() -> None:
+def test_what_the_hub_denies_is_asked_for_each_message():
     asked: list[str] = []
     here = Room(
         SETTINGS,

@@ -38,11 +38,11 @@ def asked(play: Play) -> Play:
 
 
 @pytest.mark.requirement("request.response-needs-no-capability")
-def test_who_was_asked_may_answer_without_any_capability(asked: Play) -> None:
+def test_who_was_asked_may_answer_without_any_capability(asked: Play):
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files", correlation_id=["q1"])
 
 
-def test_a_request_may_be_answered_with_an_error(asked: Play) -> None:
+def test_a_request_may_be_answered_with_an_error(asked: Play):
     error = {"code": -32000, "message": "no"}
     asked >> says("files", answer("q1", error=error))
     asked << stored(RESPONSE, payload={"error": error}, from_="files")
@@ -50,25 +50,25 @@ def test_a_request_may_be_answered_with_an_error(asked: Play) -> None:
 
 @pytest.mark.requirement("request.response-only-from-target")
 @pytest.mark.parametrize("name", ["bob", "alice"])
-def test_nobody_else_may_answer(asked: Play, name: str) -> None:
+def test_nobody_else_may_answer(asked: Play, name: str):
     asked >> says(name, answer("q1")) << refused(name, "not_asked")
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
 
 
 @pytest.mark.requirement("request.response-once")
-def test_a_request_is_answered_once(asked: Play) -> None:
+def test_a_request_is_answered_once(asked: Play):
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
 @pytest.mark.requirement("request.response-needs-open")
-def test_an_answer_needs_an_open_request(asked: Play) -> None:
+def test_an_answer_needs_an_open_request(asked: Play):
     asked >> says("files", answer("q2")) << refused("files", "request_not_open")
     asked >> says("files", chat(), id="c1") << stored("chat.message", "files")
     asked >> says("files", answer("c1")) << refused("files", "request_not_open")
 
 
-def test_an_answer_answers_one_request(asked: Play) -> None:
+def test_an_answer_answers_one_request(asked: Play):
     asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
     both = {**answer("q1"), "correlation_id": ["q1", "q2"]}
     asked >> says("files", both) << refused("files", "request_not_open")
@@ -86,7 +86,7 @@ def test_an_answer_answers_one_request(asked: Play) -> None:
 )
 def test_an_answer_has_the_method_context_and_id_of_its_request(
     asked: Play, response: dict[str, Any]
-) -> None:
+):
     asked >> says("files", response) << refused("files", "response_mismatch")
     exact = {**answer("q1"), "kind": "mcp.response.tools/call:read"}
     asked >> says("files", exact) << stored("mcp.response.tools/call:read", "files")
@@ -94,11 +94,11 @@ def test_an_answer_has_the_method_context_and_id_of_its_request(
 
 @pytest.mark.requirement("request.response-to-requester")
 @pytest.mark.parametrize("to", [["bob"], ["alice", "bob"], ["files"]])
-def test_an_answer_is_for_the_one_who_asked(asked: Play, to: list[str]) -> None:
+def test_an_answer_is_for_the_one_who_asked(asked: Play, to: list[str]):
     asked >> says("files", answer("q1", to=to)) << refused("files", "recipient_invalid")
 
 
-def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any) -> None:
+def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any):
     denies = {"account-files": ("!mcp.response.tools/call:read",)}
     play = stage("alice", "files", account_rights=denies)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -106,7 +106,7 @@ def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any) ->
 
 
 @pytest.mark.requirement("request.target-present")
-def test_a_request_is_to_someone_who_is_here(play: Play) -> None:
+def test_a_request_is_to_someone_who_is_here(play: Play):
     play >> says("alice", call("nobody")) << refused("alice", "recipient_unknown")
     play >> leaves("files") << stored("system.presence.leave")
     play >> says("alice", call("files")) << refused("alice", "recipient_unknown")
@@ -122,14 +122,12 @@ def test_a_request_is_to_someone_who_is_here(play: Play) -> None:
         (["files", "files"], "recipient_invalid"),
     ],
 )
-def test_a_request_has_one_recipient_who_is_someone_else(
-    play: Play, to: list[str], code: str
-) -> None:
+def test_a_request_has_one_recipient_who_is_someone_else(play: Play, to: list[str], code: str):
     play >> says("alice", call(to)) << refused("alice", code)
 
 
 @pytest.mark.requirement("request.never-broadcast")
-def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play) -> None:
+def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play):
     bare = call([])
     del bare["payload"]["id"]
     play >> says("alice", bare) << refused("alice", "payload_id_invalid")
@@ -139,11 +137,11 @@ def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play) -> None:
     play >> says("alice", disguised) << refused("alice", "payload_invalid")
 
 
-def test_a_recipient_is_named_once_in_any_message(play: Play) -> None:
+def test_a_recipient_is_named_once_in_any_message(play: Play):
     play >> says("bob", chat(), to=["alice", "alice"]) << refused("bob", "recipient_invalid")
 
 
-def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Play) -> None:
+def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Play):
     asked >> says("alice", call("files")) << refused("alice", "request_id_open")
     asked >> says("alice", call("files", n="1")) << stored(REQUEST, "alice")
     asked >> says("alice", call("bob")) << stored(REQUEST, "alice")
@@ -151,7 +149,7 @@ def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Pl
     asked >> says("alice", call("files")) << stored(REQUEST, "alice")
 
 
-def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play) -> None:
+def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play):
     asked >> leaves("files")
     asked << stored("system.presence.leave", payload={"participant": {"id": "files"}})
     asked << stored(
@@ -165,19 +163,19 @@ def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play) -> None:
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_when_one_of_several_connections_ends_the_request_stays_open(asked: Play) -> None:
+def test_when_one_of_several_connections_ends_the_request_stays_open(asked: Play):
     asked >> joins("files", on="files-2")
     asked.waiting.clear()
     asked >> leaves("files")
     asked >> says("files-2", answer("q1")) << stored(RESPONSE, "files")
 
 
-def test_who_asked_may_leave_and_still_be_answered(asked: Play) -> None:
+def test_who_asked_may_leave_and_still_be_answered(asked: Play):
     asked >> leaves("alice") << stored("system.presence.leave")
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
 
 
-def test_a_request_times_out(stage: Any) -> None:
+def test_a_request_times_out(stage: Any):
     play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> waits(19)
@@ -191,7 +189,7 @@ def test_a_request_times_out(stage: Any) -> None:
     play >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
+def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any):
     times = {"request_seconds": 20.0, "progress_seconds": 50.0}
     play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -209,7 +207,7 @@ def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any) -> None:
     )
 
 
-def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any) -> None:
+def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any):
     times = {"request_seconds": 20.0, "progress_seconds": 10.0}
     play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -219,7 +217,7 @@ def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any) -> None
     play >> waits(5) << stored("mcp.response.tools/call:read")
 
 
-def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any) -> None:
+def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any):
     play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play.now += 20
@@ -228,7 +226,7 @@ def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: 
 
 
 @pytest.mark.requirement("request.progress-from-target")
-def test_progress_is_believed_from_the_one_who_was_asked(asked: Play) -> None:
+def test_progress_is_believed_from_the_one_who_was_asked(asked: Play):
     progress = notice(PROGRESS, {"progressToken": "t", "progress": 1}, "q1")
     kind = f"mcp.notification.{PROGRESS}"
     asked >> says("files", progress) << stored(kind, "files", to=["alice"])
@@ -240,7 +238,7 @@ def test_progress_is_believed_from_the_one_who_was_asked(asked: Play) -> None:
     asked >> says("files", progress) << refused("files", "request_not_open")
 
 
-def test_progress_has_the_token_its_request_gave(play: Play) -> None:
+def test_progress_has_the_token_its_request_gave(play: Play):
     request = call("files")
     request["payload"]["params"]["_meta"] = {"progressToken": 7}
     play >> says("alice", request, id="q1") << stored(REQUEST, "alice")
@@ -252,7 +250,7 @@ def test_progress_has_the_token_its_request_gave(play: Play) -> None:
 
 
 @pytest.mark.requirement("request.cancelled-from-requester")
-def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play) -> None:
+def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play):
     cancel = notice(CANCELLED, {"requestId": 1}, "q1")
     asked >> says("files", cancel) << refused("files", "not_requester")
     asked >> says("bob", cancel) << refused("bob", "not_requester")
@@ -263,7 +261,7 @@ def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play) -> None:
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage: Any) -> None:
+def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage: Any):
     rights = {
         "account-bob": ("mcp.request.*",),
         "account-carol": ("mcp.request.*", "!mcp.notification.*"),
@@ -276,7 +274,7 @@ def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(s
     play >> says("carol", notice(CANCELLED, about="q2")) << refused("carol", "capability_denied")
 
 
-def test_the_number_of_open_requests_is_bounded(stage: Any) -> None:
+def test_the_number_of_open_requests_is_bounded(stage: Any):
     bounds = {"open_requests": 3, "open_requests_each": 2}
     rights = {"account-bob": ("*",)}
     play = stage("alice", "bob", "files", bounds=bounds, account_rights=rights)
@@ -289,14 +287,14 @@ def test_the_number_of_open_requests_is_bounded(stage: Any) -> None:
     play >> says("bob", call("files", n=2)) << stored(REQUEST, "bob")
 
 
-def test_an_account_answers_whatever_it_is_called_by_then(asked: Play) -> None:
+def test_an_account_answers_whatever_it_is_called_by_then(asked: Play):
     renamed = msgspec.structs.replace(principal("files"), name="archive")
     asked >> joins("archive", who=renamed)
     asked.waiting.clear()
     asked >> says("archive", answer("q1")) << stored(RESPONSE, "archive")
 
 
-def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Play) -> None:
+def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Play):
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
     play >> says("alice", grant("bob", "mcp.request.tools/call:read"), id="r1")
     play << stored("capability.grant", "alice") << stored("capability.grant-ack")
@@ -305,7 +303,7 @@ def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Pl
     play >> says("bob", call("files", "write", n=2)) << refused("bob", "proposal_required")
 
 
-def test_an_open_request_keeps_nothing_large(play: Play) -> None:
+def test_an_open_request_keeps_nothing_large(play: Play):
     asked = call("files", n="x" * 1_025)
     play >> says("alice", asked) << refused("alice", "payload_id_invalid")
     for token in ("x" * 1_025, ["x"], {"x": 1}, True, 1.5):
@@ -314,7 +312,7 @@ def test_an_open_request_keeps_nothing_large(play: Play) -> None:
         play >> says("alice", asked) << refused("alice", "payload_invalid")
 
 
-def test_a_request_never_stands_in_place_of_an_open_one_whose_message_is_gone(play: Play) -> None:
+def test_a_request_never_stands_in_place_of_an_open_one_whose_message_is_gone(play: Play):
     play >> says("alice", call("files"), id="r1") << stored("mcp.request.tools/call", "alice")
     play.rebuilds = False
     play.room.trim(play.room.seq + 1)

@@ -18,9 +18,7 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(
-    hub: House,
-) -> None:
+async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(hub: House):
     ann, bob = await hub.people("ann", "bob")
     async with following(ann) as source, following(bob) as bobs:
         sent = await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
@@ -56,7 +54,7 @@ async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_bre
     assert 'folkmoot_events_told_total{event="mail.received"} 2.0' in text
 
 
-async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub: House) -> None:
+async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub: House):
     ann, bob = await hub.people("ann", "bob")
     for room in ("square", "garden"):
         await ann.create(room)
@@ -88,7 +86,7 @@ async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub:
         assert await source.ended()
 
 
-async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) -> None:
+async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path):
     limits = {"max_streams": 3, "max_streams_per_account": 2}
     async with house(tmp_path, events=limits) as here:
         ann, bob = await here.people("ann", "bob")
@@ -114,7 +112,7 @@ async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path) 
 
 async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload(
     tmp_path: Path,
-) -> None:
+):
     async with house(tmp_path) as here:
         ann = await here.person("ann")
         source = await connect(ann)
@@ -134,7 +132,7 @@ async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_
 
 async def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(
     hub: House,
-) -> None:
+):
     ann = await hub.hub.accounts.register("ann")
     authentication = hub.hub.accounts.authentication
     made = await authentication.create(ann.account, scope=OPERATE, operated=True)

@@ -65,7 +65,7 @@ async def no_rooms() -> dict[int, str]:
     return {}
 
 
-async def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
+async def test_everyone_hears_of_their_own_things_and_of_nobody_elses():
     bus = MemoryBus()
     async with following(bus, who("ann"), who("bob")) as (ann, bob):
         bus.emit("mail.ann", MAIL)
@@ -93,7 +93,7 @@ async def test_everyone_hears_of_their_own_things_and_of_nobody_elses() -> None:
         assert await heard(bob) == []
 
 
-async def test_what_is_for_operators_is_told_to_operators_alone() -> None:
+async def test_what_is_for_operators_is_told_to_operators_alone():
     bus = MemoryBus()
     people = who("ann"), who("root", operator=True), who("", with_="", operator=True)
     async with following(bus, *people) as (ann, root, socket):
@@ -120,7 +120,7 @@ async def test_what_is_for_operators_is_told_to_operators_alone() -> None:
         assert await heard(socket) == [*operators, ("settings.changed", {})]
 
 
-async def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None:
+async def test_rights_are_asked_at_each_event_and_their_change_is_told():
     bus, denied = MemoryBus(), set[str]()
 
     def permits(_: Principal, operation: str, arguments: dict[str, Any]) -> bool:
@@ -141,7 +141,7 @@ async def test_rights_are_asked_at_each_event_and_their_change_is_told() -> None
         assert await heard(ann) == [("reload", {"reason": "rights"})]
 
 
-async def test_rooms_are_followed_while_one_is_in_them() -> None:
+async def test_rooms_are_followed_while_one_is_in_them():
     bus = MemoryBus()
     here = streams(bus)
     ann, reader, _ = here.follow(who("ann"))
@@ -182,7 +182,7 @@ async def test_rooms_are_followed_while_one_is_in_them() -> None:
     ]
 
 
-async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out() -> None:
+async def test_a_guest_hears_of_its_room_alone_until_it_is_put_out():
     bus = MemoryBus()
     here = streams(bus)
     guest, reader, _ = here.follow(who("guest:1", is_account=False))
@@ -208,9 +208,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("subject", "data"), ENDS)
-async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(
-    subject: str, data: Any
-) -> None:
+async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject: str, data: Any):
     bus = MemoryBus()
     here = streams(bus)
     ann = who("ann", with_="c_1")
@@ -227,14 +225,14 @@ async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(
     assert await heard(again) == [("reload", {"reason": "gap"})]
 
 
-async def test_a_stream_ends_when_its_token_expires() -> None:
+async def test_a_stream_ends_when_its_token_expires():
     here = streams(MemoryBus())
     _, reader, _ = here.follow(who("ann", expires_in=0.01))
     assert await reader.more(SECONDS) is None
     assert len(here) == 0
 
 
-async def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
+async def test_a_stream_goes_on_after_the_last_event_that_arrived():
     bus = MemoryBus()
     here = streams(bus)
     ann = who("ann")
@@ -256,7 +254,7 @@ async def test_a_stream_goes_on_after_the_last_event_that_arrived() -> None:
     assert (len(here), here.resumed) == (1, 3)
 
 
-async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() -> None:
+async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential():
     bus = MemoryBus()
     here = streams(bus)
     _, reader, _ = here.follow(who("ann"))
@@ -273,7 +271,7 @@ async def test_nobody_resumes_anothers_stream_nor_one_of_another_credential() ->
     assert [data["message_id"] for _, data in await heard(reader)] == ["secret"]
 
 
-async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds() -> None:
+async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds():
     bus = MemoryBus()
     here = streams(bus)
     one, slow, _ = here.follow(who("ann"))
@@ -299,7 +297,7 @@ async def test_a_slow_reader_is_told_to_reload_and_costs_no_more_than_its_bounds
     assert here.told["reload"] > 1
 
 
-async def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
+async def test_streams_are_bounded_for_each_account_and_for_the_hub():
     bus = MemoryBus()
     here = streams(bus, most=5)
     readers = [here.follow(who("ann"))[1] for _ in range(3)]
@@ -318,7 +316,7 @@ async def test_streams_are_bounded_for_each_account_and_for_the_hub() -> None:
     assert len(here) == 5
 
 
-async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to() -> None:
+async def test_streams_that_were_left_are_forgotten_with_all_they_listened_to():
     bus = MemoryBus()
     here = streams(bus, most=3_000, most_each=3_000, most_bytes=1 << 20)
     # A session has a sixteenth of the memory: far fewer than come are kept.
@@ -352,6 +350,6 @@ def heard_by(bus: MemoryBus, count: int, concerned: int) -> int:
     return len(told)
 
 
-async def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow() -> None:
+async def test_an_event_costs_as_much_as_those_whom_it_concerns_however_many_follow():
     bus = MemoryBus()
     assert heard_by(bus, 20, 3) == heard_by(bus, 400, 3) == 3

@@ -38,7 +38,7 @@ def token(query: str = "", *authorization: str) -> str:
         (f"token=%73k_{'a' * 64}", []),
     ],
 )
-def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: list[str]) -> None:
+def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: list[str]):
     assert token(query, *authorization) == TOKEN
 
 
@@ -46,7 +46,7 @@ def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: lis
     ("query", "authorization"),
     [("", []), ("token=", []), ("Token=x", []), ("", ["Bearer"]), ("", ["Basic eDp5"])],
 )
-def test_no_token_is_an_empty_one(query: str, authorization: list[str]) -> None:
+def test_no_token_is_an_empty_one(query: str, authorization: list[str]):
     assert token(query, *authorization) == ""
     assert hash_shown("") == ""
 
@@ -59,14 +59,14 @@ def test_no_token_is_an_empty_one(query: str, authorization: list[str]) -> None:
         ("", ["Bearer one", "Bearer other"]),
     ],
 )
-def test_two_different_tokens_are_refused(query: str, authorization: list[str]) -> None:
+def test_two_different_tokens_are_refused(query: str, authorization: list[str]):
     with pytest.raises(e.TokensDiffer) as refused:
         token(query, *authorization)
     assert TOKEN not in refused.value.message
 
 
 @pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
-def test_a_query_that_means_nothing_is_refused(query: str) -> None:
+def test_a_query_that_means_nothing_is_refused(query: str):
     with pytest.raises(e.QueryInvalid):
         read_query(scope(query))
 
@@ -78,7 +78,7 @@ def shown_on(peer: ConnectionPeer | None, query: str = "", *authorization: str) 
 
 
 @pytest.mark.requirement("auth.query-token", "auth.bearer-token")
-def test_on_one_connection_each_request_shows_its_own_token() -> None:
+def test_on_one_connection_each_request_shows_its_own_token():
     peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
     requests: list[tuple[str, ...]] = [
         (f"token={TOKEN}",),
@@ -98,7 +98,7 @@ def test_on_one_connection_each_request_shows_its_own_token() -> None:
 
 
 @pytest.mark.parametrize("last", [("", "Bearer one"), (f"token={TOKEN}",)])
-def test_two_different_tokens_are_refused_whatever_came_before(last: tuple[str, ...]) -> None:
+def test_two_different_tokens_are_refused_whatever_came_before(last: tuple[str, ...]):
     peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
     shown_on(peer, *last)
     for _ in range(2):

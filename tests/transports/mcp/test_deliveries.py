@@ -5,7 +5,7 @@ import asyncio
 from folkmoot.transports.mcp.service import Deliveries
 
 
-async def test_a_delivery_outlives_the_request_it_belongs_to_and_its_own_failure() -> None:
+async def test_a_delivery_outlives_the_request_it_belongs_to_and_its_own_failure():
     happened: list[str] = []
     written = asyncio.Event()
 

@@ -76,9 +76,7 @@ def backend() -> Demo:
 
 
 @pytest.mark.settings(everyone=False)
-async def test_no_escape_leads_out_of_what_one_may_read(
-    hub: Meeting, backend: Demo, wire: Wire
-) -> None:
+async def test_no_escape_leads_out_of_what_one_may_read(hub: Meeting, backend: Demo, wire: Wire):
     public = "demo://file///pub/*"
     given = (f"mcp.request.resources/*:{public}", f"mcp.request.completion/*:{public}")
     await settle(hub, ann=(*given, "!mcp.request.resources/*:demo://file///pub/my keys/*"))
@@ -101,7 +99,7 @@ async def test_no_escape_leads_out_of_what_one_may_read(
 @pytest.mark.parametrize("ending", ["recovered", "deleted"])
 async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_with(
     ending: str, hub: Meeting, backend: Demo, ann: Person
-) -> None:
+):
     begun = asyncio.Event()
 
     async def hangs(_: UpstreamRequest) -> Any:
@@ -128,7 +126,7 @@ async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_
 
 async def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
     wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     looked = []
     watch = Resources.watch
 
@@ -148,7 +146,7 @@ async def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
 @pytest.mark.parametrize("names", ['"demo:echo", "msg/lookup"', '"demo_echo", "msg_lookup"'])
 async def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(
     names: str, tmp_path: Path, backend: Demo
-) -> None:
+):
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "no"\nuse = "tools"\noptions = {{ deny = [{names}] }}\n')
     own = {"name": "msg_lookup", "arguments": {"handle": "ann"}}
@@ -171,9 +169,7 @@ async def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(
 
 
 @pytest.mark.settings(everyone=False)
-async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(
-    hub: Meeting, ann: Person
-) -> None:
+async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(hub: Meeting, ann: Person):
     await hub.hub.behind.gateway.arrived("demo", Inventory(tools=(SHIP,)))
     for token in (ann.token, ""):
         wire = await wired(hub, token)
@@ -188,7 +184,7 @@ async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(
 @pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
 async def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(
     recorded: bool, tmp_path: Path, backend: Demo
-) -> None:
+):
     values = {"record": {"folder": str(tmp_path / "tapes")}} if recorded else {}
     async with fronted(tmp_path / "hub", "stateless", backend, **values) as there:
         backend.tools["ship"] = echo
@@ -214,7 +210,7 @@ async def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(
 @pytest.mark.parametrize("odd", ['"\\ud800"', '{"\\udfff": 1}', "NaN", "1e999"])
 async def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
     odd: str, backend: Demo, wire: Wire, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     for place in ("arguments", "_meta"):
         message = wire.message("tools/call", {"name": "demo_echo", "arguments": {}}, 1, None)
         message["params"][place]["it"] = "@"
@@ -229,7 +225,7 @@ async def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backen
 @pytest.mark.settings(everyone=False)
 async def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(
     hub: Meeting, backend: Demo, wire: Wire
-) -> None:
+):
     def on(path: str, *, deny: bool = False) -> dict[str, Any]:
         kind = f"{'!' if deny else ''}mcp.request.tools/call:demo:echo"
         under = {"path": {"under": path}}

@@ -86,7 +86,7 @@ def backend() -> Demo:
 @both_eras
 async def test_everything_of_a_backend_works_through_the_official_client(
     backend: Demo, ann: Person
-) -> None:
+):
     for name in ("demo_echo", "demo:echo"):
         result = await ann.client.call_tool(name, {"text": "hi"})
         assert json.loads(result.content[0].text) == {"text": "hi"}  # type: ignore[union-attr]
@@ -116,7 +116,7 @@ async def test_everything_of_a_backend_works_through_the_official_client(
 @both_eras
 async def test_every_request_about_a_backend_has_the_form_that_official_clients_read(
     backend: Demo, wire: Wire, era: str
-) -> None:
+):
     asked: list[tuple[str, dict[str, Any], str]] = [
         ("tools/call", {"name": "demo_echo", "arguments": {"text": "x"}}, "result"),
         ("tools/call", {"name": "demo:echo"}, "result"),
@@ -148,7 +148,7 @@ async def test_every_request_about_a_backend_has_the_form_that_official_clients_
 
 
 @both_eras
-async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str) -> None:
+async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str):
     theirs = await odd(UpstreamRequest(method="tools/call", params={}))
     theirs["content"][1]["uri"] = "demo://notes/-/a"
     result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
@@ -170,7 +170,7 @@ async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str) 
 @both_eras
 async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(
     hub: Meeting, backend: Demo, ann: Person, bob: Person, era: str
-) -> None:
+):
     wire, other_wire = await wired(hub, ann), await wired(hub, bob)
     stateless = era == "stateless"
 
@@ -201,7 +201,7 @@ async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(
 @both_eras
 async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not(
     backend: Demo, wire: Wire
-) -> None:
+):
     meta = {"traceparent": "00-1-2-03", "my/own": [1], "progressToken": 5}
     await wire.ask("tools/call", {"name": "demo_echo"}, meta=meta)
     asked = backend.asked[-1]
@@ -210,9 +210,7 @@ async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not
 
 
 @stateless
-async def test_a_header_that_says_another_name_than_the_body_is_refused(
-    backend: Demo, wire: Wire
-) -> None:
+async def test_a_header_that_says_another_name_than_the_body_is_refused(backend: Demo, wire: Wire):
     for header in ("demo_other", "demo:echo", "msg_whoami"):
         message = wire.message("tools/call", {"name": "demo_echo"}, 1, None)
         answer = await wire.post(message, headers={"mcp-name": header})
@@ -228,7 +226,7 @@ async def test_a_header_that_says_another_name_than_the_body_is_refused(
 @pytest.mark.settings(everyone=False)
 async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
     hub: Meeting, backend: Demo, ann: Person, bob: Person
-) -> None:
+):
     await settle(
         hub,
         ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
@@ -268,7 +266,7 @@ async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
 @pytest.mark.settings(everyone=False)
 async def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(
     hub: Meeting, wire: Wire
-) -> None:
+):
     granted = ("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:echo_all")
     await settle(hub, ann=granted)
     for name, query, nearest in (

@@ -102,7 +102,7 @@ async def change(there: Meeting, demo: Demo) -> None:
 
 async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
     hub: Meeting, backend: Demo, ann: Person, bob: Person
-) -> None:
+):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     deaf = await wired(hub, ann)
     await quiet(hub)
@@ -127,7 +127,7 @@ async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
 
 async def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
     hub: Meeting, backend: Demo
-) -> None:
+):
     wire = await wired(hub, "")
     await quiet(hub)
     async with hearing(wire) as heard:
@@ -154,7 +154,7 @@ async def all_told(there: Meeting, wire: Wire) -> None:
 @stateless
 async def test_streams_are_told_of_the_lists_they_asked_for(
     hub: Meeting, backend: Demo, ann: Person, bob: Person
-) -> None:
+):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     await quiet(hub)
     async with (
@@ -177,7 +177,7 @@ async def test_streams_are_told_of_the_lists_they_asked_for(
 @stateless
 async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
     hub: Meeting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     [ann] = await hub.people("ann")
     await settle(hub)
     wire = await wired(hub, ann)
@@ -203,7 +203,7 @@ async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_ou
 
 async def test_a_watched_resource_is_told_of_to_whoever_watches_it(
     hub: Meeting, backend: Demo, bob: Person, wire: Wire, bobs: Wire
-) -> None:
+):
     also = await wired(hub, bob, "stateless")
     async with (
         hearing(wire) as anns,
@@ -241,7 +241,7 @@ async def test_a_watched_resource_is_told_of_to_whoever_watches_it(
 @pytest.mark.settings(everyone=False)
 async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
     hub: Meeting, backend: Demo, ann: Person, bob: Person
-) -> None:
+):
     granted = ("mcp.request.resources/*:demo://*",)
     await settle(hub, ann=granted)
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
@@ -281,7 +281,7 @@ async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_
 
 async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
     hub: Meeting, backend: Demo, ann: Person, wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
     for name in "ab":
         told = await wire.ask("resources/subscribe", {"uri": f"demo://notes//{name}"})
@@ -305,7 +305,7 @@ async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_an
 
 async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(
     tmp_path: Path, backend: Demo
-) -> None:
+):
     async with fronted(tmp_path, "handshake", Demo()) as there:
         made = await there.hub.accounts.register("ann")
         wire = await wired(there, made.token)

@@ -32,7 +32,7 @@ def backend() -> Demo:
 
 
 @both_eras
-async def test_few_tools_find_and_call_all_others(hub: Meeting) -> None:
+async def test_few_tools_find_and_call_all_others(hub: Meeting):
     made = await hub.hub.accounts.register("ann", also=hub.hub.mail.welcome)
     ann = await hub.returning(made.token, "&tools=search")
     names = [tool.name for tool in (await ann.client.list_tools()).tools]
@@ -63,7 +63,7 @@ async def payload_of(person: Any, arguments: dict[str, Any]) -> Any:
 @pytest.mark.settings(everyone=False)
 async def test_a_call_inside_another_is_judged_as_the_call_it_is(
     hub: Meeting, backend: Demo, ann: Person, bob: Person
-) -> None:
+):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     await settle(
         hub,
@@ -108,7 +108,7 @@ async def test_a_call_inside_another_is_judged_as_the_call_it_is(
 @both_eras
 async def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(
     backend: Demo, wire: Wire
-) -> None:
+):
     echo = {"name": "demo_echo", "arguments": {}}
     for arguments, sentence in (
         ({"name": "folkmoot_call_tool", "arguments": echo}, "cannot call itself"),

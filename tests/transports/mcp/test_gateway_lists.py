@@ -61,9 +61,7 @@ async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
 
 @both_eras
 @pytest.mark.settings(gateway={"page_size": 10})
-async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
-    ann: Person, wire: Wire
-) -> None:
+async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(ann: Person, wire: Wire):
     tools = await listed(wire, "tools/list")
     assert tools[0] == "msg_register"
     assert tools[-6:] == ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
@@ -83,7 +81,7 @@ async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(
 
 
 @both_eras
-async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era: str) -> None:
+async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era: str):
     hub.hub.behind.gateway.attach(Demo("away"))
     await settle(hub, everyone=True)
     wire = await wired(hub, await hub.person("ann"))
@@ -95,7 +93,7 @@ async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era:
             validate_server_result(method, version, told["result"])
 
 
-async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, ann: Person) -> None:
+async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, ann: Person):
     for version in ("2024-11-05", "2025-06-18"):
         wire = await wired(hub, ann, version=version)
         assert "demo_echo" in await listed(wire, "tools/list")
@@ -105,7 +103,7 @@ async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, an
         assert told["result"]["content"][0]["text"] == "{}"
 
 
-async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path) -> None:
+async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path):
     async with fronted(tmp_path, "handshake") as there:
         ann = await there.person("ann")
         stateless = await wired(there, ann, "stateless")
@@ -159,7 +157,7 @@ def project_of(found: Inventory) -> Project:
 
 
 @pytest.mark.requirement("names.lint-hub", "gateway.shown-uris")
-async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path) -> None:
+async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path):
     demo = Demo(readFile=Demo.request)  # type: ignore[arg-type]
     async with fronted(tmp_path, "stateless", demo, listed=FOREIGN) as there:
         ann = await there.person("ann")

@@ -71,9 +71,7 @@ def backend() -> Demo:
 
 
 @both_eras
-async def test_an_official_client_is_asked_and_the_call_goes_on(
-    hub: Meeting, backend: Demo
-) -> None:
+async def test_an_official_client_is_asked_and_the_call_goes_on(hub: Meeting, backend: Demo):
     made = await hub.hub.accounts.register("ann")
     ann = await hub.returning(
         made.token, elicitation_callback=answer_form, sampling_callback=sample
@@ -99,9 +97,7 @@ async def asked(wire: Wire, id_: int = 1) -> AsyncIterator[tuple[AsyncIterator[A
         yield events, await anext(events)
 
 
-async def test_only_the_session_that_was_asked_can_answer(
-    hub: Meeting, ann: Person, bob: Person
-) -> None:
+async def test_only_the_session_that_was_asked_can_answer(hub: Meeting, ann: Person, bob: Person):
     offers = {"elicitation": {}, "sampling": {}}
     mine = await wired(hub, ann, capabilities=offers)
     others = [await wired(hub, who, capabilities=offers) for who in (ann, bob)]
@@ -126,7 +122,7 @@ async def test_only_the_session_that_was_asked_can_answer(
 
 async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
     hub: Meeting, backend: Demo, ann: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(questions, "FIRST_PAUSE", 0)
     mute = await wired(hub, ann)
     wire = await wired(hub, ann, capabilities={"elicitation": {}})
@@ -170,7 +166,7 @@ async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
 @pytest.mark.requirement("gateway.questions-offered")
 async def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offer(
     era: str, hub: Meeting, backend: Demo, ann: Person
-) -> None:
+):
     offers = {"elicitation": {}, "roots": {"listChanged": True}}
     wire = await wired(hub, ann, capabilities=offers)
     meta = {CAPABILITIES: offers} if era == "stateless" else None
@@ -192,7 +188,7 @@ async def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offe
 @pytest.mark.requirement("mcp.request-state-tampered")
 async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
     backend: Demo, wire: Wire, bobs: Wire
-) -> None:
+):
     meta = {CAPABILITIES: {"elicitation": {}, "sampling": {}}}
     call = {"name": "demo_asking"}
     told = (await wire.ask("tools/call", call, meta=meta))["result"]
@@ -215,9 +211,7 @@ async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_
     assert taken["inputRequests"] == {"what": SAMPLE}
 
 
-async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(
-    hub: Meeting, ann: Person
-) -> None:
+async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(hub: Meeting, ann: Person):
     wire = await wired(hub, ann, capabilities={"elicitation": {}})
     async with asked(wire, 5) as (events, _):
         notice = {"method": "notifications/cancelled", "params": {"requestId": 5}}

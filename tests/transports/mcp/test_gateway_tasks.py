@@ -69,7 +69,7 @@ async def others(hub: Meeting, era: str) -> AsyncIterator[Jobs]:
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era: str) -> None:
+async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era: str):
     made = await ann.make("demo_must", text="x")
     assert made != "1"
     called = jobs.asked[-1]
@@ -105,7 +105,7 @@ async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era
 @pytest.mark.requirement("gateway.task-owner")
 async def test_an_id_is_of_use_to_its_maker_alone(
     era: str, hub: Meeting, jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker
-) -> None:
+):
     nobody = await tasker(hub, "")
     made, bobs = await ann.make(), await bob.make("other_may")
     asked = len(jobs.asked) + len(others.asked)
@@ -131,9 +131,7 @@ async def test_an_id_is_of_use_to_its_maker_alone(
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
 @pytest.mark.settings(everyone=False)
-async def test_the_rights_of_the_call_are_asked_for_again(
-    hub: Meeting, jobs: Jobs, era: str
-) -> None:
+async def test_the_rights_of_the_call_are_asked_for_again(hub: Meeting, jobs: Jobs, era: str):
     def on(value: str) -> Any:
         where = {"params": {"arguments": {"text": value}}}
         return {"kind": "mcp.request.tools/call:demo:may", "payload": where}
@@ -159,7 +157,7 @@ async def test_the_rights_of_the_call_are_asked_for_again(
 @pytest.mark.requirement("gateway.task-owner", "gateway.task-limits")
 async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
     jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(gateway_tasks, "MAX_TASKS_PAGE", 2)
     made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
     await bob.make()
@@ -179,9 +177,7 @@ async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
 
 @pytest.mark.requirement("gateway.tasks")
 @stateless
-async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(
-    jobs: Jobs, ann: Tasker
-) -> None:
+async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(jobs: Jobs, ann: Tasker):
     made = await ann.make()
     jobs.tasks["1"]["status"] = "input_required"
     told = (await ann.ask("tasks/get", taskId=made))["result"]
@@ -200,9 +196,7 @@ async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(
-    jobs: Jobs, ann: Tasker
-) -> None:
+async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(jobs: Jobs, ann: Tasker):
     made = await ann.make()
     jobs.tasks["1"]["status"] = "input_required"
     wire = ann.wire
@@ -221,7 +215,7 @@ async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Jobs) -> None:
+async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Jobs):
     jobs.asks_first = True
     wire = (await tasker(hub, await hub.person("ann"))).wire
     call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
@@ -237,7 +231,7 @@ async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Job
 @pytest.mark.requirement("gateway.task-owner")
 async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
     hub: Meeting, jobs: Jobs, ann: Tasker
-) -> None:
+):
     made = await ann.make()
     jobs.end("1", "secret")
     jobs.before_result = lambda: settle(hub)
@@ -247,7 +241,7 @@ async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_ge
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) -> None:
+async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path):
     jobs, modern = Jobs("handshake"), Jobs("stateless", "modern")
     async with fronted(tmp_path, "handshake", jobs, modern) as there:
         person = await there.person("ann")
@@ -300,7 +294,7 @@ async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path) 
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs: Jobs) -> None:
+async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs: Jobs):
     async with fronted(tmp_path, era, jobs) as there:
         made_by, other = await there.people("ann", "bob")
         made = await (await tasker(there, made_by)).make(text="x")
@@ -322,7 +316,7 @@ async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs
 @pytest.mark.requirement("gateway.task-limits", "gateway.task-owner")
 async def test_a_restarted_backend_gives_an_id_to_another_task(
     hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
-) -> None:
+):
     mine = await ann.make()
     # It counts from one again, and so does its next task, which is somebody else's.
     jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
@@ -344,7 +338,7 @@ async def test_a_restarted_backend_gives_an_id_to_another_task(
 @pytest.mark.requirement("gateway.task-limits")
 async def test_unfinished_tasks_of_one_account_are_limited(
     jobs: Jobs, ann: Tasker, bob: Tasker, era: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(gateway_tasks, "MAX_OPEN_TASKS", 2)
     first = await ann.make()
     await ann.make()
@@ -371,7 +365,7 @@ async def test_unfinished_tasks_of_one_account_are_limited(
 @pytest.mark.requirement("gateway.tasks")
 async def test_each_request_about_a_task_has_a_line_in_the_audit_log(
     jobs: Jobs, ann: Tasker, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     made = await ann.make()
     await ann.status(made)
@@ -404,7 +398,7 @@ action = "block"
 @pytest.mark.requirement("gateway.tasks")
 async def test_rules_see_requests_about_tasks(
     era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+):
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
     jobs = Jobs(era)
@@ -427,9 +421,7 @@ async def test_rules_see_requests_about_tasks(
 
 
 @both_eras
-async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(
-    era: str, tmp_path: Path
-) -> None:
+async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path: Path):
     odd: list[Any] = [
         {"resultType": "task"},
         {"task": {}},
@@ -471,7 +463,7 @@ async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(
 @stateless
 async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(
     hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
-) -> None:
+):
     mine, bobs = await ann.make(), await bob.make()
     wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
     bare = ann.wire.message("subscriptions/listen", wanted, 3, None)
@@ -507,7 +499,7 @@ async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers
 @pytest.mark.requirement("gateway.task-owner")
 async def test_sessions_of_the_owner_alone_are_told_of_a_task(
     hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
-) -> None:
+):
     mine, bobs = await ann.make(), await bob.make()
     gateway = hub.hub.behind.gateway
     async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:

@@ -27,7 +27,7 @@ async def notify() -> None:
     raise AssertionError("there is nothing to tell")
 
 
-async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once() -> None:
+async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once():
     bus = SlowBus()
     notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
     session = McpSession("one", "mark", 0.0)
@@ -40,7 +40,7 @@ async def test_a_session_has_one_subscription_however_many_it_asks_for_at_once()
     assert (held, bus.subscriptions) == (1, 0)
 
 
-async def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
+async def test_a_session_that_ends_while_it_subscribes_hears_nothing():
     bus = SlowBus()
     notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
     session = McpSession("one", "mark", 0.0)
@@ -55,7 +55,7 @@ async def test_a_session_that_ends_while_it_subscribes_hears_nothing() -> None:
     assert found == 0
 
 
-async def test_events_that_were_lost_are_told_of_as_news() -> None:
+async def test_events_that_were_lost_are_told_of_as_news():
     class Accounts:
         async def principal(self, credential_id: str) -> str:
             return credential_id
@@ -75,7 +75,7 @@ async def test_events_that_were_lost_are_told_of_as_news() -> None:
     assert found == [Notice(), Notice()]
 
 
-async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
+async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes():
     bus = SlowBus()
     await bus.close()
     notices = Notices(bus, accounts=None)  # type: ignore[arg-type] - nothing is announced
@@ -84,7 +84,7 @@ async def test_a_bus_that_is_closed_is_told_to_whoever_subscribes() -> None:
             await notices.subscribe(McpSession("one", "mark", 0.0), "user", "mark", notify)
 
 
-async def test_what_changes_while_a_session_resubscribes_has_it_tried_again() -> None:
+async def test_what_changes_while_a_session_resubscribes_has_it_tried_again():
     asked: list[str] = []
     there, renewed = asyncio.Event(), asyncio.Event()
 

@@ -20,7 +20,7 @@ def hearing(messages: Iterator[dict[str, Any]]) -> Any:
     return receive
 
 
-async def test_a_body_is_told_once_more_and_then_what_comes_after_it() -> None:
+async def test_a_body_is_told_once_more_and_then_what_comes_after_it():
     parts = [part(b"{", more=True), part(b"", more=True), part(b"}", more=False), GONE]
     receive = hearing(iter(parts))
     body = await read_body(receive)
@@ -29,12 +29,12 @@ async def test_a_body_is_told_once_more_and_then_what_comes_after_it() -> None:
     assert [await again(), await again()] == [part(b"{}", more=False), GONE]
 
 
-async def test_of_a_client_that_leaves_in_between_there_is_no_body() -> None:
+async def test_of_a_client_that_leaves_in_between_there_is_no_body():
     for parts in ([GONE], [part(b"{", more=True), GONE]):
         assert await read_body(hearing(iter(parts))) is None
 
 
-async def test_a_body_takes_the_room_of_its_bytes_in_however_many_parts_it_comes() -> None:
+async def test_a_body_takes_the_room_of_its_bytes_in_however_many_parts_it_comes():
     size = 100_000
     parts = (part(b"x", more=number < size) for number in range(1, size + 1))
     tracemalloc.start()

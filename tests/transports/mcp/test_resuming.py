@@ -136,7 +136,7 @@ async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent
 )
 async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later(
     version: str, taped: bool, tmp_path: Path, talker: Talker, backend: Demo
-) -> None:
+):
     record = {"record": {"folder": str(tmp_path / "tapes")}} if taped else {}
     async with fronted(tmp_path / "hub", "handshake", backend, **record) as there:
         wire = await wired(there, await there.person("ann"), version=version)
@@ -160,7 +160,7 @@ async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later
 @pytest.mark.requirement("mcp.stream-resumed")
 async def test_a_stream_that_is_resumed_goes_on_live_with_questions(
     hub: Meeting, talker: Talker, ann: Person
-) -> None:
+):
     wire = await wired(hub, ann, capabilities={"elicitation": {}})
     _, last = await broken(wire, talker, ask=True)
     async with listening(wire, last) as said:
@@ -182,7 +182,7 @@ async def test_a_stream_that_is_resumed_goes_on_live_with_questions(
 @pytest.mark.requirement("mcp.stream-resumed")
 async def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_known_to_be_broken(
     talker: Talker, wire: Wire
-) -> None:
+):
     async with calling(wire) as before:
         last, _ = await before.message()
         assert last is not None
@@ -195,7 +195,7 @@ async def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_kn
 @pytest.mark.requirement("mcp.stream-resumed", "tool.inbox.vanished-client")
 async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
     hub: Meeting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     alice, bob = await hub.people("alice", "bob")
     wire = await wired(hub, bob)
@@ -220,7 +220,7 @@ async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
 
 async def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
     hub: Meeting, talker: Talker, backend: Demo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     budget = hub.hub.mcp._server.streams
     assert budget is not None
@@ -248,7 +248,7 @@ def assert_unknown(answer: tuple[int, bytes]) -> None:
 
 async def test_only_the_session_and_the_credential_of_a_stream_resume_it(
     hub: Meeting, talker: Talker, ann: Person, bob: Person, wire: Wire
-) -> None:
+):
     others = [await wired(hub, who) for who in (ann, bob, "")]
     _, last = await broken(wire, talker)
     name, _, number = last.rpartition("-")
@@ -292,7 +292,7 @@ async def test_a_dead_credential_ends_a_broken_call(
     ann: Person,
     wire: Wire,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
+):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     _, last = await broken(wire, talker)
     async with calling(wire, "msg_inbox", id_=2, wait=50) as said:
@@ -308,7 +308,7 @@ async def test_a_dead_credential_ends_a_broken_call(
 @pytest.mark.requirement("mcp.disconnect-is-no-cancel")
 async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
     hub: Meeting, talker: Talker, backend: Demo, wire: Wire
-) -> None:
+):
     _, last = await broken(wire, talker)
     notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
     assert (await wire.post({"jsonrpc": "2.0", **notice})).status == 202
@@ -330,7 +330,7 @@ async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
 
 async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
     tmp_path: Path, talker: Talker, backend: Demo
-) -> None:
+):
     async with fronted(tmp_path, "handshake", backend, http={"shutdown_seconds": 60}) as there:
         await broken(await wired(there, await there.person("ann")), talker)
         began = asyncio.get_running_loop().time()
@@ -341,7 +341,7 @@ async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
 @pytest.mark.settings(mcp={"max_stream_bytes": 1_048_576})
 async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(
     hub: Meeting, talker: Talker, backend: Demo, wire: Wire
-) -> None:
+):
     async def large(wanted: UpstreamRequest) -> Any:
         await talker(wanted)
         return text("x" * 70_000)
@@ -362,7 +362,7 @@ async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(
 @pytest.mark.parametrize("logs", [False, True])
 async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_logs_are_told(
     logs: bool, talker: Talker, backend: Demo, wire: Wire
-) -> None:
+):
     async def flood(wanted: UpstreamRequest) -> Any:
         result = await talker(wanted)
         talker.say(wanted, *(progress(number) for number in range(1_000)))
@@ -388,9 +388,7 @@ async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lo
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "notice.inbox-resource")
-async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(
-    hub: Meeting,
-) -> None:
+async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(hub: Meeting):
     alice, bob = await hub.people("alice", "bob")
     wire = await wired(hub, bob)
     await wire.ask("resources/subscribe", {"uri": INBOX})
@@ -416,7 +414,7 @@ async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_b
             assert answer.status_code == 409
 
 
-async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path) -> None:
+async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path):
     talker = Talker()
     async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
         made = await there.hub.accounts.register("bob")
@@ -451,7 +449,7 @@ async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_pat
 @pytest.mark.parametrize(("version", "seconds"), [("2024-11-05", 60), ("2025-11-25", 0)])
 async def test_where_streams_are_not_resumed_events_have_no_ids(
     version: str, seconds: int, tmp_path: Path, talker: Talker, backend: Demo
-) -> None:
+):
     resuming = {"resume_seconds": seconds}
     async with fronted(tmp_path, "handshake", backend, mcp=resuming) as there:
         wire = await wired(there, await there.person("ann"), version=version)
@@ -507,7 +505,7 @@ class Cutting:
 @pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
 async def test_the_official_client_gets_the_answer_of_a_call_whose_connection_was_cut(
     hub: Meeting, talker: Talker, backend: Demo
-) -> None:
+):
     made = await hub.hub.accounts.register("ann")
     network = Cutting(hub.port)
     steps: list[float] = []

@@ -20,7 +20,7 @@ made, _ = ids.make(1_700_000_000.5, CREDENTIAL, VERSION, CAPABILITIES)
     st.sampled_from(["", CREDENTIAL]),
     st.dictionaries(st.text(max_size=30), st.text(max_size=600) | st.integers(), max_size=6),
 )
-def test_an_id_says_what_it_was_made_of_and_is_short(shown_hash: str, capabilities: object) -> None:
+def test_an_id_says_what_it_was_made_of_and_is_short(shown_hash: str, capabilities: object):
     assert isinstance(capabilities, dict)
     session_id, complete = ids.make(7, shown_hash, VERSION, capabilities)
     assert len(session_id) <= MAX_SESSION_ID
@@ -32,27 +32,27 @@ def test_an_id_says_what_it_was_made_of_and_is_short(shown_hash: str, capabiliti
     assert bool(said.capabilities) is complete
 
 
-def test_the_id_of_a_usual_client_is_short_and_no_two_are_the_same() -> None:
+def test_the_id_of_a_usual_client_is_short_and_no_two_are_the_same():
     assert len(made) < 256
     assert made != ids.make(1_700_000_000.5, CREDENTIAL, VERSION, CAPABILITIES)[0]
 
 
 @pytest.mark.requirement("mcp.unknown-session")
 @given(st.integers(0, len(made) - 1), st.characters(max_codepoint=255))
-def test_an_id_with_another_character_in_it_is_not_opened(place: int, other: str) -> None:
+def test_an_id_with_another_character_in_it_is_not_opened(place: int, other: str):
     changed = made[:place] + other + made[place + 1 :]
     assert (ids.open(changed) is not None) is (changed == made)
 
 
 @pytest.mark.requirement("mcp.unknown-session")
 @given(st.integers(0, len(made) - 1))
-def test_a_truncated_id_is_not_opened(length: int) -> None:
+def test_a_truncated_id_is_not_opened(length: int):
     assert ids.open(made[:length]) is None
     assert ids.open(made[length:] if length else "") is None
 
 
 @pytest.mark.requirement("mcp.unknown-session")
-def test_an_id_has_one_spelling_and_one_hub() -> None:
+def test_an_id_has_one_spelling_and_one_hub():
     standard = made.replace("-", "+").replace("_", "/")
     for each in (f"{made}=", f"{made}==", f" {made}", f"{made}\n", f"{made}A", made * 2, "", "é"):
         assert ids.open(each) is None, each
@@ -63,7 +63,7 @@ def test_an_id_has_one_spelling_and_one_hub() -> None:
     assert SessionIds(Vault(KEY, "mk"), "epoch").open(made) == ids.open(made)
 
 
-def test_what_is_sealed_for_something_else_is_no_id() -> None:
+def test_what_is_sealed_for_something_else_is_no_id():
     other = Vault(KEY, "mk").seal("invite", "epoch", b"\x95\xc0")
     assert ids.open(other.rstrip("=")) is None
     assert ids.open(Vault(KEY, "mk").seal("mcp_session", "epoch", b"[]").rstrip("=")) is None

@@ -36,7 +36,7 @@ async def stored(store: Any) -> list[tuple[Any, ...]]:
 
 async def test_a_state_is_found_again_and_a_closed_session_stays_closed(
     store: Any, rows: SessionRows
-) -> None:
+):
     assert await rows.read("secret-id") == (None, False)
     await rows.put("secret-id", "nobody", STATE, 0, 100)
     assert await rows.read("secret-id") == (STATE, False)
@@ -48,9 +48,7 @@ async def test_a_state_is_found_again_and_a_closed_session_stays_closed(
     assert await rows.read("secret-id") == (None, True)
 
 
-async def test_a_state_that_was_changed_or_moved_opens_nothing(
-    store: Any, rows: SessionRows
-) -> None:
+async def test_a_state_that_was_changed_or_moved_opens_nothing(store: Any, rows: SessionRows):
     await rows.put("mine", "", STATE, 0, 100)
     await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
 
@@ -67,7 +65,7 @@ async def test_a_state_that_was_changed_or_moved_opens_nothing(
 
 async def test_rows_are_bounded_and_go_with_age(
     store: Any, rows: SessionRows, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
     for number in range(10):
         await rows.close(f"id{number}", "", 0, 100 + number)
@@ -76,7 +74,7 @@ async def test_rows_are_bounded_and_go_with_age(
     assert {row[3] for row in await stored(store)} == {109, 200}
 
 
-async def test_too_many_subscriptions_are_not_stored(rows: SessionRows) -> None:
+async def test_too_many_subscriptions_are_not_stored(rows: SessionRows):
     many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
     await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", many), 0, 100)
     state, _ = await rows.read("id")

@@ -30,13 +30,13 @@ class Clock:
 )
 def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(
     opened: str, token_id: str, admitted: set[str]
-) -> None:
+):
     session = McpSession("id", opened, 0, token_id=token_id)
     shown = {MINE: "c_mine", OTHERS: "c_others", NONE: ""}
     assert {each for each in shown if session.admits(each, shown[each])} == admitted
 
 
-def test_an_unknown_session_and_one_of_another_are_refused_alike() -> None:
+def test_an_unknown_session_and_one_of_another_are_refused_alike():
     sessions = Sessions(Clock(), idle_seconds=10)
     sessions.open("known", MINE)
     sentences = set()
@@ -47,7 +47,7 @@ def test_an_unknown_session_and_one_of_another_are_refused_alike() -> None:
     assert len(sentences) == 1
 
 
-def test_idle_sessions_are_found_and_busy_ones_are_not() -> None:
+def test_idle_sessions_are_found_and_busy_ones_are_not():
     clock = Clock()
     sessions = Sessions(clock, idle_seconds=10)
     for name in ("idle", "busy", "used"):
@@ -74,7 +74,7 @@ def ended(sessions: Sessions) -> list[str]:
     return found
 
 
-def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
+def test_one_address_cannot_hold_many_sessions_without_an_account():
     sessions = Sessions(Clock(), idle_seconds=10, most_nobodys=2)
     first = sessions.open("one", NONE, address="192.0.2.1")
     sessions.open("two", OTHERS, address="192.0.2.1")
@@ -87,7 +87,7 @@ def test_one_address_cannot_hold_many_sessions_without_an_account() -> None:
     sessions.check_room("192.0.2.1")
 
 
-def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a_new_one() -> None:
+def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a_new_one():
     sessions = Sessions(Clock(), idle_seconds=10, most=100)
     for number in range(10):
         assert sessions.in_excess("alice") is None
@@ -110,7 +110,7 @@ def stranger(sessions: Sessions, name: str, address: str) -> McpSession:
     return sessions.open(name, NONE, address=address)
 
 
-def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> None:
+def test_the_address_with_most_sessions_loses_the_one_unused_for_longest():
     sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * 4 * SESSION_BYTES)
     assert stranger(sessions, "good", "1") is not None
     for number in range(3):
@@ -129,7 +129,7 @@ def test_the_address_with_most_sessions_loses_the_one_unused_for_longest() -> No
     assert refused.value.data["retry_after"] > 0
 
 
-def test_strangers_make_room_for_those_with_an_account() -> None:
+def test_strangers_make_room_for_those_with_an_account():
     sessions = Sessions(Clock(), idle_seconds=10, most_bytes=8 * SESSION_BYTES)
     made = stranger(sessions, "stranger", "1")
     for number in range(7):

@@ -31,7 +31,7 @@ def hold(here: House, tasks: asyncio.TaskGroup) -> asyncio.Task[Any]:
 
 async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_proxies_hold(
     tmp_path: Path, folder: Path
-) -> None:
+):
     async with (
         house(tmp_path / "hub") as here,
         proxies(folder, 4711, 4712) as (one, two),
@@ -78,7 +78,7 @@ async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_pr
 
 async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
     tmp_path: Path, folder: Path
-) -> None:
+):
     async with proxies(folder, 4711) as (waits,):
         waiting = await waits.hold()
         for who, here_sees, there_sees in (
@@ -107,7 +107,7 @@ async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
 
 async def test_a_proxy_that_hangs_or_talks_nonsense_keeps_nobody_else_from_being_seen(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+):
     monkeypatch.setattr(local, "PROXY_SECONDS", 1.0)
     ended = asyncio.Event()
 

@@ -16,7 +16,7 @@ async def register(here: Asker, handle: str, code: str) -> int:
     return (await here.ask("POST", "/v1/accounts", asked)).status
 
 
-async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(hub: House) -> None:
+async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(hub: House):
     root = await operator(hub)
     ann, bob = await hub.people("ann", "bob")
     assert await ann.get(MINE) == {"invites": [], "next_cursor": None}
@@ -59,9 +59,7 @@ async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(
     }
 
 
-async def test_open_invitations_come_in_pages_and_end_with_their_time(
-    hub: House, clock: SetClock
-) -> None:
+async def test_open_invitations_come_in_pages_and_end_with_their_time(hub: House, clock: SetClock):
     root = await operator(hub)
     for name in ("ada", "bea", "cyd"):
         done(await root.ask("POST", f"/v1/people/{name}/invite", {"days": 1}), 200)
@@ -79,7 +77,7 @@ async def test_open_invitations_come_in_pages_and_end_with_their_time(
     assert (await root.get(ALL))["invites"] == []
 
 
-async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub: House) -> None:
+async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub: House):
     ann, bob, cyd = await hub.people("ann", "bob", "cyd")
     invite = {"capabilities": ["chat", "room.invite"]}
     await ann.create("planning", access="invite", **invite)

@@ -28,7 +28,7 @@ def nodes(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-async def test_the_hub_serves_its_document_to_everyone(tmp_path: Path) -> None:
+async def test_the_hub_serves_its_document_to_everyone(tmp_path: Path):
     public_url = "https://hub.example/moot"
     async with house(tmp_path, public_url=public_url) as here:
         served = await here.stranger.get("/v1/openapi.json")
@@ -45,7 +45,7 @@ def described(made: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]
                 yield path, method, operation
 
 
-def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
+def test_every_operation_of_the_table_is_described_once_and_no_other():
     found = [(path, method, it["operationId"]) for path, method, it in described(MADE)]
     table = [(row.path, row.method.lower(), row.id) for row in ENDPOINTS]
     assert sorted(found) == sorted(table)
@@ -53,7 +53,7 @@ def test_every_operation_of_the_table_is_described_once_and_no_other() -> None:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-async def test_every_path_of_the_document_is_served(hub: House) -> None:
+async def test_every_path_of_the_document_is_served(hub: House):
     for operation in ENDPOINTS:
         path = path_of(operation.path)
         answer = await hub.stranger.ask(operation.method, path, b"{}")
@@ -68,18 +68,18 @@ async def test_every_path_of_the_document_is_served(hub: House) -> None:
             }
 
 
-def test_every_reference_leads_somewhere_and_nothing_is_left_over() -> None:
+def test_every_reference_leads_somewhere_and_nothing_is_left_over():
     referred = {node["$ref"].rpartition("/")[2] for node in nodes(MADE) if "$ref" in node}
     assert referred == set(SCHEMAS)
 
 
-def test_every_parameter_of_a_path_is_described() -> None:
+def test_every_parameter_of_a_path_is_described():
     for path, item in MADE["paths"].items():
         described = [each["name"] for each in item.get("parameters", ())]
         assert described == re.findall(r"\{([a-z_]+)\}", path)
 
 
-def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
+def test_every_schema_is_one_and_every_example_fits_its_own():
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
     for operation in ENDPOINTS:
@@ -89,7 +89,7 @@ def test_every_schema_is_one_and_every_example_fits_its_own() -> None:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-def test_every_default_and_example_fits_the_schema_it_stands_in() -> None:
+def test_every_default_and_example_fits_the_schema_it_stands_in():
     given = 0
     for node in nodes(MADE):
         schema = {**node.get("schema", node), "components": MADE["components"]}
@@ -105,7 +105,7 @@ def is_schema(value: Any) -> bool:
     return isinstance(value, dict) and ("type" in value or "$ref" in value)
 
 
-def test_every_error_is_described_with_its_own_status() -> None:
+def test_every_error_is_described_with_its_own_status():
     for _, _, operation in described(MADE):
         for status, response in operation["responses"].items():
             content = response.get("content", {}).get("application/json", {})
@@ -114,7 +114,7 @@ def test_every_error_is_described_with_its_own_status() -> None:
                 assert {e.ERRORS[code].http for code in codes} == {int(status)}
 
 
-def test_what_needs_no_token_says_so_and_nothing_else_does() -> None:
+def test_what_needs_no_token_says_so_and_nothing_else_does():
     assert MADE["security"] == [{"bearer": []}]
     public = {row.id for row in ENDPOINTS if row.public}
     assert public == {

@@ -8,7 +8,7 @@ from tests.harness import ask
 from tests.transports.rest.support import ROOMS, House
 
 
-def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
+def test_a_failure_of_the_hubs_own_is_told_without_its_particulars():
     answer = refused(e.DiskFull("No room is left in /srv/secret."))
     assert answer.status_code == 507
     told = json.loads(bytes(answer.body))["error"]
@@ -16,14 +16,12 @@ def test_a_failure_of_the_hubs_own_is_told_without_its_particulars() -> None:
     assert "secret" not in told["message"]
 
 
-def test_a_time_to_wait_is_in_the_head_too() -> None:
+def test_a_time_to_wait_is_in_the_head_too():
     answer = refused(e.RateLimited("Later.", retry_after=7))
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(
-    hub: House,
-) -> None:
+async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(hub: House):
     ada = await hub.person("ada")
     await ada.create("planning", access="private")
     await ada.get(f"{ROOMS}/planning/messages")

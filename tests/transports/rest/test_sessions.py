@@ -106,7 +106,7 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
 
 
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House) -> None:
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House):
     ada = await hub.person("ada")
     browser = Browser(hub.port)
     about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
@@ -133,9 +133,7 @@ async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House) ->
 
 
 @pytest.mark.requirement("browser.origin", "browser.sign-in")
-async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
-    hub: House,
-) -> None:
+async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(hub: House):
     ada, browser = await signed_in(hub, "ada")
     attacks: tuple[dict[str, str | None], ...] = (
         {"origin": "http://localhost:1"},
@@ -168,7 +166,7 @@ async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alo
 
 
 @pytest.mark.requirement("browser.origin")
-async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House) -> None:
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House):
     _, browser = await signed_in(hub, "ada")
     for path in (ME, "/v1/events", "/v1/threads"):
         for told in (
@@ -185,7 +183,7 @@ async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House) 
     await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
-async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: House) -> None:
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: House):
     ada, browser = await signed_in(hub, "ada")
     answer = await browser.ask("GET", ME, authorization=f"Bearer {ada.token}")
     refused(answer, 400, "tokens_differ")
@@ -208,7 +206,7 @@ async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: Hou
 
 
 @pytest.mark.requirement("browser.cookie")
-async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path) -> None:
+async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path):
     async with house(tmp_path, http={"allowed_hosts": ["hub.lan"]}) as here:
         ada = await here.person("ada")
         browser = Browser(here.port, "hub.lan")
@@ -227,7 +225,7 @@ async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
-async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: House) -> None:
+async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: House):
     ada, first = await signed_in(hub, "ada")
     second = await Browser(hub.port).sign_in(ada.token)
     listed = (await second.get(TOKENS))["credentials"]
@@ -252,9 +250,7 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: Hous
 
 
 @pytest.mark.requirement("browser.ends-with-token")
-async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(
-    hub: House,
-) -> None:
+async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub: House):
     ada = await hub.person("ada")
     wanted = {"scope": "mail.read account.read", "expires_in": 3600}
     narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
@@ -269,7 +265,7 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scop
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-async def test_what_a_browser_has_open_ends_with_its_session(hub: House, ends: str) -> None:
+async def test_what_a_browser_has_open_ends_with_its_session(hub: House, ends: str):
     ada, browser = await signed_in(hub, "ada")
     await ada.create("square")
     for origin in ("http://localhost:1", None):
@@ -299,7 +295,7 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
     hub: House, clock: SetClock, ends: str
-) -> None:
+):
     ada = await hub.person("ada")
     await ada.create("square")
     laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
@@ -324,7 +320,7 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
     assert kinds.count("browser") == 0
 
 
-async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub: House) -> None:
+async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub: House):
     _, first = await signed_in(hub, "ada")
     second = await opened_from(first, hub.port)
     for maker in (first, second):
@@ -338,7 +334,7 @@ async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub:
 @pytest.mark.settings(web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY})
 async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
     hub: House, clock: SetClock
-) -> None:
+):
     _, browser = await signed_in(hub, "ada")
     begun = clock.now()
     upkeep = hub.hub.accounts.authentication.upkeep
@@ -359,7 +355,7 @@ async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_ti
 
 
 @pytest.mark.requirement("browser.one-time-code")
-async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetClock) -> None:
+async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetClock):
     ada = await hub.person("ada")
     made = done(await ada.ask("POST", "/v1/me/codes"), 201)
     assert made["url"] == f"http://localhost:{hub.port}/sign-in#{made['code']}"
@@ -390,7 +386,7 @@ async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetCloc
 
 async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
     hub: House, tmp_path: Path
-) -> None:
+):
     ada, socket = await hub.person("ada"), tmp_path / "control.sock"
 
     async def code_for(**arguments: Any) -> dict[str, str]:
@@ -433,7 +429,7 @@ async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: House) -> None:
+async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: House):
     browser = Browser(hub.port)
     made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
     assert (await browser.get(ME))["handle"] == "ada"
@@ -459,7 +455,7 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: Ho
 
 @pytest.mark.requirement("browser.guesses")
 @pytest.mark.settings(rate_limits="on", rates={"sign_in_per_hour": 3})
-async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House) -> None:
+async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House):
     ada = await hub.person("ada")
     browser = Browser(hub.port)
     for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
@@ -475,7 +471,7 @@ async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House) -> None
 
 async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
     hub: House, clock: SetClock
-) -> None:
+):
     ada = await hub.person("ada")
     browsers = []
     for _ in range(MAX_BROWSER_SESSIONS + 1):
@@ -491,7 +487,7 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
     assert done(answer, 201)["expires_at"] is None
 
 
-async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub: House) -> None:
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub: House):
     ada, browser = await signed_in(hub, "ada")
     bob = await hub.person("bob")
     narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
@@ -524,7 +520,7 @@ async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(h
     done(await create(fresh, brief, expires_in=10), 201)
 
 
-async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub: House) -> None:
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub: House):
     ada, browser = await signed_in(hub, "ada")
     code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
     account = await hub.hub.accounts.named("ada")
@@ -540,9 +536,7 @@ async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(h
 
 
 @pytest.mark.settings(log={"requests": "all"})
-async def test_the_secrets_of_sessions_are_in_no_log(
-    hub: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_secrets_of_sessions_are_in_no_log(hub: House, caplog: pytest.LogCaptureFixture):
     caplog.set_level("DEBUG")
     ada, browser = await signed_in(hub, "ada")
     code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]

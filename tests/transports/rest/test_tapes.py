@@ -20,9 +20,7 @@ async def operator(here: House) -> Asker:
     return Asker(here.port, token.token)
 
 
-async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(
-    tmp_path: Path,
-) -> None:
+async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_path: Path):
     folder = tmp_path / "tapes"
     folder.mkdir()
     path = tape(folder)
@@ -59,9 +57,7 @@ async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(
         assert done(await root.ask("HEAD", f"{TAPES}/{NAME}"), 200) is None
 
 
-async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_once(
-    tmp_path: Path,
-) -> None:
+async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_once(tmp_path: Path):
     folder = tmp_path / "tapes"
     folder.mkdir()
     path = tape(folder)

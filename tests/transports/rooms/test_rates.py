@@ -22,13 +22,13 @@ class Sender:
         return self._allowed >= 0
 
 
-def test_five_seconds_worth_may_come_at_once_and_no_more() -> None:
+def test_five_seconds_worth_may_come_at_once_and_no_more():
     sender = Sender(10)
     assert [sender.send() for _ in range(51)] == [True] * 50 + [False]
 
 
 @pytest.mark.parametrize("per_second", [1, 3, 200])
-def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second: int) -> None:
+def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second: int):
     sender = Sender(per_second)
     for _ in range(20 * per_second):
         assert sender.send()
@@ -36,7 +36,7 @@ def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second: int) -> None:
 
 
 @pytest.mark.parametrize("per_second", [1, 3, 200])
-def test_whoever_sends_a_little_more_is_found(per_second: int) -> None:
+def test_whoever_sends_a_little_more_is_found(per_second: int):
     sender = Sender(per_second)
 
     def goes_on() -> bool:
@@ -47,7 +47,7 @@ def test_whoever_sends_a_little_more_is_found(per_second: int) -> None:
     assert sent < 30 * per_second
 
 
-def test_silence_earns_at_most_twice_the_burst() -> None:
+def test_silence_earns_at_most_twice_the_burst():
     sender = Sender(10)
     sender.now += 1e6
     assert [sender.send() for _ in range(101)] == [True] * 100 + [False]

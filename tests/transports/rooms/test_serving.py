@@ -31,7 +31,7 @@ async def heard(seat: Seat, *kinds: str) -> dict[str, Any]:
 @pytest.mark.requirement("serving.newest", "serving.begun-once", "serving.take-over")
 async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(
     hub: Town, seat: Seat
-) -> None:
+):
     rob = await hub.person("rob")
     async with hub.joined(rob.token, serve=1, conn="one") as one:
         assert one.welcome["serving"] == {"you": True, "connection": "one"}
@@ -59,7 +59,7 @@ async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(
 
 async def test_a_connection_id_stays_between_the_agent_and_the_hub(
     hub: Town, ann: Person, seat: Seat
-) -> None:
+):
     rob = await hub.person("rob")
     async with hub.joined(rob.token, serve=1, conn="my own desk") as agent:
         await seat.send(call("q1", 1))

@@ -32,7 +32,7 @@ async def seqs_until_end(seat: Seat) -> tuple[list[int], int]:
 @pytest.mark.parametrize("durable", [True, False])
 async def test_a_planned_stop_closes_with_1012_after_all_that_is_stored_was_heard(
     tmp_path: Path, durable: bool
-) -> None:
+):
     async with AsyncExitStack() as clients:
         async with town(tmp_path) as there:
             ann, bob = await there.person("ann"), await there.person("bob")
@@ -63,7 +63,7 @@ async def test_a_planned_stop_closes_with_1012_after_all_that_is_stored_was_hear
 
 
 @pytest.mark.requirement("log.tokens-redacted", "room.guest-secret")
-def test_no_token_of_a_room_is_in_what_the_process_writes(tmp_path: Path) -> None:
+def test_no_token_of_a_room_is_in_what_the_process_writes(tmp_path: Path):
     async def first() -> tuple[str, str]:
         async with town(tmp_path) as there:
             ann = await there.person("ann")

@@ -23,7 +23,7 @@ async def code_of(connection: ClientConnection) -> int | None:
         return end.rcvd.code if end.rcvd else None
 
 
-async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open) -> None:
+async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open):
     async with connect(hub.url) as ann, connect(hub.url) as bob:
         await hub.party.number(2)
         await ann.send("hello, Bøb")
@@ -31,7 +31,7 @@ async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 1_048_576])
-async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: int) -> None:
+async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: int):
     async with connect(hub.url, max_size=None, compression=None) as ann:
         await ann.send("x" * size)
         assert await ann.recv() == "x" * size
@@ -39,7 +39,7 @@ async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: i
         assert await ann.recv() == "and on"
 
 
-async def test_a_close_is_answered_with_its_code(hub: Open) -> None:
+async def test_a_close_is_answered_with_its_code(hub: Open):
     async with connect(hub.url) as ann:
         await ann.close(4321, "done")
         assert (ann.close_code, ann.close_reason) == (4321, "done")
@@ -49,7 +49,7 @@ async def test_a_close_is_answered_with_its_code(hub: Open) -> None:
     assert found.ends == [(4321, "done")]
 
 
-async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub: Open) -> None:
+async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub: Open):
     async with connect(hub.url) as ann:
         guest = await hub.guest()
         guest.on_text(b"last words")
@@ -65,7 +65,7 @@ async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub: Open)
         assert guest.ends == [(4403, "é" * 100)]
 
 
-async def test_a_refusal_reaches_the_client_as_a_close_code() -> None:
+async def test_a_refusal_reaches_the_client_as_a_close_code():
     class Closed(Party):
         async def accept(self, request: UpgradeRequest) -> Refusal:
             assert request.query == {"room": ["den"], "token": [""]}
@@ -80,7 +80,7 @@ async def test_a_refusal_reaches_the_client_as_a_close_code() -> None:
         assert closed.value.rcvd.reason == "No valid token was given."
 
 
-async def test_an_error_at_the_door_is_an_http_status() -> None:
+async def test_an_error_at_the_door_is_an_http_status():
     class Absent(Party):
         async def accept(self, request: UpgradeRequest) -> Refusal:
             raise e.NotFound("There is nothing at this address.")
@@ -92,9 +92,7 @@ async def test_an_error_at_the_door_is_an_http_status() -> None:
         assert refused.value.response.status_code == 404
 
 
-async def test_an_error_in_a_message_closes_its_own_link_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_error_in_a_message_closes_its_own_link_alone(caplog: pytest.LogCaptureFixture):
     class Failing(Guest):
         def on_text(self, *messages: bytes) -> None:
             if b"fail" in messages:
@@ -117,9 +115,7 @@ async def test_an_error_in_a_message_closes_its_own_link_alone(
     ]
 
 
-async def test_an_error_while_someone_enters_closes_the_link(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_error_while_someone_enters_closes_the_link(caplog: pytest.LogCaptureFixture):
     class Broken(Party):
         def enter(self, link: WebSocketConnection) -> Guest:
             raise LookupError("broken")
@@ -129,7 +125,7 @@ async def test_an_error_while_someone_enters_closes_the_link(
     assert "a link failed" in caplog.text
 
 
-async def test_a_stopping_hub_says_so_and_waits_for_the_answer() -> None:
+async def test_a_stopping_hub_says_so_and_waits_for_the_answer():
     async with opened() as hub:
         guests = [await connect(hub.url) for _ in range(5)]
         await hub.party.number(5)

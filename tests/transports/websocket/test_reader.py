@@ -58,9 +58,7 @@ SENT = st.one_of(
 
 
 @given(st.lists(SENT, max_size=12), st.lists(st.integers(1, 9_000), min_size=1, max_size=20))
-def test_any_cut_of_the_same_bytes_makes_the_same_messages(
-    sent: list[Sent], cuts: list[int]
-) -> None:
+def test_any_cut_of_the_same_bytes_makes_the_same_messages(sent: list[Sent], cuts: list[int]):
     wire = b"".join(each.wire for each in sent)
 
     async def main() -> list[tuple[str, bytes | int]]:
@@ -76,7 +74,7 @@ def test_any_cut_of_the_same_bytes_makes_the_same_messages(
     assert run(main()) == [one for each in sent for one in each.heard]
 
 
-async def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
+async def test_a_flood_of_small_frames_does_not_make_the_buffer_grow():
     reader = FrameReader(Heard(), 1 << 20)
     flood = frame(b"x" * 100) * 10_000
     most = 0
@@ -86,7 +84,7 @@ async def test_a_flood_of_small_frames_does_not_make_the_buffer_grow() -> None:
     assert most <= 8192
 
 
-async def test_the_buffer_of_a_large_frame_is_given_back() -> None:
+async def test_the_buffer_of_a_large_frame_is_given_back():
     reader = FrameReader(Heard(), 1 << 20)
     large = frame(b"x" * (1 << 20))
     reader.feed(large[:-1])
@@ -97,7 +95,7 @@ async def test_the_buffer_of_a_large_frame_is_given_back() -> None:
     assert after <= MAX_KEPT_BUFFER_BYTES
 
 
-async def test_nothing_after_a_broken_frame_is_kept() -> None:
+async def test_nothing_after_a_broken_frame_is_kept():
     heard = Heard()
     reader = FrameReader(heard, 1000)
     reader.feed(frame(b"x" * 2000))
@@ -108,9 +106,7 @@ async def test_nothing_after_a_broken_frame_is_kept() -> None:
 
 
 @pytest.mark.parametrize("fragmented", [False, True])
-async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(
-    *, fragmented: bool
-) -> None:
+async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented: bool):
     unfinished = Unfinished(250_000)
     heard = [Heard() for _ in range(4)]
     readers = [FrameReader(each, 1 << 20, unfinished) for each in heard]
@@ -133,7 +129,7 @@ async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(
     assert unfinished.total == 0
 
 
-async def test_who_begins_many_large_messages_gives_up_their_own() -> None:
+async def test_who_begins_many_large_messages_gives_up_their_own():
     unfinished = Unfinished(250_000)
     mine, theirs = Heard(), [Heard() for _ in range(5)]
     large = frame(b"x" * 200_000)

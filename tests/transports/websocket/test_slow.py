@@ -31,9 +31,7 @@ BOUND = 1 << 20
 @pytest.mark.settings(
     limits=LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.5, ping_seconds=3600)
 )
-async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything(
-    hub: Open,
-) -> None:
+async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything(hub: Open):
     rounds = 400
 
     async def hear(one: Client) -> int:
@@ -71,7 +69,7 @@ async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_ev
 
 
 @pytest.mark.settings(limits=LinkLimits(max_unsent_bytes=BOUND))
-async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub: Open) -> None:
+async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub: Open):
     one = await deaf(hub.port)
     guest = await hub.guest()
     while guest.link.is_open:
@@ -95,7 +93,7 @@ FEW_BYTES = LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.1)
 @pytest.mark.parametrize(("limits", "pings"), [(FEW_FRAMES, False), (FEW_BYTES, True)])
 async def test_too_many_frames_however_small_and_pings_without_end_are_too_many(
     limits: LinkLimits, pings: bool
-) -> None:
+):
     async with opened(limits) as hub:
         one = await deaf(hub.port)
         guest = await hub.guest()
@@ -112,7 +110,7 @@ async def test_too_many_frames_however_small_and_pings_without_end_are_too_many(
 
 
 @pytest.mark.settings(limits=LinkLimits(max_unsent_bytes=16 * BOUND))
-async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open) -> None:
+async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open):
     one = await deaf(hub.port)
     guest = await hub.guest()
     number = 0
@@ -131,7 +129,7 @@ async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open) -> No
 
 @pytest.mark.requirement("room.close-pong-timeout")
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.1, close_seconds=0.1))
-async def test_a_client_that_answers_no_ping_is_closed(hub: Open, one: Client) -> None:
+async def test_a_client_that_answers_no_ping_is_closed(hub: Open, one: Client):
     assert await one.receive() == (PING, b"")
     opcode, payload = await one.receive()
     assert (opcode, payload[:2]) == (CLOSE, CloseCode.PONG_TIMEOUT.to_bytes(2, "big"))
@@ -144,7 +142,7 @@ async def test_a_client_that_answers_no_ping_is_closed(hub: Open, one: Client) -
 
 
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.5))
-async def test_a_client_that_answers_pings_stays(hub: Open, one: Client) -> None:
+async def test_a_client_that_answers_pings_stays(hub: Open, one: Client):
     for _ in range(4):
         assert await one.receive() == (PING, b"")
         one.send(frame(b"", PONG))
@@ -152,9 +150,7 @@ async def test_a_client_that_answers_pings_stays(hub: Open, one: Client) -> None
 
 
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.05))
-async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(
-    hub: Open, one: Client
-) -> None:
+async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(hub: Open, one: Client):
     link = (await hub.guest()).link
     link.pause_reading()
     one.send(frame(b"later"))
@@ -168,9 +164,7 @@ async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(
 
 
 @pytest.mark.parametrize("abrupt", [False, True])
-async def test_a_client_that_hangs_up_without_a_close_is_lost(
-    hub: Open, one: Client, abrupt: bool
-) -> None:
+async def test_a_client_that_hangs_up_without_a_close_is_lost(hub: Open, one: Client, abrupt: bool):
     if abrupt:
         one.writer.transport.abort()
     else:
@@ -183,9 +177,7 @@ async def test_a_client_that_hangs_up_without_a_close_is_lost(
 
 
 @pytest.mark.settings(limits=LinkLimits(close_seconds=0.1))
-async def test_a_client_that_does_not_answer_a_close_loses_its_connection(
-    hub: Open, one: Client
-) -> None:
+async def test_a_client_that_does_not_answer_a_close_loses_its_connection(hub: Open, one: Client):
     await hub.party.number(1)
     hub.party.guests[0].link.close(4403, "go")
     assert (await one.receive())[0] == CLOSE
@@ -194,7 +186,7 @@ async def test_a_client_that_does_not_answer_a_close_loses_its_connection(
     assert hub.endpoint.open_links == 0
 
 
-async def test_clients_that_do_not_read_do_not_hold_up_the_stop() -> None:
+async def test_clients_that_do_not_read_do_not_hold_up_the_stop():
     limits = LinkLimits(stop_seconds=0.2, close_seconds=60)
     async with opened(limits, shutdown_seconds=60) as hub:
         one = await deaf(hub.port)

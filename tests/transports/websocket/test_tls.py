@@ -20,7 +20,7 @@ from tests.transports.websocket.support import Party
 from tests.transports.websocket.test_client import code_of
 
 
-async def test_links_work_over_tls(tmp_path: Path) -> None:
+async def test_links_work_over_tls(tmp_path: Path):
     cert, key = certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=str(cert))
     party = Party()

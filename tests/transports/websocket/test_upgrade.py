@@ -45,9 +45,7 @@ REFUSED: dict[str, tuple[dict[str, str | None], int]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_request_that_may_not_become_a_websocket_gets_a_status(
-    hub: Open, name: str
-) -> None:
+async def test_a_request_that_may_not_become_a_websocket_gets_a_status(hub: Open, name: str):
     headers, status = REFUSED[name]
     one = await Client.connect(hub.port)
     one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
@@ -62,14 +60,14 @@ async def test_a_request_that_may_not_become_a_websocket_gets_a_status(
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://friend.example"])
 @pytest.mark.settings(hosts=Hosts("127.0.0.1", origins=["https://friend.example"]))
-async def test_a_page_of_an_allowed_origin_comes_in(hub: Open, origin: str) -> None:
+async def test_a_page_of_an_allowed_origin_comes_in(hub: Open, origin: str):
     one = await Client.connect(hub.port)
     answer = await one.ask(Origin=origin)
     one.leave()
     assert answer.status == 101
 
 
-async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open) -> None:
+async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open):
     one, other = await Client.connect(hub.port), await Client.connect(hub.port)
     absent = await one.ask("/nowhere", after=frame(b"hello"))
     page = await other.ask("/", after=frame(b"hello"))
@@ -79,14 +77,14 @@ async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open) -
     assert (absent.status, page.status) == (404, 200)
 
 
-async def test_a_plain_request_is_told_that_the_address_is_for_websockets(hub: Open) -> None:
+async def test_a_plain_request_is_told_that_the_address_is_for_websockets(hub: Open):
     answer = await ask(hub.port, "/ws")
     assert answer.status == 426
     assert answer.headers["upgrade"] == "websocket"
     assert answer.json()["error"]["code"] == "upgrade_required"
 
 
-async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(hub: Open) -> None:
+async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(hub: Open):
     one = await Client.connect(hub.port)
     for _ in range(3):
         one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -98,7 +96,7 @@ async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(h
     one.leave()
 
 
-async def test_an_upgrade_may_be_sent_right_behind_other_requests(hub: Open) -> None:
+async def test_an_upgrade_may_be_sent_right_behind_other_requests(hub: Open):
     one = await Client.connect(hub.port)
     page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
     one.writer.write(page * 5 + handshake() + frame(b"first"))
@@ -125,7 +123,7 @@ class Slow(Party):
         return self.enter
 
 
-async def test_what_is_sent_while_the_door_decides_is_heard_afterwards() -> None:
+async def test_what_is_sent_while_the_door_decides_is_heard_afterwards():
     party = Slow()
     async with opened(party=party) as at:
         one = await Client.connect(at.hub.port)
@@ -141,7 +139,7 @@ async def test_what_is_sent_while_the_door_decides_is_heard_afterwards() -> None
         one.leave()
 
 
-async def test_who_enters_may_put_off_what_the_client_sends() -> None:
+async def test_who_enters_may_put_off_what_the_client_sends():
     class Busy(Party):
         def enter(self, link: WebSocketConnection) -> Guest:
             link.pause_reading()
@@ -157,7 +155,7 @@ async def test_who_enters_may_put_off_what_the_client_sends() -> None:
         assert await one.text() == b"hello"
 
 
-async def test_no_more_is_read_while_the_door_decides_than_fits_the_systems_buffers() -> None:
+async def test_no_more_is_read_while_the_door_decides_than_fits_the_systems_buffers():
     party = Slow()
     async with opened(party=party) as at:
         one = await Client.connect(at.hub.port)
@@ -171,7 +169,7 @@ async def test_no_more_is_read_while_the_door_decides_than_fits_the_systems_buff
         party.decided.set()
 
 
-async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link() -> None:
+async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link():
     party = Slow()
     one: Client
     async with opened(party=party) as at:
@@ -192,7 +190,7 @@ async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link() -> 
 
 
 @pytest.mark.settings(max_connections=2)
-async def test_websockets_count_among_the_connections(hub: Open) -> None:
+async def test_websockets_count_among_the_connections(hub: Open):
     async with client(hub) as one, client(hub):
         assert (await ask(hub.port)).status == 503
         third = await Client.connect(hub.port)
@@ -205,7 +203,7 @@ async def test_websockets_count_among_the_connections(hub: Open) -> None:
     assert hub.endpoint.closed == {LOST: 2}
 
 
-async def test_an_opened_websocket_is_counted_as_a_request_with_its_id(hub: Open) -> None:
+async def test_an_opened_websocket_is_counted_as_a_request_with_its_id(hub: Open):
     one = await Client.connect(hub.port)
     answer = await one.ask("/ws?token=secret")
     assert len(answer.headers["x-request-id"]) == 16
