@@ -73,7 +73,6 @@ async def append(store: PostgresStore, subject: Subject, first: int) -> None:
 
 
 async def make_room(store: PostgresStore, name: str) -> int:
-    """A room that is stored."""
     wanted = RoomRecord(
         id=0, name=name, epoch="e", access="open", durable=True, capabilities=None, grants={},
         policy=RoomPolicy(), first_seq=1, created_by=None, created_at=1, updated_at=1,

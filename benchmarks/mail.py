@@ -69,7 +69,6 @@ class Work(NamedTuple):
 
 
 def writing(people: list[Person], number: int) -> list[bytes]:
-    """Write to the next person."""
     to = people[(number + 1) % len(people)].handle
     return [request_of("msg_send", {"to": to, "body": BODY}, people[number].token)]
 

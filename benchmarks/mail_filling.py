@@ -45,7 +45,6 @@ class Office(NamedTuple):
 
 @asynccontextmanager
 async def opened(folder: Path) -> AsyncIterator[Office]:
-    """The office in a folder."""
     store, bus, clock = await SqliteStore.open(folder / "mail.db"), MemoryBus(), SystemClock()
     try:
         vault = await Vault.load(store, KEY)

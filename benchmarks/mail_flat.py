@@ -93,7 +93,6 @@ Actions: TypeAlias = Callable[[Office], Awaitable[dict[str, Action]]]
 
 
 async def steps_of(side: Side, actions_of: Actions) -> Steps:
-    """The steps of every action."""
     with metered() as meter:
         async with opened(side.folder) as office:
             actions = await actions_of(office)

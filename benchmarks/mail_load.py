@@ -70,7 +70,6 @@ class Caller(asyncio.Protocol):
         self._idle: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Keep the connection."""
         self._transport = transport
 
     async def call(self, until: float) -> None:
@@ -81,7 +80,6 @@ class Caller(asyncio.Protocol):
         await self._idle
 
     def data_received(self, data: bytes) -> None:
-        """Collect an answer."""
         self._received = self._received + data if self._received else data
         if not self._awaited:
             end = self._received.find(END_OF_HEAD)

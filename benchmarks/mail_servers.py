@@ -73,7 +73,6 @@ async def serve_floor(name: str) -> None:
 
 @contextmanager
 def floor(name: str, core: int | None) -> Iterator[Running]:
-    """A floor."""
     with started([sys.executable, "-m", "benchmarks.mail_servers", name], {}, core) as running:
         yield running
 

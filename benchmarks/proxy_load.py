@@ -85,8 +85,7 @@ class Subject(Protocol):
     def alone(self, seconds: float) -> Seen:
         """One question after the other."""
 
-    def together(self, seconds: float) -> Seen:
-        """Many at once."""
+    def together(self, seconds: float) -> Seen: ...
 
     def close(self) -> None:
         """Ask nothing more."""
@@ -142,7 +141,6 @@ class Caller(asyncio.Protocol):
         self._answered: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Keep the connection."""
         self._transport = transport
 
     def ask(self, request: bytes, until: float = 0.0) -> asyncio.Future[bytes]:
@@ -161,7 +159,6 @@ class Caller(asyncio.Protocol):
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        """Collect an answer."""
         self._received = self._received + data if self._received else data
         end = self._received.find(END_OF_HEAD)
         if end < 0:
@@ -369,7 +366,6 @@ class StdioSubject:
         return Seen(heard / took, (cpu_of(self.pid) - used) / heard, wait, wait)
 
     def close(self) -> None:
-        """End it."""
         assert self._child.stdin
         assert self._child.stdout
         self._child.stdin.close()

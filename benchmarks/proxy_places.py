@@ -72,7 +72,6 @@ class Places:
         return [sys.executable, "-S", "-E", PEER, "pipe", core, *self.peer()]
 
     def command(self, *arguments: str) -> list[str]:
-        """The command of our proxy."""
         return [sys.executable, "-m", "folkmoot", "proxy", *arguments]
 
     def recording(self) -> list[str]:

@@ -41,8 +41,6 @@ class Way(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line of a table."""
-
     way: Way
     subject: str
     load: str

@@ -85,7 +85,6 @@ class Participant(asyncio.BufferedProtocol):
         self._cut = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Ask for the WebSocket."""
         self._transport = transport
         transport.write(self._head)
 
@@ -94,7 +93,6 @@ class Participant(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what came."""
         if not self.opened.done():
             self._open(bytes(self._buffer[:nbytes]))
             return

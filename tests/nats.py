@@ -74,7 +74,6 @@ class NatsProcess:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._child.pid
 
     def kill(self) -> None:

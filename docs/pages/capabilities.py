@@ -86,7 +86,6 @@ def examples() -> str:
 
 
 def grants() -> str:
-    """Who may grant what."""
     rows = ([held(own), written(asked), yes(Rights(own).covers(asked))] for own, asked in COVERS)
     return table(["Held", "To be granted", "May be"], rows)
 
@@ -136,7 +135,6 @@ def limits() -> str:
 
 
 def held(own: list[Any]) -> str:
-    """A list of capabilities."""
     return ", ".join(map(written, own)) or "nothing"
 
 
@@ -146,7 +144,6 @@ def written(source: Any) -> str:
 
 
 def yes(answer: bool) -> str:  # noqa: FBT001
-    """Yes or no."""
     return "yes" if answer else "no"
 
 

@@ -188,7 +188,6 @@ def snake(name: str) -> str:
 
 
 def method(each: Endpoint) -> str:
-    """One method."""
     row, route = each.row, each.route
     named = NAMED.findall(each.path)
     arguments = [name for name in row.schema["properties"] if name not in route.fixed]

@@ -127,7 +127,6 @@ def meaning(kind: Any) -> str:
 
 
 def yes(answer: bool) -> str:  # noqa: FBT001
-    """Yes or no."""
     return "yes" if answer else "no"
 
 

@@ -72,7 +72,6 @@ def page() -> str:
 
 
 def row(event: EventRow) -> list[str]:
-    """One event."""
     needs = f"`{event.needs}`" if event.needs else ""
     return [f"`{event.name}`", event.when, WHO[event.who], needs]
 

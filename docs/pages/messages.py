@@ -77,7 +77,6 @@ MEMBERS: Final = {
 
 
 def limits() -> str:
-    """The limits of a message."""
     return table(
         ["What", "At most"],
         [

@@ -52,13 +52,11 @@ def page() -> str:
 
 
 def scope_row(scope: ScopeRow) -> list[str]:
-    """One scope."""
     example = f"`{scope.name}:{EXAMPLES[scope.about]}`" if scope.about else ""
     return [f"`{scope.name}`", scope.description, example]
 
 
 def row(operation: Operation) -> list[str]:
-    """One operation."""
     scope = f"`{operation.scope}`" if operation.scope else ""
     routes = operation.routes
     ways = [

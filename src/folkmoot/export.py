@@ -31,8 +31,6 @@ MOST_DECISIONS = 1_000_000
 
 
 class Exported(Struct, frozen=True):
-    """What was written."""
-
     handle: str
     threads: int
     messages: int
@@ -175,8 +173,6 @@ def sync(part: BinaryIO) -> None:
 
 
 class ExportCounts:
-    """How much has been written."""
-
     def __init__(self) -> None:
         self.rooms = 0
         self.messages = 0

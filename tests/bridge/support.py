@@ -140,7 +140,6 @@ class Desk:
         return payload
 
     async def request(self, method: str, **params: Any) -> Any:
-        """The result of any request."""
         request = Request(id=next(self._ids), method=method, params={**params, "_meta": META})
         sent = await self.pass_through(request, MessageDirection.CLIENT_TO_SERVER)
         if isinstance(sent, Response):

@@ -117,7 +117,6 @@ class Workers(Crowd):
         await super().stay(entered)
 
     async def look_up(self, name: str, context: Context) -> str:
-        """Looks something up."""
         await context.progress(1, total=2, message="Halfway")
         return f"{name}: " + "found " * 20
 
@@ -196,7 +195,6 @@ class Console:
             self._problems.append(f"{message.type}: {message.text}")
 
     def live(self) -> Self:
-        """Once the room is live."""
         expect(self.page.get_by_text("Live.")).to_be_visible()
         return self
 

@@ -50,7 +50,6 @@ class Scripted:
         self.asked: list[Asked] = []
 
     async def serve(self, request: Request) -> Response:
-        """Answer one request."""
         endpoint, named = found(request.method, request.url.path)
         known = {it.name: it.schema for it in endpoint.query}
         given = {

@@ -229,5 +229,4 @@ def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbou
 
 
 def status(terminal: Terminal) -> str:
-    """The status line."""
     return terminal.text.splitlines()[-1]

@@ -15,7 +15,6 @@ SOON = Backoff(first=0.001, most=0.01)
 
 
 def enter(hub: CuttingHub, name: str, **more: Any) -> Room:
-    """Someone's room, to be entered."""
     given = {"token": f"sk_{name}", "backoff": SOON, **more}
     return Room(hub.url, room="square", **given)
 
@@ -53,7 +52,6 @@ def check_whole(read: list[Message]) -> None:
 
 
 async def failing(request: Awaitable[object]) -> RequestFailed:
-    """How a request fails."""
     with pytest.raises(RequestFailed) as failure:
         await request
     return failure.value

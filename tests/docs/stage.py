@@ -91,7 +91,6 @@ class Stage:
         return len(steps)
 
     async def join(self, name: str, example: Any = None, **query: Any) -> None:
-        """Someone comes in."""
         url = self._town.url(self._tokens[name], room=self._room, **query)
         # A full queue would keep the library from seeing that the hub closes.
         coming = connect(url, compression=None, max_queue=None)

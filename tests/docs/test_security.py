@@ -25,7 +25,6 @@ def sections(chapter: str) -> dict[str, str]:
 
 @cache
 def functions(path: str) -> frozenset[str]:
-    """The tests of a file."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return frozenset(node.name for node in tree.body if isinstance(node, kinds))

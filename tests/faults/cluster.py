@@ -140,7 +140,6 @@ class Node:
         return "" if self._process is None else self._process.logged(LOG_LINES)
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal."""
         assert self._process
         self._process.signal(number)
 

@@ -40,7 +40,6 @@ class Restartable:
 
     @property
     def place(self) -> Place:
-        """Where it is."""
         return Place("http", url=f"http://127.0.0.1:{self.port}/mcp")
 
     def start(self) -> None:
@@ -64,7 +63,6 @@ class Restartable:
         self._reading.start()
 
     def kill(self) -> None:
-        """End it at once."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()

@@ -83,7 +83,6 @@ def fulfilment(proposed: Message, to: str, **members: Any) -> Message:
 
 
 def grant(recipient: str, *capabilities: Any, **members: Any) -> Message:
-    """A grant."""
     payload = {"recipient": recipient, "capabilities": list(capabilities)}
     return message("capability.grant", payload, **members)
 

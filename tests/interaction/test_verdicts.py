@@ -48,7 +48,6 @@ with one that has just this; with a revoked token; as a guest of a room; without
 
 
 def expected(row: Operation, asking: Asking) -> str:
-    """The one verdict."""
     if row.public:
         # Whoever looks for tools with a dead token is told so, instead of finding few.
         return "dead" if asking == "dead" and row.tool == "finder" else "passed"
@@ -101,7 +100,6 @@ class Callers:
         self._tokens[name] = made.token
 
     def token(self, row: Operation, asking: Asking) -> str:
-        """What someone comes with."""
         if not row.scope and asking in ("inside", "outside"):
             return self._tokens["allowed"]
         if row.scope == ALL and asking in ("inside", "outside"):
@@ -115,7 +113,6 @@ class Callers:
         return await self.http.request(method, path, headers=headers, json=body)
 
     async def route(self, endpoint: Endpoint, asking: Asking) -> str:
-        """The verdict of a route."""
         path = endpoint.path.replace("{room}", ROOM)
         for each in endpoint.path_parameters:
             path = path.replace(f"{{{each.name}}}", "planning")

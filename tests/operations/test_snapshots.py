@@ -46,7 +46,6 @@ MODES: dict[str, dict[str, Any]] = {
 
 
 def listing(style: NameStyle, era: str, mode: str) -> bytes:
-    """The bytes of a listing."""
     unused: Any = None
     accounts: Any = SimpleNamespace(authentication=SimpleNamespace(known=KnownIdentities()))
     listings = Listings(own_lists(CATALOGUE), server_info=INFO)

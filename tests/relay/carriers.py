@@ -39,7 +39,6 @@ class MemoryCarrier(Carrier):
         self._news = asyncio.Event()
 
     def says(self, *messages: dict[str, Any] | bytes | MessageEnvelope[Any]) -> None:
-        """Have messages come in."""
         for each in messages:
             self._coming.append(msgspec.json.encode(each) if isinstance(each, dict) else each)
         self._news.set()

@@ -66,8 +66,6 @@ def progress(wanted: UpstreamRequest, done: int) -> None:
 
 
 class Village(Town):
-    """A town with a backend."""
-
     def __init__(self, hub: Hub, github: Scripted) -> None:
         super().__init__(hub)
         self.github = github

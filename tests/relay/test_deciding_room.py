@@ -40,7 +40,6 @@ class Town:
         return "released"
 
     def decide(self) -> None:
-        """Be in the room."""
         room = DecidingRoom(self.held, self.hub.url, room="square", token="sk_proxy", backoff=SOON)
         self.deciding = self._tasks.create_task(room.run())
 

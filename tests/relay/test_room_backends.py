@@ -282,7 +282,6 @@ async def test_who_cancels_cancels_at_the_backend_and_who_leaves_does_not(tmp_pa
 
 
 def asking(number: int, name: str = TOOL) -> bytes:
-    """A request as bytes."""
     payload = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name}}
     envelope = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["github"]}
     return msgspec.json.encode({**envelope, "payload": payload})

@@ -56,7 +56,6 @@ class Held(NamedTuple):
     reads: bool = True
 
     def __str__(self) -> str:
-        """How many."""
         return f"{self.connections} held"
 
 

@@ -44,8 +44,6 @@ VICTIM: Final = "mail0"
 
 
 class Outcome(NamedTuple):
-    """What a siege came to."""
-
     figures: list[Figure]
     report: dict[str, Any]
 

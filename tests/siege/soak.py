@@ -35,8 +35,6 @@ IDLE_SECONDS: Final = 1800
 
 
 class Soaked(NamedTuple):
-    """What a soak came to."""
-
     figures: list[Figure]
     samples: list[Sample]
     report: dict[str, Any]

@@ -91,8 +91,6 @@ class Disk(apsw.VFS):
 
 
 class DiskFile(apsw.VFSFile):
-    """One open file."""
-
     def __init__(
         self, disk: Disk, content: Content, name: str | apsw.URIFilename, flags: list[int]
     ) -> None:

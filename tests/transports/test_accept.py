@@ -31,14 +31,12 @@ class Noted(asyncio.Protocol):
         self._transport: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note it."""
         cast("asyncio.Transport", transport).write(b"!")
         self._transport = transport
         self._here.add(transport)
         self._begun.put_nowait(transport.get_extra_info("peername")[0])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
         assert self._transport is not None
         self._here.discard(self._transport)
 

@@ -275,7 +275,6 @@ class Accounts:
         return None if identity is None or usable(identity) is None else identity.principal
 
     async def account(self, user_id: str) -> Account | None:
-        """The account with this id."""
         return await self._store.read(lambda tx: queries.by_id(tx, user_id))
 
     async def named(self, handle: str) -> Account:

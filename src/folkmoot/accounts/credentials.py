@@ -34,12 +34,10 @@ ONE_TIME = re.compile(r"oc_[0-9a-f]{64}")
 
 
 def new_token() -> str:
-    """A fresh token."""
     return f"sk_{secrets.token_hex(TOKEN_BYTES)}"
 
 
 def new_recovery_code() -> str:
-    """A fresh recovery code."""
     return grouped("".join(secrets.choice(CODE_ALPHABET) for _ in range(12)))
 
 
@@ -123,7 +121,6 @@ class KeyPair(NamedTuple):
 
 
 def new_key_pair() -> KeyPair:
-    """A fresh key pair."""
     private = PrivateKey.generate()
     return KeyPair(base64.b64encode(bytes(private.public_key)).decode(), bytes(private))
 

@@ -18,7 +18,6 @@ def fold(text: str) -> str:
 
 
 def grams_of(*names: str) -> set[str]:
-    """Every gram of these names."""
     return {
         folded[start : start + length]
         for folded in map(fold, names)
@@ -60,7 +59,6 @@ class Secrets(NamedTuple):
 
 
 async def by_id(tx: Tx, user_id: str) -> Account | None:
-    """The account with this id."""
     row = await tx.fetch_one(f"SELECT {ACCOUNT} FROM users u WHERE u.id = ?", (user_id,))  # noqa: S608
     return None if row is None else Account(*row)
 
@@ -83,7 +81,6 @@ async def secrets_of(tx: Tx, user_id: str) -> Secrets | None:
 
 
 async def insert_user(tx: Tx, account: Account, secrets: Secrets) -> None:
-    """Store a new account."""
     await tx.execute(
         "INSERT INTO users (id, handle, display_name, bio, privacy, status, account_type, "
         "public_key, client_public_key, created_at, updated_at, payload_formats, suspended_at, "

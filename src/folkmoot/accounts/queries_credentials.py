@@ -69,7 +69,6 @@ def _identity(row: Row) -> Identity:
 
 
 async def insert(tx: Tx, credential: Credential, hashed: str) -> None:
-    """Store a credential."""
     await tx.execute(
         "INSERT INTO credentials (id, kind, account_id, guest_id, parent_id, label, created_at, "
         "used_at, expires_at, scope, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

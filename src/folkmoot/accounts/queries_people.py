@@ -57,7 +57,6 @@ async def contacts_of(tx: Tx, user_id: str, *, after: str, limit: int) -> list[t
 
 
 async def put_block(tx: Tx, user_id: str, blocked_id: str) -> None:
-    """Block someone; once is enough."""
     await tx.execute(
         "INSERT INTO blocks (user_id, blocked_id) VALUES (?, ?) "
         "ON CONFLICT (user_id, blocked_id) DO NOTHING",
@@ -163,5 +162,4 @@ async def private_who_know(tx: Tx, viewer_id: str, *, after: str, limit: int) ->
 
 
 def accounts(rows: Sequence[Row]) -> list[Account]:
-    """The accounts of these rows."""
     return [Account(*row) for row in rows]

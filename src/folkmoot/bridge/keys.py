@@ -171,7 +171,6 @@ class StoredKey(msgspec.Struct, omit_defaults=True):
         return "keyring" if self.keyring else "file"
 
     def opened(self, source: Path) -> DeviceKey:
-        """The key itself."""
         text = get(self.public) if self.keyring else self.private
         if text is None:
             raise e.DeviceKeyUnusable(
@@ -351,7 +350,6 @@ class ImportedKeys(msgspec.Struct, frozen=True):
         return f"Brought(@{self.handle} on {self.hub})"
 
     def opened(self) -> list[DeviceKey]:
-        """The keys themselves."""
         return [DeviceKey.read(text, "The file") for text in self.keys]
 
 

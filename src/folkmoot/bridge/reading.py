@@ -83,8 +83,6 @@ class OpenedBox(msgspec.Struct, frozen=True):
 
 
 class PageReader(Entity):
-    """Reads one page."""
-
     keys: Keys
     names: frozenset[str]
     ledger: Ledger

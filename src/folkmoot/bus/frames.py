@@ -40,8 +40,6 @@ PERSON = b"folkmoot bus v1"
 
 
 class FrameKind(IntEnum):
-    """What a frame is."""
-
     EVENT = 0
     """An event, for every node."""
     SENT = 1
@@ -77,7 +75,6 @@ def hub_name(key: bytes) -> str:
 
 
 def marked(key: bytes, subject: str, head: bytes, body: bytes | memoryview) -> bytes:
-    """The mark of a frame."""
     hashed = blake2b(subject.encode(), digest_size=MARK_BYTES, key=key, person=PERSON)
     hashed.update(b"\0")
     hashed.update(head)

@@ -63,7 +63,6 @@ class MemoryBus:
 
     @property
     def subscriptions(self) -> int:
-        """How many subscriptions are open."""
         return len(self._open)
 
     async def publish(self, subject: str, event: Any) -> None:

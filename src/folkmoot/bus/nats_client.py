@@ -38,8 +38,6 @@ HUNG_UP: Final = "it closed the connection"
 
 
 class NatsServer(NamedTuple):
-    """One server of a bus."""
-
     host: str
     port: int
     tls: bool
@@ -292,7 +290,6 @@ class NatsConnection(asyncio.Protocol):
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
         self._closed.set()
         self.fail(HUNG_UP if exc is None else describe(exc))
 

@@ -273,7 +273,6 @@ def whoami(hub: HubClient, login: Login) -> Output:
 
 
 def own_account(hub: HubClient, login: Login) -> Output:
-    """Someone's own account."""
     own = hub.get_account()
     shown = Fields(
         ("Handle", f"@{own.handle}"),

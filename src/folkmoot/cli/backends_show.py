@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 class Views(Struct, frozen=True):
-    """All of them."""
-
     backends: list[BackendView]
 
 
@@ -211,7 +209,6 @@ def details(view: BackendView) -> Iterator[tuple[str, str]]:
 
 
 def offers(view: BackendView) -> Iterable[str]:
-    """What it offers."""
     yield counted(view.tools, "tool")
     yield counted(view.resources, "resource")
     if view.templates:

@@ -314,5 +314,4 @@ def export_own(
 
 
 def number(count: int, noun: str) -> str:
-    """How many of something."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -52,7 +52,6 @@ class Table:
         self._given = columns, rows, nothing
 
     def show(self) -> None:
-        """Show it."""
         show_table(*self._given)
 
 
@@ -63,7 +62,6 @@ class Fields:
         self._fields = fields
 
     def show(self) -> None:
-        """Show them."""
         show_fields(self._fields)
 
 
@@ -73,7 +71,6 @@ class Note(Struct, eq=False):
     text: str
 
     def show(self) -> None:
-        """Show it."""
         say(self.text, err=True)
 
 

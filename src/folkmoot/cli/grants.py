@@ -159,7 +159,6 @@ def too_wide(rows: Sequence[tuple[str, ...]]) -> bool:
 
 
 def text_of(capability: Any) -> str:
-    """A capability as one line."""
     if isinstance(capability, str):
         return capability
     return msgspec.json.encode(capability).decode()

@@ -167,8 +167,6 @@ def ask_here(
 
 
 class OperatorRequest(NamedTuple):
-    """A request."""
-
     method: str
     target: str
     headers: dict[str, str]

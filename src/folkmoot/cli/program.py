@@ -153,7 +153,6 @@ class Grouped(TyperGroup):
         self.commands: Any = Commands()
 
     def list_commands(self, _: object) -> list[str]:
-        """The names of all commands."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -166,7 +166,6 @@ def held_drop(
 
 
 def message_of(place: HoldingProcess, number: int) -> dict[str, Any]:
-    """A held message itself."""
     from folkmoot.operations.operator.held import HeldMessage
 
     return understood(ask(place, "held/show", {"held_id": number}), HeldMessage).message
@@ -301,7 +300,6 @@ def draw(message: HeldRow) -> None:
 
 
 def row(place: HoldingProcess, message: HeldView) -> HeldRow:
-    """One message in a line."""
     from folkmoot.clock import SystemClock
     from folkmoot.proxy.held import what_of
 

@@ -85,7 +85,6 @@ def notes_on(message: MailMessage) -> list[MessageNote]:
 
 
 def at(handle: Any) -> str:
-    """A handle with its @."""
     return f"@{one_line(str(handle))}"
 
 
@@ -98,7 +97,6 @@ def show_messages(messages: Iterable[MailMessage], me: str) -> None:
 
 
 def show_message(message: MailMessage, me: str) -> None:
-    """One message."""
     other = f" → {at(message.to_handle)}" if message.from_handle == me else ""
     who = f"{at(message.from_handle)}{other}"
     hidden = f"({one_line(message.error)})" if message.error else SEALED
@@ -316,7 +314,6 @@ def lapse(seconds: float) -> str:
 
 
 def number(count: int, noun: str) -> str:
-    """How many of something."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -329,7 +326,6 @@ def clock(text: str) -> str:
 
 
 def label(method: str, name: str) -> str:
-    """What is called."""
     return one_line(f"{method} {name}".strip())
 
 

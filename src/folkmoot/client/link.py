@@ -101,11 +101,9 @@ class Link(WSListener):
             self._transport.disconnect(graceful=False)
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """The handshake is done."""
         self._transport = transport
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:  # noqa: ARG002
-        """The connection is no more."""
         self._parts = None
         if not self.closed.done():
             self.closed.set_result(self._ended)

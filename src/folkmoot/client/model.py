@@ -133,7 +133,6 @@ class OfferedTool(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return str(self.definition["name"])
 
 
@@ -273,7 +272,6 @@ class ToolResult(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All the text of it."""
         parts = (part.get("text") for part in self.content if part.get("type") == "text")
         return "\n".join(part for part in parts if isinstance(part, str))
 
@@ -324,7 +322,6 @@ def stored(heard: Heard, data: bytes) -> Message:
 
 
 def read_welcome(heard: Heard) -> Welcome:
-    """Read a welcome."""
     try:
         return msgspec.convert(heard.payload, Welcome)
     except msgspec.ValidationError:

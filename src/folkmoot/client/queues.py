@@ -100,8 +100,6 @@ class Inbox:
 
 
 class SentMessage(Struct):
-    """A message on its way."""
-
     id: str
     data: bytes
     after: int

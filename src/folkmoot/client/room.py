@@ -370,11 +370,9 @@ class Rest:
         return await self._get("/participants", ParticipantPage, cursor=cursor)
 
     async def messages(self, **query: Any) -> HistoryPage:
-        """A page of the history."""
         return await self._get("/messages", HistoryPage, **query)
 
     async def proposal(self, id_: str) -> Message:
-        """The message of a proposal."""
         told = await self._get(f"/proposals/{quote(id_, safe='')}", dict[str, Any])
         message = told.get("message")
         if message is None:

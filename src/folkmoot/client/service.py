@@ -43,8 +43,7 @@ Decide: TypeAlias = Callable[[Message], bool | Awaitable[bool | None] | None]
 class Respond(Protocol):
     """Answers a request, with a result or an error, and waits until the answer is stored."""
 
-    async def __call__(self, request: Message, answer: Answer) -> None:
-        """Answer."""
+    async def __call__(self, request: Message, answer: Answer) -> None: ...
 
 
 class ToolServer(Entity):

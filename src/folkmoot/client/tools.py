@@ -27,8 +27,7 @@ _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 class SendProgress(Protocol):
     """Tells a caller how far its call has come."""
 
-    async def __call__(self, request: Message, params: dict[str, Any]) -> None:
-        """Tell it."""
+    async def __call__(self, request: Message, params: dict[str, Any]) -> None: ...
 
 
 class Context(Entity):

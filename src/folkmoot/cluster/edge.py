@@ -238,13 +238,11 @@ class Edge:
         return self._received < self._last
 
     def join(self, connection: int, body: bytes, after: int | None) -> None:
-        """A connection comes."""
         self._wake()
         self._connections[connection] = Attached(body, after)
         self._commands.append(JoinRoom(connection, body, after))
 
     def send(self, connection: int, messages: Sequence[bytes]) -> list[EdgeEffect]:
-        """Messages came on a connection."""
         if connection not in self._connections:
             return []
         if self._is_silent:

@@ -90,7 +90,6 @@ class Counted:
         """A bit for each counter up to the highest, which is the lowest bit."""
 
     def take(self, counter: int) -> bool:
-        """Whether a counter is new."""
         ahead = counter - self._highest
         if ahead > 0:
             kept = self._seen << ahead if ahead < MAX_MARKS_OUT_OF_ORDER else 0

@@ -201,7 +201,6 @@ _decoder: Final[msgspec.msgpack.Decoder[Packet]] = msgspec.msgpack.Decoder(Packe
 
 
 def encode(packet: Packet) -> bytes:
-    """A packet as bytes."""
     return _encoder.encode(packet)
 
 

@@ -264,7 +264,6 @@ class Owner(Struct, eq=False):
         return [*self._end(session), SendPacket(key.node, ended)]
 
     def has(self, key: SessionKey) -> bool:
-        """Whether a session goes on."""
         return self._of(key) is not None
 
     def _of(self, key: SessionKey) -> _Session | None:

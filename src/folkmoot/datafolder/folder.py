@@ -123,7 +123,6 @@ class Paths(Struct, frozen=True):
 
     @property
     def database(self) -> Path:
-        """The database."""
         return self.folder / "folkmoot.db"
 
     @property

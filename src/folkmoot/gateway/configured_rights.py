@@ -162,7 +162,6 @@ class ConfiguredRights:
 
 
 def part(held: Iterable[HeldRight]) -> CapabilitySet:
-    """Capabilities that are given together."""
     found = tuple(held)
     constraints = (each.capability.constraint for each in found)
     return CapabilitySet(found, sum(each.size for each in constraints if each is not None))

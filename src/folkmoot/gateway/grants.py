@@ -334,5 +334,4 @@ class GrantViews(Entity):
 
 
 def held_capabilities(held: Iterable[HeldRight]) -> list[HeldCapability]:
-    """The capabilities as written."""
     return [HeldCapability(it.capability.source, it.origin, it.name, it.at) for it in held]

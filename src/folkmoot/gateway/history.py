@@ -56,7 +56,6 @@ class CallHistory:
         self._slots = [Slot() for _ in range(HISTORY_MINUTES)]
 
     def answered(self, now: float, seconds: float, *, good: bool) -> None:
-        """A call has its answer."""
         slot = self._slot(now)
         slot.calls += 1
         slot.answers += 1
@@ -67,7 +66,6 @@ class CallHistory:
             slot.refused += 1
 
     def failed(self) -> None:
-        """A call has none."""
         slot = self._slot(self._monotonic())
         slot.calls += 1
         slot.errors += 1
@@ -142,7 +140,6 @@ class CallTally:
         self.outcomes[outcome] += 1
 
     def failed(self, why: str, code: str) -> None:
-        """It has none."""
         self.errors += 1
         self.history.failed()
         self.last_error = why

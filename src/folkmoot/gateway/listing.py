@@ -141,13 +141,11 @@ class Listings:
         stateless: bool = True,
         cursor: str | None = None,
     ) -> Raw:
-        """The result of `tools/list`."""
         return self.page("tools", rights, style, apps=apps, stateless=stateless, cursor=cursor)
 
     def resources(
         self, rights: Rights, *, stateless: bool = True, cursor: str | None = None
     ) -> Raw:
-        """The result of `resources/list`."""
         return self.page("resources", rights, stateless=stateless, cursor=cursor)
 
     def templates(
@@ -164,7 +162,6 @@ class Listings:
         stateless: bool = True,
         cursor: str | None = None,
     ) -> Raw:
-        """The result of `prompts/list`."""
         return self.page("prompts", rights, style, stateless=stateless, cursor=cursor)
 
     def page(

@@ -115,7 +115,6 @@ class Judging:
 
     @property
     def changed(self) -> bool:
-        """Whether anything has changed."""
         return "changed" in self.verdicts.values()
 
     def _pinned_as(self, own: str) -> str:

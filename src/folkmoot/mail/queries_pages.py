@@ -139,7 +139,6 @@ async def threads_before(
 
 
 async def one_thread(tx: Tx, user_id: str, thread_id: str) -> ThreadRow | None:
-    """One thread of a user."""
     row = await tx.fetch_one(ONE_THREAD, (user_id, thread_id))
     return None if row is None else ThreadRow(*row)
 

@@ -167,7 +167,6 @@ class MailReader(Struct, eq=False):
         return ThreadPage(list(map(self._thread, shown, bodies)), cursor)
 
     async def thread(self, tx: Tx, reader: Account, thread_id: str) -> Thread:
-        """One thread."""
         await queries.access_member(tx, reader.id, thread_id)
         row = await queries_pages.one_thread(tx, reader.id, thread_id)
         if row is None:

@@ -136,11 +136,9 @@ class Portions:
         return self._at < len(self._data)
 
     def add(self, data: bytes) -> None:
-        """Add what came next."""
         self._data, self._at = self._data[self._at :] + data, 0
 
     def take(self) -> bytes:
-        """The next portion."""
         portion = self._data[self._at : self._at + self.size]
         self._at += len(portion)
         return portion

@@ -49,11 +49,9 @@ class PipeReader(asyncio.Protocol):
         self._transport: asyncio.ReadTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The pipe is open."""
         self._transport = cast("asyncio.ReadTransport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
         self._quiet = False
         self._lines.feed(data)
         self._came.set()
@@ -66,7 +64,6 @@ class PipeReader(asyncio.Protocol):
         self.end()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Nothing more comes."""
         self._transport = None
         self.end()
 
@@ -104,7 +101,6 @@ class PipeReader(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Close our end."""
         if self._transport is not None:
             self._transport.close()
         self.end()
@@ -125,7 +121,6 @@ class PipeWriter(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The pipe is open."""
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def pause_writing(self) -> None:
@@ -267,11 +262,9 @@ class ThreadReader:
         threading.Thread(target=self._run, name="folkmoot-stdin", daemon=True).start()
 
     def pause_reading(self) -> None:
-        """Read nothing more for now."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """Read on."""
         self._paused = False
         self._go.set()
 

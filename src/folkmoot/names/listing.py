@@ -345,7 +345,6 @@ def only(values: Iterable[str]) -> str | None:
 
 
 def declare(entry: ListEntry, namespace: str | None) -> Declared:
-    """One entry as a name."""
     kind, definition, line, deprecation = entry
     name = text_of(definition, KEY[kind])
     if kind in NAMED:

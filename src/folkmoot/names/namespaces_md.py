@@ -39,7 +39,6 @@ def plain(text: str) -> str:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table."""
     rule = "|".join("-" * (len(title) + 2) for title in titles)
     shown = [f"| {' | '.join(map(cell, row))} |" for row in rows]
     return [f"| {' | '.join(titles)} |", f"|{rule}|", *shown]
@@ -135,7 +134,6 @@ class Registry(Struct, kw_only=True):
     tables: dict[str, list[Row]]
 
     def row(self, table: str, key: str) -> Row | None:
-        """The row of a name."""
         at = SECTIONS[table].key
         return next((row for row in self.tables.get(table, []) if row[at] == key), None)
 

@@ -104,7 +104,6 @@ def _item(each: Endpoint) -> dict[str, Any]:
 
 
 def described(each: Endpoint) -> dict[str, Any]:
-    """One endpoint."""
     route = each.route
     told: dict[str, Any] = {"operationId": route.id, "summary": route.summary}
     if each.description:

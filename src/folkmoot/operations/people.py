@@ -73,7 +73,6 @@ class ContactRemoved(Struct, frozen=True):
 
 
 async def remove_contact(call: Call[RemoveContact]) -> ContactRemoved:
-    """Remove a contact."""
     contact = await call.services.accounts.remove_contact(call.account, call.arguments.handle)
     return ContactRemoved(contact.handle, "Contact removed.")
 

@@ -114,14 +114,12 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 def endpoints(rows: Iterable[Operation]) -> Iterator[Endpoint]:
-    """The routes of some operations."""
     for row in rows:
         for route in () if isinstance(row.routes, Absent) else row.routes:
             yield endpoint(row.at(route), route)
 
 
 def endpoint(row: Operation, route: Route) -> Endpoint:
-    """One route of an operation."""
     named = NAMED.findall(route.path)
     fixed = {*named, *route.fixed, *route.headers.values()}
     left = [name for name in row.schema["properties"] if name not in fixed]

@@ -215,7 +215,6 @@ async def read_tape(call: Call[ReadTape]) -> TapeEntries:
 
 
 async def tape_about(call: Call[OneTape]) -> TapeRow:
-    """One tape."""
     found = await (await folder_of(call)).about(call.arguments.tape)
     await note_read(call)
     return found
@@ -255,7 +254,6 @@ async def tape_timeline(call: Call[ReadTimeline]) -> TapeTimeline:
 
 
 async def tape_message(call: Call[OneMessage]) -> TapePair:
-    """One message."""
     given = call.arguments
     found = await (await folder_of(call)).message(given.tape, given.offset)
     await note_read(call)

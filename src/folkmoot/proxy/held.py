@@ -125,7 +125,6 @@ class HeldMessages(Entity):
             raise
 
     def list(self) -> list[HeldView]:
-        """The messages held now."""
         return [held.view for held in self._held.values()]
 
     def view(self, held_id: int) -> HeldView:
@@ -133,7 +132,6 @@ class HeldMessages(Entity):
         return self._find(held_id).view
 
     def envelope(self, held_id: int) -> MessageEnvelope[Any]:
-        """A held message itself."""
         return self._find(held_id).envelope
 
     def release(self, held_id: int, message: dict[str, Any] | None = None) -> HeldView:

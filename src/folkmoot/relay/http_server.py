@@ -162,7 +162,6 @@ class Status:
         self._metrics = metrics
 
     def routes(self) -> list[Route]:
-        """Where the answers are served."""
         return [Route("/health", self.alive), Route("/metrics", self.metrics)]
 
     async def alive(self, _: Request) -> Response:

@@ -92,7 +92,6 @@ class Recording(msgspec.Struct, frozen=True):
 
     @property
     def wanted(self) -> bool:
-        """Whether anything is recorded."""
         return self.file is not None or self.folder is not None
 
     def redactor(self) -> TapeRedactor | None:

@@ -263,7 +263,6 @@ class MemoryBudget:
             self._shrink(self._heaviest(), self._most // 10)
 
     def remove(self, history: MemoryHistory) -> None:
-        """A history is gone."""
         self._count(history, 0)
         self._counted.pop(history, None)
 

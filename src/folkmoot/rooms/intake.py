@@ -167,7 +167,6 @@ class Intake(Entity):
     _working: bool = False
 
     def put(self, *messages: bytes) -> None:
-        """Messages came."""
         before = len(self._queue)
         self._queue.extend(messages)
         if before < MAX_QUEUED <= len(self._queue):

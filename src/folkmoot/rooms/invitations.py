@@ -52,12 +52,10 @@ class GuestSecret(NamedTuple):
 
 
 def new_invitation() -> GuestSecret:
-    """A fresh invitation."""
     return _secret("gi")
 
 
 def new_credential() -> GuestSecret:
-    """A fresh credential."""
     return _secret("gk")
 
 
@@ -83,7 +81,6 @@ def new_guest(
     capabilities: tuple[Source, ...] = (),
     invite_id: str = "",
 ) -> Guest:
-    """A guest to be invited."""
     id_ = f"{queries_guests.PREFIX}{uuid.uuid4()}"
     return Guest(id_, room_id, name, by, capabilities, invite_id)
 

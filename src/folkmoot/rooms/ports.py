@@ -188,20 +188,17 @@ class RoomPort(Protocol):
     """One room in use. What is listed is shown once all of it is stored."""
 
     @property
-    def room_id(self) -> RoomId:
-        """The room's id."""
+    def room_id(self) -> RoomId: ...
 
     @property
-    def name(self) -> str:
-        """The room's name."""
+    def name(self) -> str: ...
 
     @property
     def durable(self) -> bool:
         """Whether its messages are stored."""
 
     @property
-    def status(self) -> RoomStatus:
-        """How far the room is."""
+    def status(self) -> RoomStatus: ...
 
     async def refresh(self) -> RoomStatus:
         """How far the room is now, wherever it is."""

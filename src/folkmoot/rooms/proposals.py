@@ -390,7 +390,6 @@ async def answer_to(
 
 
 async def find(rooms: Rooms, visitor: Visitor, room: str, id_: str) -> ProposalView:
-    """The proposal with an id."""
     found = await rooms.proposals(visitor, room, id_=id_)
     if not found and as_stored(id_) != id_:
         found = await rooms.proposals(visitor, room, id_=as_stored(id_))

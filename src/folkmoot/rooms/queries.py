@@ -77,7 +77,6 @@ async def insert_room(tx: Tx, room: RoomRecord) -> RoomRecord | None:
 
 
 async def room_by_name(tx: Tx, name: str) -> RoomRecord | None:
-    """The room with this name."""
     row = await tx.fetch_one(f"SELECT {ROOM} FROM rooms r WHERE r.name = ?", (name,))  # noqa: S608
     return None if row is None else _record(row)
 

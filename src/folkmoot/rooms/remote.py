@@ -385,7 +385,6 @@ class RemoteRoom(Entity):
         return found
 
     async def waiting(self, principal: Principal, role: Role) -> WaitingItems:
-        """What waits for someone."""
         found: WaitingItems = (await self.call("waiting", principal, role)).items
         return found
 

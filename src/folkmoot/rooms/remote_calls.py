@@ -213,7 +213,6 @@ encode: Final = msgspec.msgpack.encode
 
 
 def encode_refusal(connection: int, message: bytes, error: e.FolkmootError) -> bytes:
-    """A refusal as bytes."""
     return encode(RefusedMessage(connection, message, WireError.of(error)))
 
 
@@ -226,7 +225,6 @@ def read_refusal(body: bytes) -> RefusedMessage | None:
 
 
 def encode_call(name: str, *arguments: Any) -> bytes:
-    """A call as bytes."""
     return encode(CallBody(name, encode(arguments)))
 
 

@@ -56,16 +56,13 @@ class RoomStream(ABC):
 
     @property
     def name(self) -> str:
-        """The room's name."""
         return self.machine.settings.name
 
     async def refresh(self) -> RoomStatus:
-        """How far the room is."""
         return self.status
 
     @property
     def status(self) -> RoomStatus:
-        """How far the room is."""
         machine = self.machine
         return RoomStatus(
             machine.settings.epoch,

@@ -44,7 +44,6 @@ class Visit(Entity):
 
     @property
     def is_open(self) -> bool:
-        """Whether the visit goes on."""
         return self._open
 
     @property
@@ -56,7 +55,6 @@ class Visit(Entity):
         """Nobody listens."""
 
     def close(self, code: CloseCode) -> None:  # noqa: ARG002 - a visit has nobody to tell why
-        """End the visit."""
         self._open = False
 
     def hold(self) -> None:
@@ -195,7 +193,6 @@ class Visits(Entity):
         return True
 
     def names(self) -> set[str]:
-        """Who is on a visit."""
         return {visit.visitor.principal.name for visit in self._visits.values()}
 
     async def end(self, account: str) -> None:

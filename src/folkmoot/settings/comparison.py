@@ -48,7 +48,6 @@ def is_shared(path: str, section: str) -> bool:
 
 
 def fingerprint(value: Any) -> str:
-    """The fingerprint of a value."""
     spelled = json.dumps(value, sort_keys=True, default=str)
     return sha256(spelled.encode()).hexdigest()[:8]
 

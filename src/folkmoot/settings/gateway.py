@@ -200,7 +200,6 @@ def take_gateway(
 
 
 def take_backends(document: SettingsDocument, outer: TablePlace) -> None:
-    """Every table of `[backends]`."""
     tables = document.values.get("backends", {})
     if not isinstance(tables, dict):
         outer.refuse((), f"backends must be a table of tables, not {shown(tables)}")

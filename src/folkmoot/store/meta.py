@@ -63,7 +63,6 @@ def settle_identity(database_id: str, epoch: str, now: int) -> Unit[DatabaseIden
 
 
 async def read_identity(tx: Tx) -> DatabaseIdentity:
-    """The identity of this database."""
     values: dict[str, str] = dict(await tx.fetch("SELECT key, value FROM meta"))
     return DatabaseIdentity(
         database_id=values[DATABASE_ID],

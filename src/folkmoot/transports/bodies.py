@@ -455,5 +455,4 @@ class Discarding(asyncio.BufferedProtocol):
         self._connection.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         self._connection.connection_lost(exc)

@@ -58,7 +58,6 @@ class Health(Entity, kw_only=True):
         self._started = self.clock.monotonic()
 
     def routes(self) -> list[Route]:
-        """Where the answers are served."""
         return [
             Route("/health", self.alive),
             Route("/health/ready", self.ready),

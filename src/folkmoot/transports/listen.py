@@ -69,7 +69,6 @@ def _listen_on(family: int, address: tuple[object, ...]) -> socket.socket:
 
 
 def close(sockets: list[socket.socket]) -> None:
-    """Stop listening."""
     for each in sockets:
         each.close()
 

@@ -41,7 +41,6 @@ class Discovery:
         self._body = msgspec.json.encode(document)
 
     def routes(self) -> list[Route]:
-        """Where the document is served."""
         return [Route(PATH, self.document)]
 
     async def document(self, _: Request) -> Response:
@@ -109,7 +108,6 @@ class Installable:
         self._favicon = source("built/icon.svg").encode()
 
     def routes(self) -> list[Route]:
-        """Where they are served."""
         return [
             Route("/manifest.webmanifest", self.manifest),
             Route("/worker.js", self.worker),

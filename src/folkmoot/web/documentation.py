@@ -135,7 +135,6 @@ class Documentation:
         self._drawn: dict[str, bytes] = {}
 
     def routes(self) -> list[Route]:
-        """Where the documentation is served."""
         return [
             Route("/docs", self.page),
             Route("/docs/search", self.search),
@@ -168,7 +167,6 @@ class Documentation:
         return HTMLResponse(html, 200, {**self._headers, "cache-control": "no-store"})
 
     async def picture(self, request: Request) -> Response:
-        """One picture of the documentation."""
         name: str = request.path_params["name"]
         if name not in self._pictures:
             raise HTTPException(404)

@@ -153,8 +153,6 @@ NOT_DONE = 400
 
 
 class BrowserSignIn(Protocol):
-    """Signs browsers in."""
-
     def comes_from_here(self, scope: Scope) -> bool:
         """Whether a form was sent by a page of the hub, in a browser that takes its cookie."""
 

@@ -360,7 +360,6 @@ class Pages(Entity, kw_only=True):
         return self.public_url or f"{request.url.scheme}://{request.headers.get('host', '')}"
 
     def error_page(self, status: int, phrase: str, sentence: str) -> Response:
-        """An error as a page."""
         body = fill(
             self._bodies["error"],
             status=str(status),

@@ -64,7 +64,6 @@ async def ask(link: Carrier, message: ProtocolMessage) -> Response:
 
 
 async def answer(link: Carrier) -> Response:
-    """The answer that comes next."""
     found = await link.receive()
     assert isinstance(found, Response)
     return found

@@ -52,12 +52,10 @@ def notice(method: str, **params: Any) -> dict[str, Any]:
 
 
 def result(message_id: str | int, **members: Any) -> dict[str, Any]:
-    """A result."""
     return {"id": message_id, "result": members}
 
 
 def error(message_id: str | int, code: int, message: str = "no", **data: Any) -> dict[str, Any]:
-    """An error."""
     return {"id": message_id, "error": {"code": code, "message": message} | data}
 
 

@@ -391,7 +391,6 @@ def test_an_id_that_the_server_still_knows_gets_another_on_the_way_to_it():
 
 
 def listen(message_id: int, *uris: str, **lists: bool) -> Line:
-    """A client listens."""
     filters: dict[str, Any] = {"resourceSubscriptions": list(uris), **lists}
     return client(request(message_id, "subscriptions/listen", notifications=filters, _meta=META))
 

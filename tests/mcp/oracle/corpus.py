@@ -39,7 +39,6 @@ class Case(NamedTuple):
 
 
 def request(method: Any, params: Any = None, id_: Any = 1, **more: Any) -> dict[str, Any]:
-    """A request."""
     told = {} if params is None else {"params": params}
     return {"jsonrpc": "2.0", "id": id_, "method": method, **told, **more}
 
@@ -337,7 +336,6 @@ FIRST: dict[str, dict[str, Any]] = {
 
 
 def encoded(message: Any) -> bytes:
-    """The bytes of a message."""
     return json.dumps(message).encode()
 
 

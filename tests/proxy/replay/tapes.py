@@ -57,7 +57,6 @@ def tells(method: str, params: Any = None, *, side: str = "server", **about: Any
 
 
 def calls(id_: int | str, tool: str, _meta: Any = None, **arguments: Any) -> Said:
-    """A call of a tool."""
     meta = {} if _meta is None else {"_meta": _meta}
     return asks(id_, "tools/call", {"name": tool, "arguments": arguments, **meta})
 
@@ -75,7 +74,6 @@ HANDSHAKE = (
 
 
 def message(said: Said) -> ProtocolMessage:
-    """The message of a line."""
     return message_from(said.value)
 
 

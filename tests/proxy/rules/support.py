@@ -46,7 +46,6 @@ class Clock:
 def envelope(
     message: Any, direction: MessageDirection = TO_SERVER, session: str | None = "s1"
 ) -> MessageEnvelope[Any]:
-    """A message on its way."""
     context = SessionContext(SessionId(session)) if session is not None else SessionContext()
     return MessageEnvelope(message, MessageContext(TimingContext(0.0, 0.0), direction, context))
 
@@ -60,7 +59,6 @@ def request(method: str, params: Any = None, number: int | str = 1) -> Request:
 
 
 def call(tool: str, arguments: Any = None, number: int | str = 1) -> Request:
-    """A call of a tool."""
     return request("tools/call", {"name": tool, "arguments": arguments or {}}, number)
 
 

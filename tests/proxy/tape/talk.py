@@ -31,14 +31,12 @@ def said(
     transport: TransportContext = HTTP,
     **more: Any,
 ) -> Carried:
-    """A message that was carried."""
     raw = body if isinstance(body, bytes) else msgspec.json.encode({"jsonrpc": "2.0", **body})
     context = MessageContext(TimingContext(at, 1e9 + at), direction, session, transport)
     return Carried(MessageEnvelope(decode_message(raw), context), **more)
 
 
 def call(number: int | str, tool: str, /, *, at: float = 10.0, **arguments: Any) -> Carried:
-    """A call of a tool."""
     params = {"name": tool, "arguments": arguments}
     return said({"id": number, "method": "tools/call", "params": params}, at=at)
 

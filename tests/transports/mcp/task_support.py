@@ -82,7 +82,6 @@ class Jobs(Demo):
         return {"taskId": task_id, "status": status, **times, f"ttl{suffix}": self.ttl}
 
     def end(self, task_id: str = "1", said: str = "done") -> None:
-        """Have a task be done."""
         self.tasks[task_id] = {"status": "completed", "result": text(said)}
 
     def _about(self, wanted: UpstreamRequest) -> Response:
@@ -144,7 +143,6 @@ class Tasker:
         return answer["error"]["code"], answer["error"]["message"]
 
     async def status(self, task_id: str) -> Any:
-        """How a task is."""
         answer = await self.ask("tasks/get", taskId=task_id)
         assert answer["result"]["taskId"] == task_id
         return answer["result"]["status"]

@@ -51,7 +51,6 @@ class Reading:
         self._read: list[SseEvent] = []
 
     async def next(self) -> SseEvent:
-        """The next event."""
         while not self._read:
             self._read += self._reader.feed(await anext(self._chunks))
         return self._read.pop(0)

@@ -32,13 +32,11 @@ async def bob(hub: Town) -> AsyncIterator[Person]:
 
 @pytest.fixture
 async def seat(hub: Town, ann: Person) -> AsyncIterator[Seat]:
-    """Ann's."""
     async with hub.joined(ann.token) as made:
         yield made
 
 
 @pytest.fixture
 async def other(hub: Town, ann: Person, bob: Person) -> AsyncIterator[Seat]:
-    """Bob's."""
     async with hub.joined(bob.token) as made:
         yield made

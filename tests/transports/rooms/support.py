@@ -44,7 +44,6 @@ class Town:
         self.hub = hub
 
     async def person(self, handle: str, **arguments: Any) -> Person:
-        """Someone new."""
         token = (await self.hub.accounts.register(handle, **arguments)).token
         return Person(token, await self.hub.rooms.authenticate(token))
 
@@ -87,7 +86,6 @@ class Seat:
         await self.send({"kind": "chat.message", "payload": {"text": text}, **members})
 
     async def send(self, message: Mapping[str, object]) -> None:
-        """Send a message."""
         await self.socket.send(json.dumps({"protocol": "mcpx/v1", **message}))
 
     async def hear(self) -> dict[str, Any]:

@@ -57,8 +57,6 @@ class Party:
 
 
 class Guest:
-    """One who came in."""
-
     def __init__(self, party: Party, link: WebSocketConnection) -> None:
         self.link = link
         self.heard: list[bytes] = []

@@ -106,7 +106,6 @@ def read(
 
 
 def number(message: dict[str, Any]) -> int:
-    """The number of a message."""
     seq = message.get("seq")
     return seq if isinstance(seq, int) else 0
 

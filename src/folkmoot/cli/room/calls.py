@@ -64,7 +64,6 @@ def without_tools(name: str) -> str:
 
 
 def row(tool: dict[str, Any]) -> tuple[str, ...]:
-    """One tool in a line."""
     about = tool.get("description")
     first = about.strip().partition("\n")[0] if isinstance(about, str) else ""
     return word(tool.get("to")), usage(tool), one_line(first)
@@ -102,7 +101,6 @@ def call(
 
 
 def show_answer(answer: dict[str, Any], tool: str) -> None:
-    """What came of a call."""
     by = word(answer.get("to"))
     match answer.get("state"):
         case "proposed":

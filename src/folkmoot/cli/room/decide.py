@@ -96,7 +96,6 @@ def proposals(hub: HubClient, name: given.RoomArgument, state: given.StateOption
 
 
 def row(proposal: Proposal) -> tuple[str, ...]:
-    """One proposal in a line."""
     seen = look(proposal.message or msgspec.to_builtins(proposal))
     what = f"{seen.what} {'; '.join(seen.text)}".strip()
     return (

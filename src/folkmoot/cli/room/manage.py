@@ -40,7 +40,6 @@ def list_rooms(hub: HubClient) -> Output:
 
 
 def row(room: Room) -> tuple[str, ...]:
-    """One room in a line."""
     return (
         word(room.name),
         word(room.access),

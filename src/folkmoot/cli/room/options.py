@@ -264,7 +264,6 @@ def changed_grants(
 
 
 def without_none(**members: Any) -> dict[str, Any]:
-    """The members that were given."""
     return {name: value for name, value in members.items() if value not in (None, {}, [])}
 
 

@@ -175,8 +175,7 @@ class ScreenUser(Protocol):
     def prompt(self) -> str:
         """What stands before the input."""
 
-    def status(self, width: int) -> StyleAndTextTuples:
-        """The status line."""
+    def status(self, width: int) -> StyleAndTextTuples: ...
 
     def card(self, width: int, height: int) -> StyleAndTextTuples:
         """What is to be decided; nothing where nothing is."""

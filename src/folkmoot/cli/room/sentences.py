@@ -243,7 +243,6 @@ def may_instead(code: Any, told: Mapping[str, Any]) -> list[str]:
 
 
 def allowed(capabilities: Any) -> str:
-    """Capabilities in one line."""
     if type(capabilities) is not list or not capabilities:
         return "nothing"
     return ", ".join(it if type(it) is str else spelled(it) for it in capabilities)

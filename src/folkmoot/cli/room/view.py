@@ -139,7 +139,6 @@ class LiveView:
         return question.prompt if question else f"{self._room.me.id}> "
 
     def status(self, width: int) -> StyleAndTextTuples:
-        """The status line."""
         return status_line(self._now, self._doing.deciding, width)
 
     def card(self, width: int, height: int) -> StyleAndTextTuples:

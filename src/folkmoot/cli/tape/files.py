@@ -57,8 +57,6 @@ SUFFIXES: Final = (".jsonl", ".jsonl.zst")
 
 
 class ListedTape(msgspec.Struct, frozen=True):
-    """One tape."""
-
     file: str
     started: str
     seconds: float

@@ -52,7 +52,6 @@ class TapeNumbers(msgspec.Struct, frozen=True):
 
 
 def show_numbers(files: Sequence[Path], *, as_json: bool) -> None:
-    """Tell the numbers of tapes."""
     told = [looked_at(file) for file in files]
     if as_json:
         say_data(told)
@@ -139,7 +138,6 @@ def calls(by_call: Sequence[CallStats], paper: Paper) -> Iterator[str]:
 
 
 def tabled(shown: Sequence[CallStats], paper: Paper) -> Iterator[str]:
-    """Calls as a table."""
     table = [HEADINGS, *map(columns, shown)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     names = ["", *(called(each, paper) for each in shown)]
@@ -170,7 +168,6 @@ def called(each: CallStats, paper: Paper) -> str:
 
 
 def columns(each: CallStats) -> tuple[str, ...]:
-    """The numbers of a call."""
     counts = f"{each.calls:,}", f"{each.errors + each.tool_errors:,}"
     took = each.latency
     if took is None:
@@ -301,7 +298,6 @@ def show_changes(changes: Sequence[AnswerChange]) -> None:
 
 
 def change_lines(change: AnswerChange, paper: Paper) -> Iterator[str]:
-    """A change in lines."""
     tool = change.what.startswith("tool_")
     what = one_line(change.name) if tool else label(change.method, change.name)
     words = WORDS[change.what]

@@ -32,11 +32,9 @@ __all__ = [
 class Transport(Protocol):
     """The plain transport: messages out, messages in, and nothing said about them."""
 
-    async def receive(self) -> ProtocolMessage:
-        """The next message."""
+    async def receive(self) -> ProtocolMessage: ...
 
-    async def send(self, message: ProtocolMessage) -> None:
-        """Send a message."""
+    async def send(self, message: ProtocolMessage) -> None: ...
 
 
 @runtime_checkable

@@ -212,8 +212,7 @@ class Database(Store, Protocol):
         """Who owns which room; nothing where no other process can use the database."""
 
     @property
-    def identity(self) -> DatabaseIdentity:
-        """Who the database is."""
+    def identity(self) -> DatabaseIdentity: ...
 
     @property
     def rates(self) -> RateCounts | None:

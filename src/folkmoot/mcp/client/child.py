@@ -125,7 +125,6 @@ class Child(asyncio.SubprocessProtocol):
         return child
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It runs."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self.process_id = self._transport.get_pid()
 

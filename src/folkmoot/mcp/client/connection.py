@@ -75,7 +75,6 @@ class HttpAnswer(Struct, eq=False):
 
     @property
     def headers(self) -> Headers:
-        """The headers of the answer."""
         pairs = [(name.decode("latin-1"), text_of(value)) for name, value in self._pairs]
         return Headers(tuple(pairs))
 
@@ -214,7 +213,6 @@ class HttpConnection(asyncio.Protocol):
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Be open."""
         self.transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
@@ -293,7 +291,6 @@ class HttpConnection(asyncio.Protocol):
             self._pairs.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """The head is here."""
         status: int = self._parser.get_status_code()
         asked = self._asked
         if status < FINAL or asked is None:

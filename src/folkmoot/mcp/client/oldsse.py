@@ -156,7 +156,6 @@ class _OldStream(ServerStream):
         self._link = link
 
     async def take(self, event: SseEvent, answer: HttpAnswer) -> None:
-        """Take one event."""
         if event.event_type == ENDPOINT:
             self._link.name_endpoint(event.data)
         else:

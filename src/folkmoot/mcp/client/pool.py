@@ -81,13 +81,11 @@ class HttpConnections(Entity):
         self.sweep = loop.call_later(KEEP_ALIVE_SECONDS / 2, self._close_idle)
 
     def lost(self, connection: HttpConnection) -> None:
-        """A connection is gone."""
         self._all.discard(connection)
         if connection in self.idle:
             self.idle.remove(connection)
 
     def close(self) -> None:
-        """Close all connections."""
         if self.sweep is not None:
             self.sweep.cancel()
             self.sweep = None

@@ -138,8 +138,6 @@ class HttpTarget:
 
 
 class Asking(Struct, eq=False):
-    """One request on its way."""
-
     _target: HttpTarget
     _method: str
     _headers: Said

@@ -95,7 +95,6 @@ class WebLink(ServerLink):
         return bool(self._inbox.held)
 
     async def receive_envelope(self) -> MessageEnvelope[ProtocolMessage]:
-        """The next message."""
         return await self._inbox.get()
 
     async def receive_tagged(self) -> tuple[MessageEnvelope[Any], Tag]:

@@ -82,16 +82,14 @@ class ServedRequest(Protocol):
     """One HTTP request whose sender is known."""
 
     @property
-    def scope(self) -> Scope:
-        """The request."""
+    def scope(self) -> Scope: ...
 
     @property
     def head(self) -> Head:
         """Its headers."""
 
     @property
-    def session(self) -> HandshakeSession | None:
-        """The session of the request."""
+    def session(self) -> HandshakeSession | None: ...
 
     @property
     def handshake(self) -> bool:

@@ -177,7 +177,6 @@ class Front(ABC, Generic[C]):
 
     @property
     def sessions(self) -> int:
-        """How many sessions are open."""
         return len(self._sessions)
 
     def __contains__(self, session_id: object) -> bool:

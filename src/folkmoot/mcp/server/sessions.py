@@ -152,7 +152,6 @@ class SessionServer:
         await self._streams.listen(known(visit), visit, receive, send)
 
     async def end(self, visit: ServedRequest, send: Send) -> None:
-        """End a session."""
         session = known(visit)
         await self._server.host.end_session(session)
         await say(send, 200, headers=session.headers)

@@ -48,8 +48,6 @@ DROPPED: Final = (Weight.PROGRESS, Weight.LOG)
 
 
 class KeptEvent(NamedTuple):
-    """One event as written."""
-
     number: int
     event_id: str | None
     data: bytes

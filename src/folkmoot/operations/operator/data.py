@@ -146,7 +146,6 @@ async def export_person(call: Call[Export]) -> ExportedPerson:
 
 
 async def key(call: Call[Nothing]) -> KeyInUse:
-    """Which key is in use."""
     return call.services.key()
 
 

@@ -84,7 +84,6 @@ async def grant(call: Call[GrantCapabilities]) -> GrantedView:
 
 
 async def revoke(call: Call[Revoke]) -> Revoked:
-    """Revoke what was granted."""
     given = call.arguments
     if bool(given.patterns) == given.everything:
         raise e.CommandInvalid("Give the patterns to revoke, or everything.")

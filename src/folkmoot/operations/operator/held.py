@@ -126,7 +126,6 @@ class DroppedView(Struct, frozen=True):
 
 
 async def held_list(call: Call[ListHeld]) -> HeldList:
-    """What is held."""
     if call.arguments.proxies:
         return await everything_held(call)
     return HeldList(call.services.held.list())
@@ -143,7 +142,6 @@ async def everything_held(call: Call[Any]) -> HeldList:
 
 
 async def held_show(call: Call[OneHeld]) -> HeldMessage:
-    """One message itself."""
     given = call.arguments
     if given.proxy is not None:
         answer = await ask_proxy(call, "GET", f"{PATH}/{given.held_id}")

@@ -166,7 +166,6 @@ class AuditLines(Struct, frozen=True):
 
 
 async def status(call: Call[Nothing]) -> HubStatus:
-    """How the hub is."""
     return call.services.status()
 
 

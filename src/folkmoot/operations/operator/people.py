@@ -187,7 +187,6 @@ async def remove_person(call: Call[OnePerson]) -> RemovedPerson:
 
 
 async def find(services: Services, handle: str) -> Account:
-    """Who has a handle now."""
     from folkmoot.accounts.queries import by_handle
 
     name = parse_handle(handle)

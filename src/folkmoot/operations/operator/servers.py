@@ -150,7 +150,6 @@ class AcceptedTools(Struct, frozen=True):
 
 
 async def servers(call: Call[Nothing]) -> Servers:
-    """How every server is."""
     views = [msgspec.to_builtins(view) for view in call.services.fleet.views()]
     gateway = call.services.gateway
     following = call.services.reloading

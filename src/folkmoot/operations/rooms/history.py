@@ -157,7 +157,6 @@ class OneProposal(Arguments, frozen=True, kw_only=True):
 
 
 async def proposal(call: Call[OneProposal]) -> ProposalView:
-    """One proposal."""
     from folkmoot.rooms import proposals
 
     given = call.arguments
@@ -223,7 +222,6 @@ class Rejection(OneProposal, frozen=True, kw_only=True):
 
 
 async def reject(call: Call[Rejection]) -> Outcome:
-    """What came of a rejection."""
     from folkmoot.rooms import proposals
 
     given = call.arguments

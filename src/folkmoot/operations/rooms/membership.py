@@ -224,7 +224,6 @@ class LeftRoom(Struct, frozen=True):
 
 
 async def leave(call: Call[InRoom]) -> LeftRoom:
-    """Leave a room."""
     name = call.arguments.room
     await call.services.rooms.depart(call.visitor, name)
     return LeftRoom(name, "You left the room.")

@@ -75,7 +75,6 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def read_stored(raw: bytes | Raw) -> HistoryMessage:
-    """A stored message, read."""
     return _heard(raw)
 
 

@@ -131,7 +131,6 @@ class OneRoom(Arguments, frozen=True, kw_only=True):
 
 
 async def show(call: Call[OneRoom]) -> RoomView:
-    """One room."""
     return await call.services.rooms.get(call.visitor, call.arguments.room)
 
 

@@ -255,7 +255,6 @@ class All(Condition):
         return True if not open_ else open_[0] if len(open_) == 1 else All(open_)
 
     def holds(self, view: MessageView) -> bool:
-        """Whether all hold."""
         return all(part.holds(view) for part in self._parts)
 
 
@@ -276,7 +275,6 @@ class AnyOf(Condition):
         return False if not open_ else open_[0] if len(open_) == 1 else AnyOf(open_)
 
     def holds(self, view: MessageView) -> bool:
-        """Whether one holds."""
         return any(part.holds(view) for part in self._parts)
 
 
@@ -292,7 +290,6 @@ class Not(Condition):
         return not left if isinstance(left, bool) else Not(left)
 
     def holds(self, view: MessageView) -> bool:
-        """Whether it does not hold."""
         return not self._part.holds(view)
 
 

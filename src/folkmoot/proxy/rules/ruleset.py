@@ -144,7 +144,6 @@ class RuleSet(Nested):
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules of now."""
         return self._program.rules
 
     @property

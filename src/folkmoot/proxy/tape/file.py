@@ -39,7 +39,6 @@ def numbered(path: Path, number: int) -> Path:
 
 
 def new_id() -> str:
-    """The id of a tape."""
     return str(uuid.uuid4())
 
 

@@ -332,7 +332,6 @@ class TapeLibrary:
         return await self.own.in_thread(self._page, cursor, limit, proxies)
 
     async def find(self, place: str, *, proxies: bool) -> TapeFolder:
-        """The tapes of a place."""
         if not place:
             return self.own
         found = await self.own.in_thread(self._places) if proxies else {}

@@ -73,7 +73,6 @@ def session_part(session: SessionContext) -> SessionPart:
 
 
 def session_from(part: SessionPart) -> SessionContext:
-    """The session that was written."""
     if part == _NO_SESSION:
         return ANONYMOUS
     identity = None if part.id is None else SessionId(part.id)
@@ -91,7 +90,6 @@ def transport_part(transport: TransportContext) -> TransportPart:
 
 
 def transport_from(part: TransportPart) -> TransportContext:
-    """The transport that was written."""
     if part == _NO_TRANSPORT:
         return UNKNOWN
     known, connection = part.connection, None
@@ -123,7 +121,6 @@ class TapeEntry(msgspec.Struct, frozen=True):
 
     @property
     def context(self) -> MessageContext:
-        """The context of the message."""
         return self.envelope.context
 
 

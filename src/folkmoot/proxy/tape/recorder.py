@@ -282,7 +282,6 @@ class TapeRecorder(Entity):
 
     @property
     def path(self) -> Path:
-        """Where the tape is."""
         return self.file.path
 
     @property

@@ -142,7 +142,6 @@ class Counting:
         self._times: tuple[float, float] | None = None
 
     def take(self, line: Line) -> None:
-        """Count a line."""
         if isinstance(line, MessageLine):
             self._message(line)
         elif isinstance(line, CorrelationLine):

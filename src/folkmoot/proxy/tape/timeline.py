@@ -179,7 +179,6 @@ class MessageFilter(msgspec.Struct, frozen=True):
         )  # fmt: skip
 
     def meets(self, moment: Moment) -> bool:
-        """Whether a message is wanted."""
         line = moment.line
         return (
             self.first <= line.seq

@@ -191,7 +191,6 @@ class ChildLog:
         self._last: deque[str] = deque(maxlen=REMEMBERED)
 
     def __call__(self, line: bytes) -> None:
-        """Log one line."""
         text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip()
         if not text:
             return

@@ -42,8 +42,6 @@ STEADY_SECONDS: Final = 5.0
 
 
 class OpensConversation(Protocol):
-    """Opens conversations."""
-
     def __call__(self, *, shake: bool = False) -> AbstractAsyncContextManager[BackendConversation]:
         """One, while entered; `shake` offers a handshake first."""
 
@@ -205,7 +203,6 @@ class Pool(Entity):
 
     @property
     def conversations(self) -> list[BackendConversation]:
-        """The open conversations."""
         found = (each.conversation for each in self._own.values())
         return [conversation for conversation in found if conversation is not None]
 

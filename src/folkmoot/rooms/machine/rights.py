@@ -265,7 +265,6 @@ def _hanging(
 
 
 def _only(grant: Grant, keeps: list[bool]) -> Grant:
-    """Some of a grant."""
     if all(keeps):
         return grant
     kept = [(s, o) for s, o, k in zip(grant.capabilities, grant.own, keeps, strict=True) if k]

@@ -123,7 +123,6 @@ class Room:
 
     @property
     def settings(self) -> RoomSettings:
-        """How the room is set."""
         return self._state.settings
 
     @property

@@ -111,7 +111,6 @@ def tokens_of_someone(_: Event) -> Iterator[Told]:
 
 
 def audit(event: Event) -> Iterator[Told]:
-    """Somebody did something."""
     yield rows.AUDIT_CHANGED, rows.AuditChanged(event.data["id"])
 
 

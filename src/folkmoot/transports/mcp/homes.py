@@ -61,12 +61,10 @@ class Homes(Entity):
         return bytes.fromhex(self.shared.process)
 
     def opened(self, session: McpSession) -> None:
-        """A session is here now."""
         self._known.pop(session.id, None)
         self._here[full_hash(session.id)] = session
 
     def ended(self, session: McpSession) -> None:
-        """A session has ended here."""
         self._here.pop(full_hash(session.id), None)
 
     async def leave(self, session: McpSession) -> None:

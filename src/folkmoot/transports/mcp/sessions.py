@@ -37,8 +37,6 @@ SESSION_ENDED = (
 
 
 class McpSession(HandshakeSession, eq=False):
-    """One session."""
-
     id: str
     shown_hash: str
     """The hash of what was shown when it was opened, valid or not; empty for nothing."""

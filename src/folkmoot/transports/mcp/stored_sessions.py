@@ -58,8 +58,6 @@ class SessionRecord(Struct, omit_defaults=True):
 
 
 class SessionRows(Entity):
-    """The rows of all sessions."""
-
     store: Store
     sealer: Sealer
 

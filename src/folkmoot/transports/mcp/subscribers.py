@@ -67,8 +67,7 @@ class Subscriber(ABC):
 
     @property
     @abstractmethod
-    def credential_id(self) -> str:
-        """The credential of the subscriber."""
+    def credential_id(self) -> str: ...
 
     @abstractmethod
     def wants(self, what: str) -> bool:
@@ -147,7 +146,6 @@ class SessionSubscriber(Subscriber):
 
     @property
     def credential_id(self) -> str:
-        """The credential of the session."""
         return self.session.credential_id
 
     def wants(self, what: str) -> bool:
@@ -179,7 +177,6 @@ class Subscribers(Entity):
         known.held = self.rights.of_principal(principal)
 
     def of(self, session: McpSession) -> SessionSubscriber | None:
-        """The subscriber of a session."""
         return self._sessions.get(session.id)
 
     def part(self, session: McpSession) -> SessionSubscriber | None:
@@ -247,7 +244,6 @@ class Subscribers(Entity):
         return {"jsonrpc": "2.0", "method": method, "params": params}
 
     def sessions_of(self, account_id: str) -> list[SessionSubscriber]:
-        """The sessions of an account."""
         return [each for each in self._sessions.values() if each.account_id == account_id]
 
     async def _deliver(self, subscriber: SessionSubscriber) -> None:

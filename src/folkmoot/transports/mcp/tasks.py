@@ -60,7 +60,6 @@ class TaskRequests(Entity):
         self._audit = self.gateway.audit
 
     async def perform(self, asked: McpRequest) -> McpAnswer:
-        """Answer one request."""
         method = asked.request.method
         if method not in METHODS.get(asked.version, ()):
             return method_unknown(method)

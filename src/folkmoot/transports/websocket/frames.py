@@ -55,7 +55,6 @@ _HEADS = tuple(map(_text_head, range(_USUAL_SIZES)))
 
 
 def ping_frame() -> Frame:
-    """A ping."""
     return _SHORT.pack(PING, 0)
 
 

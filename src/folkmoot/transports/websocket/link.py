@@ -33,8 +33,6 @@ logger = logging.getLogger("folkmoot.websocket")
 
 
 class ConnectionState(Enum):
-    """How far a link is."""
-
     OPEN = auto()
     CLOSING = auto()
     """Our close is sent; theirs is awaited."""
@@ -231,7 +229,6 @@ class WebSocketConnection(asyncio.Protocol):
         self.close(CloseCode.PONG_TIMEOUT, CLOSE_REASONS[CloseCode.PONG_TIMEOUT])
 
     def data_received(self, data: bytes) -> None:
-        """The client sent something."""
         self.quiet = False
         if self._unread:
             self._unread += data
@@ -271,7 +268,6 @@ class WebSocketConnection(asyncio.Protocol):
             self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why is no matter
-        """The connection is gone."""
         if self._state is OPEN:
             if self.audience is not None:
                 self.audience.remove(self)
@@ -290,7 +286,6 @@ class WebSocketConnection(asyncio.Protocol):
         self._leave(self)
 
     def on_text(self, *messages: bytes) -> None:
-        """Messages came."""
         if self._state is not OPEN or self._handler is None:
             return
         try:

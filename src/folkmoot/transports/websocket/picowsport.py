@@ -35,15 +35,12 @@ class _Socket:
 
     __slots__ = ()
 
-    def setsockopt(self, *_: object) -> None:
-        """Nothing."""
+    def setsockopt(self, *_: object) -> None: ...
 
     def getsockopt(self, *_: object) -> int:
-        """Nothing."""
         return 0
 
     def fileno(self) -> int:
-        """No file."""
         return -1
 
 
@@ -61,7 +58,6 @@ class _Nowhere(Entity):
         self.on_write(bytes(data))
 
     def get_write_buffer_size(self) -> int:
-        """Nothing waits."""
         return 0
 
     def close(self) -> None:
@@ -74,7 +70,6 @@ class _Quiet:
     __slots__ = ()
 
     def isEnabledFor(self, _: int) -> bool:  # noqa: N802 - the name is that of logging
-        """Never."""
         return False
 
     def log(self, *_: object) -> None:

@@ -29,7 +29,6 @@ class Pulse:
         self._wind()
 
     def forget(self, link: WebSocketConnection) -> None:
-        """The link is gone."""
         for queue in self._queues:
             queue.pop(link, None)
         if self._timer is not None and not any(self._queues):

@@ -152,7 +152,6 @@ class FrameReader(WSListener):
             self._unfinished.note(self, size if self._noted else 0)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002
-        """Take one frame."""
         if self._parser is None:
             return
         self._frames += 1
