@@ -119,6 +119,6 @@ async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path):
     async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
-        page = await Browser(there.port).submit(code, "handle=newcomer")
+        page = await Browser(there.hub).submit(code, "handle=newcomer")
         assert "not nobody" in page.text
         assert await there.hub.accounts.count() == 1

@@ -23,8 +23,6 @@ from folkmoot.bus.subjects import check_pattern, check_subject
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["MemoryBus", "check_pattern", "check_subject", "make_bus"]
-
 
 def make_bus(url: str, *, local: Iterable[str] = (), tls: SSLContext | None = None) -> MemoryBus:
     """The bus that an address names, in memory for an empty one; `local` stays in this process.

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line. Ctrl-C ends it without a traceback, even while it is being loaded."""

@@ -8,5 +8,3 @@ from __future__ import annotations
 
 from folkmoot.datafolder.examination import Finding, Level, examine
 from folkmoot.datafolder.folder import DataFolder, Paths, running_hub
-
-__all__ = ["DataFolder", "Finding", "Level", "Paths", "examine", "running_hub"]

@@ -23,17 +23,3 @@ from folkmoot.operations.row import (
     Route,
 )
 from folkmoot.operations.table import CATALOGUE, OPERATIONS, ToolCatalogue
-
-__all__ = [
-    "CATALOGUE",
-    "OPERATIONS",
-    "Absent",
-    "Arguments",
-    "Call",
-    "Caller",
-    "Operation",
-    "OperationResult",
-    "Route",
-    "Services",
-    "ToolCatalogue",
-]

@@ -41,21 +41,3 @@ else:
             "spec": "RoomPatch RoomSpec read_patch read_spec",
         },
     )
-
-__all__ = [
-    "Invitation",
-    "MessagePage",
-    "ProposalView",
-    "Requester",
-    "RoomOptions",
-    "RoomPage",
-    "RoomPatch",
-    "RoomPolicy",
-    "RoomSpec",
-    "RoomView",
-    "Rooms",
-    "Visitor",
-    "read_patch",
-    "read_spec",
-    "visitor_of",
-]

@@ -20,18 +20,3 @@ from folkmoot.store.restore import put_in_place, remove_database
 from folkmoot.store.sqlite import Synchronous, engine_version
 from folkmoot.store.store import SqliteStore
 from folkmoot.store.target import check_target
-
-__all__ = [
-    "DatabaseInfo",
-    "SqliteStore",
-    "Synchronous",
-    "check_target",
-    "copy_database",
-    "engine_version",
-    "find_faults",
-    "inspect_database",
-    "look_up",
-    "put_in_place",
-    "read_identity",
-    "remove_database",
-]

@@ -12,5 +12,3 @@ from __future__ import annotations
 
 from folkmoot.mcp.eras.bridge import EraBridge
 from folkmoot.mcp.eras.steps import Step, ToClient, ToServer
-
-__all__ = ["EraBridge", "Step", "ToClient", "ToServer"]

@@ -16,5 +16,3 @@ from folkmoot.operations.operator.server_views import SERVER_VIEWS
 from folkmoot.operations.operator.servers import SERVERS
 
 OPERATOR = (*HUB, *PEOPLE, *GRANTS, *SERVERS, *SERVER_VIEWS, *SERVER_EDITS, *HELD, *DATA)
-
-__all__ = ["OPERATOR"]

@@ -10,12 +10,3 @@ from folkmoot.proxy.redaction.placeholders import (
     redaction_key,
 )
 from folkmoot.proxy.redaction.redactor import TapeRedactor
-
-__all__ = [
-    "PLACEHOLDER",
-    "RedactedPlace",
-    "TapeRedactor",
-    "folder_key",
-    "own_key_file",
-    "redaction_key",
-]

@@ -10,5 +10,3 @@ from __future__ import annotations
 
 from folkmoot.proxy.rules.file import Rules
 from folkmoot.proxy.rules.ruleset import RuleSet
-
-__all__ = ["RuleSet", "Rules"]

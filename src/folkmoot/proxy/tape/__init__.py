@@ -21,23 +21,3 @@ from folkmoot.proxy.tape.model import Tape, TapeEntry
 from folkmoot.proxy.tape.reader import follow_lines, read_tape
 from folkmoot.proxy.tape.recorder import TapeRecorder
 from folkmoot.proxy.tape.rewrite import RedactionCounts, redact_tape
-
-__all__ = [
-    "FORMAT",
-    "CorrelationLine",
-    "EndLine",
-    "Header",
-    "Line",
-    "MessageLine",
-    "RedactedPlace",
-    "RedactionCounts",
-    "RedactionNote",
-    "Tape",
-    "TapeEntry",
-    "TapeRecorder",
-    "TapeSide",
-    "follow_lines",
-    "new_name",
-    "read_tape",
-    "redact_tape",
-]

@@ -31,16 +31,6 @@ from folkmoot.store.postgres.store import PostgresStore
 from folkmoot.store.postgres.transfer import Transferred, copy_to_server
 from folkmoot.store.postgres.tx import PostgresTx
 
-__all__ = [
-    "HubNode",
-    "PostgresStore",
-    "Transferred",
-    "ask_server",
-    "copy_to_server",
-    "inspect_server",
-    "list_nodes",
-]
-
 T = TypeVar("T")
 
 

@@ -10,5 +10,3 @@ from __future__ import annotations
 
 from folkmoot.transports.events.follower import Follower, Following
 from folkmoot.transports.events.streams import EventStreams, HubEvents
-
-__all__ = ["EventStreams", "Follower", "Following", "HubEvents"]

@@ -13,5 +13,3 @@ of it together, and `endpoint` is the ASGI application.
 from __future__ import annotations
 
 from folkmoot.transports.mcp.endpoint import McpEndpoint
-
-__all__ = ["McpEndpoint"]

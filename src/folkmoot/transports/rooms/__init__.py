@@ -9,5 +9,3 @@ from __future__ import annotations
 
 from folkmoot.transports.rooms.door import RoomDoor
 from folkmoot.transports.rooms.outlet import RoomCrowd, RoomOutlet
-
-__all__ = ["RoomCrowd", "RoomDoor", "RoomOutlet"]

@@ -21,19 +21,3 @@ from folkmoot.transports.websocket.endpoint import (
 from folkmoot.transports.websocket.frames import Frame, text_frame, text_frames
 from folkmoot.transports.websocket.limits import ConnectionRate, LinkLimits
 from folkmoot.transports.websocket.link import WebSocketConnection
-
-__all__ = [
-    "Audience",
-    "ConnectionRate",
-    "Door",
-    "Frame",
-    "Handler",
-    "LinkLimits",
-    "Refusal",
-    "Tally",
-    "UpgradeRequest",
-    "WebSocketConnection",
-    "WebSocketEndpoint",
-    "text_frame",
-    "text_frames",
-]
