@@ -108,6 +108,7 @@ async def test_nothing_is_sent_to_someone_who_is_not_there(office: PostOffice, h
 
 
 @pytest.mark.requirement("tool.send.blocked", "tool.block.blocks", "tool.reply.as-send")
+@pytest.mark.requirement("tool.block.one-way")
 async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     got = await office.mail.send(bob, "alice", body="write to me")
@@ -117,6 +118,9 @@ async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
     with pytest.raises(e.CannotSend):
         await office.mail.reply(alice, got.message_id, body="hello")
     assert await office.bodies(bob) == []
+    # Whom one has blocked, one can still write to.
+    await office.mail.reply(bob, got.message_id, body="farewell")
+    assert await office.bodies(alice) == ["farewell", "write to me"]
 
 
 @pytest.mark.requirement("tool.send.redirect", "tool.inbox.current-handles")
