@@ -334,6 +334,36 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Pa
         assert not ear.held
 
 
+async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path: Path):
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    class Holds:
+        name = "holds"
+        guards = False
+
+        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+            message = envelope.message
+            if isinstance(message, McpxMessage) and (message.payload or {})["text"] == "wait":
+                held.set()
+                await go_on.wait()
+            return CONTINUE
+
+    async with gathering(tmp_path, interceptors=[Holds()]) as hub:
+        ann, bob = await hub.people("ann", "bob")
+        await hub.create(ann)
+        one, live = await hub.join(ann)
+        two, _ = await hub.join(bob)
+        receive = hub.rooms.receiver(live, two, bob)
+        for text in ("wait", "behind"):
+            receive(chat(text))
+        await held.wait()
+        await hub.rooms.post(ann, "square", chat("meanwhile"))
+        assert one.texts == ["meanwhile"]
+        go_on.set()
+        await one.until_seq(live.machine.seq + 2)
+        assert one.texts == ["meanwhile", "wait", "behind"]
+
+
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=20))
 async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering):
     live, one = await hub.meet(hub.ann, durable=False)
