@@ -183,6 +183,8 @@ async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path
             assert await two.until_closed() is CloseCode.INTERNAL
             with pytest.raises(e.RoomUnavailable):
                 await post
+        # What is not on the disk was heard by nobody.
+        assert one.texts == two.texts == ["kept"]
         live.left(one)
         live.left(two)
         again, anew = await hub.join(bob, after=seen, epoch=live.machine.settings.epoch)

@@ -42,6 +42,7 @@ async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
         await live.post(hub.bob.principal, role, chat("is anybody here?"))
 
 
+@pytest.mark.requirement("room.close-no-room")
 @BOTH
 async def test_a_room_that_is_removed_amid_a_burst_is_gone_and_that_is_no_failure(
     hub: Gathering, durable: bool, caplog: pytest.LogCaptureFixture
