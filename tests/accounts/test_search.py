@@ -14,12 +14,25 @@ async def found(here: World, viewer: Account, query: str) -> list[str]:
     return [one.handle for one in await here.accounts.search(viewer, query)]
 
 
-@pytest.mark.requirement("tool.search-users.contains", "tool.search-users.output")
+@pytest.mark.requirement(
+    "tool.search-users.contains", "tool.search-users.output", "handle.localhost"
+)
 async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(world: World):
     viewer = await world.join("viewer")
     await world.join("alice", display_name="Straße Ümläut", bio="Hello!")
     await world.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
-    for query in ("a", "LI", "ice", "alice", "Alic", "@alice", "straSSE", "e üm", "ÜMLÄUT"):
+    for query in (
+        "a",
+        "LI",
+        "ice",
+        "alice",
+        "Alic",
+        "@alice",
+        "@ALICE@localhost",
+        "straSSE",
+        "e üm",
+        "ÜMLÄUT",
+    ):
         assert await found(world, viewer, query) == ["alice"], query
     for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
         assert await found(world, viewer, query) == ["bobby"], query

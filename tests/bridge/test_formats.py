@@ -218,6 +218,17 @@ async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(to
 
 
 @pytest.mark.requirement("bridge.errors")
+async def test_what_the_hub_refuses_is_told_as_it_is(town: Town):
+    ada, bob = await town.people("ada", "bob")
+    await bob.call("msg/block", handle="ada")
+    told = await ada.refused("msg/send", to="bob", body="x")
+    assert told == {"error": "Cannot send message to this user."}
+    assert [tool for tool, _ in town.calls if tool == "msg/send"]
+    told = await ada.refused("msg/inbox", limit=0)
+    assert told == {"error": "limit must be an integer from 1 to 100."}
+
+
+@pytest.mark.requirement("bridge.errors")
 async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town: Town):
     account = BridgeAccount(town.url, "ada", f"sk_{'0' * 64}")
     lost = await town.desk(account, "lost")

@@ -16,6 +16,7 @@ from folkmoot.operations import dispatch
 from tests.harness import ask
 from tests.interaction.test_mail_rates import Later, limited
 from tests.mcp_harness import Meeting, meeting, modern, one_era
+from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
 
@@ -86,6 +87,23 @@ async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: 
     told = await attempt(hub, "alice", code, "127.0.0.66")
     assert told.startswith("Rate limit exceeded.")
     assert await attempt(hub, "alice", code, "127.0.0.1") == ""
+
+
+async def test_a_hub_that_is_restarted_remembers_the_failures(tmp_path: Path):
+    async def sign_in(there: Meeting) -> int:
+        wrong = {"token": "sk_" + "0" * 64}
+        return (await Browser(there.port).ask("POST", "/v1/session", wrong)).status
+
+    async with meeting(tmp_path, rate_limits="on") as there:
+        code = (await there.hub.accounts.register("alice")).recovery_code
+        for _ in range(5):
+            assert await attempt(there, "alice", WRONG, "127.0.0.66") == "Invalid recovery code."
+        assert [await sign_in(there) for _ in range(21)][-2:] == [401, 429]
+    async with meeting(tmp_path, rate_limits="on") as there:
+        told = await attempt(there, "alice", code, "127.0.0.66")
+        assert told.startswith("Rate limit exceeded.")
+        assert await sign_in(there) == 429
+        assert await attempt(there, "alice", code, "127.0.0.1") == ""
 
 
 @pytest.mark.requirement("recovery.slowed")

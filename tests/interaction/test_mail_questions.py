@@ -80,7 +80,13 @@ async def test_nobody_is_asked_who_cannot_be(hub: Meeting):
     assert sentence == "Authentication required."
     alice = await hub.person("alice")
     assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
-    await alice.call("msg/delete_account", confirm="alice")
+    said = await alice.refused("msg/delete_account", confirm="yes")
+    assert said.startswith("To delete your account, give your own handle as confirm.")
+    assert await alice.call("msg/delete_account", confirm="@Alice@localhost") == {
+        "handle": "alice",
+        "message": "Account deleted. The token is now invalid.",
+        "backups": "Older backups of the hub still contain your mail.",
+    }
     assert asked == []
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from folkmoot.clock import SystemClock
-from tests.mcp_harness import Person, meeting, one_era
+from tests.mcp_harness import Person, meeting, modern, one_era
 
 
 class Later(SystemClock):
@@ -90,6 +90,27 @@ async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
             assert told == "Rate limit exceeded. Try again in 60 minutes."
         else:
             await second.call("msg/register", handle="second")
+
+
+@pytest.mark.parametrize(
+    ("proxies", "registered"),
+    [([], ["10.0.0.1"]), (["127.0.0.0/8", "10.9.0.0/16"], ["10.0.0.1", "10.0.0.2"])],
+    ids=["nobody is trusted", "proxies"],
+)
+async def test_a_made_up_forwarding_header_changes_nothing(
+    proxies: list[str], registered: list[str], tmp_path: Path
+):
+    limits: dict[str, Any] = {"rate_limits": "on", "rates": {"register_per_hour": 1}}
+    passed_on = ("10.0.0.1", "10.0.0.2", "6.6.6.6, 10.0.0.2", "6.6.6.7, 10.0.0.2, 10.9.1.1")
+    async with meeting(tmp_path, http={"trusted_proxies": proxies}, **limits) as there:
+        made = []
+        for number, shown in enumerate(passed_on):
+            wanted = {"name": "msg/register", "arguments": {"handle": f"person{number}"}}
+            message, headers = modern("tools/call", **wanted)
+            answer = await there.post(message, headers={**headers, "x-forwarded-for": shown})
+            if not answer.json()["result"]["isError"]:
+                made.append(shown)
+        assert made == registered
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")

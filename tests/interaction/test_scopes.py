@@ -292,6 +292,29 @@ async def test_a_token_makes_none_that_may_do_more(ada: Owner):
     ]  # fmt: skip
 
 
+@pytest.mark.requirement("credentials.scope")
+async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada: Owner):
+    for wanted in (
+        *("", "  ", "mail", "mail.*", "mail.read:inbox", "rooms:", "rooms:Sq uare"),
+        *("operate", "* operate", "rooms:" + "x" * 1000),
+    ):
+        told = refused(await ada.asker.ask("POST", ME, {"scope": wanted}), 400, "argument_invalid")
+        assert told["field"] == "scope", wanted
+    assert len((await ada.asker.get(ME))["credentials"]) == 1
+
+
+@pytest.mark.requirement("credentials.scope")
+async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(ada: Owner):
+    await ada.there.hub.accounts.register("bob")
+    letter = {"to": "bob", "body": "between us"}
+    done(await ada.asker.ask("POST", "/v1/messages", letter), 201)
+    for narrow in ("account account.read", "account mail.read"):
+        answer = await (await ada.program(narrow)).ask("GET", "/v1/me/export")
+        refused(answer, 403, MISSING)
+        assert "between us" not in answer.text
+    assert "between us" in (await ada.asker.ask("GET", "/v1/me/export")).text
+
+
 @pytest.mark.requirement("credentials.operate")
 def test_no_grant_and_no_whole_token_runs_the_hub():
     needs = {"folkmoot/grant": Need("operate"), "msg/send": Need("mail.send")}

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nacl.public import Box, PublicKey
@@ -108,6 +109,7 @@ async def test_nothing_is_sent_to_someone_who_is_not_there(office: PostOffice, h
 
 
 @pytest.mark.requirement("tool.send.blocked", "tool.block.blocks", "tool.reply.as-send")
+@pytest.mark.requirement("tool.block.one-way")
 async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
     alice, bob = await office.people("alice", "bob")
     got = await office.mail.send(bob, "alice", body="write to me")
@@ -117,6 +119,9 @@ async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
     with pytest.raises(e.CannotSend):
         await office.mail.reply(alice, got.message_id, body="hello")
     assert await office.bodies(bob) == []
+    # Whom one has blocked, one can still write to.
+    await office.mail.reply(bob, got.message_id, body="farewell")
+    assert await office.bodies(alice) == ["farewell", "write to me"]
 
 
 @pytest.mark.requirement("tool.send.redirect", "tool.inbox.current-handles")
@@ -210,6 +215,28 @@ async def test_nobody_replies_to_what_is_not_theirs(office: PostOffice):
     await office.mail.delete_message(bob, sent.message_id)
     with pytest.raises(e.MessageNotFound):
         await office.mail.reply(bob, sent.message_id, body="hello")
+
+
+@pytest.mark.requirement("tool.reply.as-send", "tool.send.both", "tool.send.neither")
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({}, e.ContentMissing),
+        ({"body": "x", "encrypted_payload": payload()}, e.ContentTwice),
+        ({"body": ""}, e.ArgumentInvalid),
+        ({"body": "x" * 100_001}, e.ArgumentInvalid),
+        ({"encrypted_payload": payload(nonce="AAAA")}, e.ArgumentInvalid),
+    ],
+    ids=["neither", "both", "empty", "too long", "no box"],
+)
+async def test_a_reply_holds_no_more_than_a_message_may(
+    office: PostOffice, content: dict[str, Any], error: type[e.FolkmootError]
+):
+    alice, bob = await office.people("alice", "bob")
+    sent = await office.mail.send(alice, "bob", body="one")
+    with pytest.raises(error):
+        await office.mail.reply(bob, sent.message_id, **content)
+    assert await office.bodies(alice) == []
 
 
 async def test_an_account_that_is_gone_sends_nothing(office: PostOffice):

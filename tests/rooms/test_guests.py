@@ -165,6 +165,7 @@ async def test_guests_go_with_their_room(store: Storehouse):
         ("Kim", "lower-case"),
         ("k", "lower-case"),
         ("kim\n", "lower-case"),
+        ("k\u0456m", "lower-case"),  # with a letter of another alphabet
         ("ben", "another guest"),
         ("be-n", "another guest"),
     ],

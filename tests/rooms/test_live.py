@@ -183,6 +183,8 @@ async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path
             assert await two.until_closed() is CloseCode.INTERNAL
             with pytest.raises(e.RoomUnavailable):
                 await post
+        # What is not on the disk was heard by nobody.
+        assert one.texts == two.texts == ["kept"]
         live.left(one)
         live.left(two)
         again, anew = await hub.join(bob, after=seen, epoch=live.machine.settings.epoch)
@@ -332,6 +334,36 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Pa
         with pytest.raises(e.BlockedByInterceptor):
             await hub.rooms.post(ann, "square", chat("1"))
         assert not ear.held
+
+
+async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path: Path):
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    class Holds:
+        name = "holds"
+        guards = False
+
+        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
+            message = envelope.message
+            if isinstance(message, McpxMessage) and (message.payload or {})["text"] == "wait":
+                held.set()
+                await go_on.wait()
+            return CONTINUE
+
+    async with gathering(tmp_path, interceptors=[Holds()]) as hub:
+        ann, bob = await hub.people("ann", "bob")
+        await hub.create(ann)
+        one, live = await hub.join(ann)
+        two, _ = await hub.join(bob)
+        receive = hub.rooms.receiver(live, two, bob)
+        for text in ("wait", "behind"):
+            receive(chat(text))
+        await held.wait()
+        await hub.rooms.post(ann, "square", chat("meanwhile"))
+        assert one.texts == ["meanwhile"]
+        go_on.set()
+        await one.until_seq(live.machine.seq + 2)
+        assert one.texts == ["meanwhile", "wait", "behind"]
 
 
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=20))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,25 @@ async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
     assert hub.rooms.live_rooms == 0
     with pytest.raises(e.FolkmootError):
         await live.post(hub.bob.principal, role, chat("is anybody here?"))
+
+
+@pytest.mark.requirement("room.close-no-room")
+@BOTH
+async def test_a_room_that_is_removed_amid_a_burst_is_gone_and_that_is_no_failure(
+    hub: Gathering, durable: bool, caplog: pytest.LogCaptureFixture
+):
+    live, ear = await hub.meet(hub.bob, durable=durable)
+    for number in range(100):
+        live.receive(ear, chat(f"{number}"))
+    await hub.rooms.delete(hub.ann, "square")
+    assert await ear.until_closed() is CloseCode.NO_SUCH_ROOM
+    await hub.create(hub.bob)
+    _, anew = await hub.join(hub.ann)
+    assert anew.machine.settings.epoch != live.machine.settings.epoch
+    page = await hub.rooms.messages(hub.ann, "square")
+    assert [json.loads(bytes(it))["kind"] for it in page.messages] == ["system.presence.join"]
+    assert (await hub.rooms.get(hub.ann, "square")).role == "member"
+    assert not [line for line in caplog.records if line.levelno >= logging.WARNING]
 
 
 async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(
@@ -239,6 +260,9 @@ async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere
     await hub.rooms.depart(hub.bob, "square")
     await live.flushed()
     assert ear.is_open is stays
+    if not stays:
+        with pytest.raises(e.RoomNotFound):
+            await hub.rooms.enter(hub.bob, "square")
 
 
 async def test_one_round_of_upkeep_that_fails_is_not_the_last(

@@ -54,8 +54,9 @@ async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub
         ("POST", "/planning/invites", {"guest": "friend"}, 403, "capability_denied"),
     ):
         refused(await guest.ask(method, f"{ROOMS}{path}", content), status, code)
-    for path in ("/v1/me", "/v1/messages", "/v1/people/ada"):
-        refused(await guest.ask("GET", path), 403, "capability_denied")
+    for path in ("me", "me/credentials", "me/export", "messages", "people/ada"):
+        refused(await guest.ask("GET", f"/v1/{path}"), 403, "capability_denied")
+    refused(await guest.ask("POST", "/v1/me/credentials", {}), 403, "capability_denied")
 
 
 async def test_a_wrong_invitation_says_nothing_of_the_room(hub: House):
