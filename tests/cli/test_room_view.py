@@ -167,7 +167,8 @@ def test_the_commands_of_the_input_line(room: People, screen: Terminal):
     screen.type("/propose ping\r").wait_for("ada proposes #4: ping")
     screen.type("/withdraw #4\r").wait_for("ada withdrew #4")
     with bob.at_terminal(*JOIN) as other:
-        other.wait_for("live")
+        other.wait_for("live").type("/kick ada\r").wait_for("refused")
+        other.wait_for("you tried: room.kick").wait_for("you may: chat.*, mcp.notif")
         screen.wait_for("2 here").type("@bob, are you there?\r")
         screen.wait_for(is_said("ada: @bob, are you there?"))
         latest = ada.json("room", "history", "planning", "--limit", "1")["messages"][0]

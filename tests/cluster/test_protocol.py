@@ -183,6 +183,14 @@ def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair):
     assert not [one for one in pair.packets if one.batches]
 
 
+def test_messages_are_not_told_before_those_that_are_missing(pair: Pair):
+    pair.owner.speak(2, [b"two"])
+    pair.run()
+    assert pair.seen == [FillGap(1, 2)]
+    pair.do(pair.edge.filled(FillGap(1, 2), [b"one", b"two"], pair.now))
+    assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"])]
+
+
 def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair):
     pair.lose(1, [b"one"])
     pair.owner.speak(2, [b"two"])

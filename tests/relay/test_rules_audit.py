@@ -73,17 +73,26 @@ async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit
 async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
     way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    hush = '[[rule]]\nname = "hush"\nwhen = { kind = "chat.message" }\naction = "block"\n'
+    hush = (
+        '[[rule]]\nname = "hush"\naction = "block"\nmessage = "ann is quiet"\n'
+        'when = { kind = "chat.message", caller = "ann" }\n'
+    )
     caplog.set_level(logging.INFO, "folkmoot.audit")
     async with fronted(tmp_path / "hub", "stateless", **with_rules(tmp_path, hush)) as there:
-        ann = await there.person("ann")
+        ann, bob = await there.people("ann", "bob")
         await ann.call("room_create", name="plaza")
         if way == "websocket":
             async with joined(there.port, ann.token) as seat:
-                assert (await seat.refused(chat()))["error"] == "blocked"
+                told = await seat.refused(chat())
+                assert (told["error"], told["message"]) == ("blocked", "ann is quiet")
+            async with joined(there.port, bob.token) as seat:
+                await seat.said(chat())
         else:
             answer = await rest(there.port, ann.token, "POST", "/plaza/messages", chat())
-            assert answer.json()["error"]["code"] == "blocked"
+            told = answer.json()["error"]
+            assert (told["code"], told["message"]) == ("blocked", "ann is quiet")
+            answer = await rest(there.port, bob.token, "POST", "/plaza/messages", chat())
+            assert answer.status == 201
     (line,) = [it for it in audited(caplog) if it["action"] == "room.blocked"]
     assert (line["room"], line["by"], line["about"]) == ("plaza", "ann", "chat.message")
     assert line["detail"] == {"error": "blocked"}

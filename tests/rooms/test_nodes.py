@@ -52,10 +52,11 @@ async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(
     assert [text for text in ear_a.texts if text[0] == "b"] == [f"b{n}" for n in range(5)]
 
 
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_the_owner(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
+    one: Member, two: Member, ann: Visitor, bob: Visitor, durable: bool
 ):
-    await one.host(ann)
+    await one.host(ann, durable=durable)
     raw = await two.rooms.post(bob, "square", chat("hello"))
     assert b"hello" in raw
     page = await two.rooms.messages(bob, "square", limit=10)

@@ -132,6 +132,7 @@ async def test_a_body_without_a_length_ends_with_its_connection():
         ),
         (b"HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n", e.CarryError),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", e.ServerAnswerInvalid),
+        (b"SSH-2.0-x\r\n\r\n", e.ServerAnswerInvalid),
         (PLAIN[:30], e.ServerUnreachable),
         (PLAIN[:-1], e.ServerUnreachable),
         (b"", e.ServerUnreachable),

@@ -323,7 +323,7 @@ async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_p
             "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
         },
     )
-    needed = {"PATH": "/bin", "LC_ALL": "C", "HOME": "/home/me"}
+    needed = {"PATH": "/bin", "LC_ALL": "C", "LC_TIME": "C", "HOME": "/home/me"}
     ours = {
         **needed,
         "THEIR_KEY": "from the environment",
