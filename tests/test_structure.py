@@ -1,7 +1,7 @@
 """What each package weighs, in lines of code: without blanks, comments, docstrings and imports.
 
-A package that grows fails here, in the long tier. Whoever makes one lighter, or heavier on purpose, writes the new
-number into the table; `python -m tests.test_structure` prints it.
+A package that grows fails here, in the long tier. Whoever makes one lighter, or heavier on purpose,
+writes the new number into the table; `python -m tests.test_structure` prints it.
 """
 
 from __future__ import annotations
