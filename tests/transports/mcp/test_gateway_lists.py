@@ -154,7 +154,9 @@ async def test_everyone_is_told_of_what_they_may_use_and_strangers_of_nothing(tm
             "resources/templates/list": ["demo://notes/-/{name}"],
             "prompts/list": ["demo_greet"],
         }
-        for who, sees in ((ann, of_ann), (bob, of_bob), (cyd, {}), ("", {})):
+        seen_by: list[tuple[Person | str, dict[str, list[str]]]]
+        seen_by = [(ann, of_ann), (bob, of_bob), (cyd, {}), ("", {})]
+        for who, sees in seen_by:
             for wire in (await wired(there, who), await wired(there, who, "stateless")):
                 lists = {method: await listed(wire, method) for method in METHODS}
                 theirs = {each: [it for it in lists[each] if "demo" in it] for each in lists}
