@@ -53,6 +53,16 @@ async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World):
     await accounts.register("git_hub")
 
 
+@pytest.mark.requirement("gateway.reserved-names")
+async def test_a_name_that_someone_has_becomes_no_namespace_nor_those_wanted_with_it(world: World):
+    accounts = with_names()(world)
+    await accounts.register("docs")
+    taken = await accounts.reserved.reserve(world.store, ["docs", "wiki"], START)
+    assert taken.keys() == {"docs"}
+    assert accounts.reserved.namespaces == {"github"}
+    await accounts.register("wiki")
+
+
 @pytest.mark.requirement("handle.shares-names")
 async def test_a_stranger_takes_no_handle_that_has_rights(world: World):
     accounts = with_names()(world)

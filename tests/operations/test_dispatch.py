@@ -10,7 +10,10 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
+from folkmoot.core.policy import Principal
+from folkmoot.core.scopes import OPERATE
 from folkmoot.operations import (
+    OPERATIONS,
     Absent,
     Arguments,
     Call,
@@ -20,7 +23,7 @@ from folkmoot.operations import (
     ToolCatalogue,
     row,
 )
-from folkmoot.operations.dispatch import Dispatcher
+from folkmoot.operations.dispatch import Dispatcher, check_caller
 from folkmoot.ratelimits import MINUTE, Limit, RateLimits
 from tests.harness import run
 
@@ -83,6 +86,27 @@ def test_authentication_comes_before_arguments_and_arguments_before_limits():
     assert call(hub, {"word": "one"}) == ({"said": "one"}, False)
     assert call(hub, {}) == ({"error": "Missing argument: word."}, True)
     assert call(hub, {"word": "two"})[0]["retry_after"] == 60
+
+
+@pytest.mark.parametrize(
+    ("caller", "error"),
+    [
+        (Caller(), e.AuthenticationRequired),
+        (Caller(account=ALICE, principal=Principal("id", "alice")), e.CapabilityDenied),
+        (Caller(account=ALICE, principal=Principal("id", "alice", scope=OPERATE)), None),
+        (Caller(operator=True), None),
+    ],
+    ids=["a stranger", "a whole token", "a token that operates", "the socket"],
+)
+def test_what_is_for_operators_is_refused_to_everyone_else(
+    caller: Caller, error: type[e.FolkmootError] | None
+):
+    for operation in (each for each in OPERATIONS if each.who == "operator"):
+        if error is None:
+            check_caller(operation, caller)
+        else:
+            with pytest.raises(error):
+                check_caller(operation, caller)
 
 
 def test_errors_are_told_as_far_as_they_concern_the_caller(caplog: pytest.LogCaptureFixture):

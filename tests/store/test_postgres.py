@@ -22,7 +22,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import NewRows, Row, Tx
 from folkmoot.store.postgres import HubNode, PostgresStore, inspect_server, nodes, schema
 from folkmoot.store.postgres import store as store_module
-from folkmoot.store.postgres.tx import SecondStatement
+from folkmoot.store.postgres.tx import SecondStatement, spelled, storable
 from tests import postgres
 from tests.harness import reached
 from tests.store.support import OpenStore
@@ -513,6 +513,28 @@ async def test_nul_is_found_nowhere_and_stored_nowhere(store: PostgresStore):
     assert await store.write(change) == 0
     with pytest.raises(e.TextUnstorable):
         await store.write(put)
+
+
+@pytest.mark.parametrize(
+    ("sql", "stored"),
+    [
+        ("UPDATE t SET a = (SELECT b FROM c WHERE d = ?), e = ? WHERE f = ?", 2),
+        ("UPDATE t SET a = ?", 1),
+        ("INSERT INTO t VALUES (?, ?)", 2),
+        ("SELECT a FROM t WHERE b = ?", 0),
+        ("DELETE FROM t WHERE b = ?", 0),
+    ],
+)
+def test_nul_is_refused_wherever_a_statement_would_store_it(sql: str, stored: int):
+    statement = spelled(sql)
+    for place in range(statement.parameters):
+        params = ["x"] * statement.parameters
+        params[place] = "a\0"
+        if place < stored:
+            with pytest.raises(e.TextUnstorable):
+                storable(statement, params)
+        else:
+            assert "\0" not in "".join(map(str, storable(statement, params)))
 
 
 async def test_deleted_rows_leave_the_table_when_it_is_cleaned(

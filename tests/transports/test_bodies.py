@@ -203,7 +203,8 @@ async def test_a_body_must_make_progress_in_every_window(
     while not answering.done():
         slow.writer.write(b"x")
         await asyncio.wait([answering], timeout=0.01)
-    assert (await answering).status == 408
+    answer = await answering
+    assert (answer.status, answer.json()["error"]["code"]) == (408, "body_timeout")
 
 
 async def test_one_address_and_one_account_have_few_bodies_half_sent(hub: Serving):

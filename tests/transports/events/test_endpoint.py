@@ -9,7 +9,7 @@ from folkmoot.core.scopes import OPERATE
 from folkmoot.datafolder import Paths
 from tests.harness import Answer, ask
 from tests.transports.events.support import EVENTS, Source, connect, following
-from tests.transports.rest.support import Asker, House, house, refused
+from tests.transports.rest.support import Asker, House, chat, house, refused
 
 
 async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
@@ -84,6 +84,28 @@ async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub:
         assert (await ann.ask("HEAD", EVENTS)).status == 200
         await done(ann, "DELETE", "/v1/me?confirm=ann")
         assert await source.ended()
+
+
+async def test_a_guest_follows_its_room_until_it_is_removed_from_it(hub: House):
+    ann = await hub.person("ann")
+    for room in ("square", "garden"):
+        await ann.create(room)
+    invited = await done(ann, "POST", "/v1/rooms/square/invites", {"guest": "zoe"})
+    token = {"token": invited["token"]}
+    entered = await done(hub.stranger, "POST", "/v1/rooms/square/guests", token)
+    zoe = Asker(hub.port, entered["credential"])
+    async with following(zoe) as source:
+        await ann.say("garden", "hush")
+        said = await ann.say("square", "hush")
+        while (told := await source.event())[0] != "room.message":
+            assert told[0] == "room.presence"
+        assert told == ("room.message", {"room": "square", "seq": said["seq"]})
+        kick = chat("", kind="room.kick", payload={"participant": entered["guest"]})
+        assert (await ann.post("square", kick)).status == 201
+        assert await source.ended()
+    again = await connect(zoe)
+    assert isinstance(again, Answer)
+    refused(again, 401, "token_invalid")
 
 
 async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path):

@@ -95,6 +95,20 @@ async def test_no_escape_leads_out_of_what_one_may_read(hub: Meeting, backend: D
     assert "result" in await wire.ask("resources/read", {"uri": "demo://file///pub/a%20b"})
 
 
+@pytest.mark.settings(everyone=False)
+async def test_no_doubled_slash_leads_to_a_resource_that_is_denied(
+    hub: Meeting, backend: Demo, wire: Wire
+):
+    everything, secret = "resources/*:demo://*", "resources/*:demo://x/notes/secret*"
+    await settle(hub, ann=(f"mcp.request.{everything}", f"!mcp.request.{secret}"))
+    for path in ("x/notes//secret1", "x//notes/secret1", "/x/notes/secret1", "x\\notes\\secret1"):
+        answer = await wire.ask("resources/read", {"uri": f"demo://{path}"})
+        assert answer["error"]["data"]["code"] == "capability_denied", path
+    assert backend.asked == []
+    await wire.ask("resources/read", {"uri": "demo://x/notes//open1"})
+    assert [each.params["uri"] for each in backend.asked] == ["demo://x/notes//open1"]
+
+
 @handshake
 @pytest.mark.parametrize("ending", ["recovered", "deleted"])
 async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_with(

@@ -138,6 +138,35 @@ async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path):
         await told()
 
 
+@pytest.mark.requirement("gateway.rights-by-effective-kind")
+async def test_everyone_is_told_of_what_they_may_use_and_strangers_of_nothing(tmp_path: Path):
+    said = {**LISTED, "instructions": "Echo softly."}
+    async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
+        ann, bob, cyd = await there.people("ann", "bob", "cyd")
+        await settle(
+            there,
+            ann=("mcp.request.tools/call:demo:*",),
+            bob=("mcp.request.prompts/get:demo:greet", "mcp.request.resources/read:demo://*"),
+        )
+        of_ann = {"tools/list": ["demo_echo"]}
+        of_bob = {
+            "resources/list": ["demo://notes/-/a", "ui://demo/page"],
+            "resources/templates/list": ["demo://notes/-/{name}"],
+            "prompts/list": ["demo_greet"],
+        }
+        seen_by: list[tuple[Person | str, dict[str, list[str]]]]
+        seen_by = [(ann, of_ann), (bob, of_bob), (cyd, {}), ("", {})]
+        for who, sees in seen_by:
+            for wire in (await wired(there, who), await wired(there, who, "stateless")):
+                lists = {method: await listed(wire, method) for method in METHODS}
+                theirs = {each: [it for it in lists[each] if "demo" in it] for each in lists}
+                assert {each: names for each, names in theirs.items() if names} == sees
+            told = (await wire.ask("server/discover"))["result"]["instructions"]
+            assert ("\n\ndemo:\n  Echo softly." in told) is bool(sees)
+            if isinstance(who, Person):
+                assert (await there.returning(who.token)).client.instructions == told
+
+
 FOREIGN: dict[str, Any] = {
     "resources": (
         {"uri": "test://static/document/architecture.md", "name": "a"},

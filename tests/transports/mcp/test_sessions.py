@@ -84,7 +84,11 @@ def test_one_address_cannot_hold_many_sessions_without_an_account():
         sessions.check_room("192.0.2.1")
     sessions.drop(first)
     sessions.drop(first)
+    assert first.ended
     sessions.check_room("192.0.2.1")
+    sessions.open("four", NONE, address="192.0.2.1")
+    with pytest.raises(e.TooManySessions):
+        sessions.check_room("192.0.2.1")
 
 
 def test_one_user_cannot_hold_all_sessions_and_gives_up_the_longest_unused_for_a_new_one():

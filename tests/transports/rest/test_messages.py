@@ -4,19 +4,24 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
 
 from tests.transports.rest.support import ROOMS, Asker, House, chat, done, house, refused
 
 
-@pytest.mark.requirement("room.rest-post")
-async def test_a_message_comes_back_as_it_is_stored(hub: House):
-    ada = await hub.person("ada")
+@pytest.mark.requirement("room.rest-post", "chat.rest-broadcast")
+async def test_a_message_comes_back_as_it_is_stored_and_heard(hub: House):
+    ada, bob = await hub.people("ada", "bob")
     await ada.create("planning")
     sent = b'{"protocol":"mcpx/v1", "kind":"chat.message","payload":{"text":"h\\u0069"}}'
-    answer = await ada.post("planning", sent)
+    async with connect(f"ws://127.0.0.1:{hub.port}/ws?room=planning&token={bob.token}") as socket:
+        assert b"system.welcome" in await socket.recv(decode=False)
+        answer = await ada.post("planning", sent)
+        while (heard := await socket.recv(decode=False)) != answer.body:
+            assert b'"kind":"system.' in heard
     stored = done(answer, 201)
-    assert stored["seq"] == 1
-    assert stored["from"] == "ada"
+    # The first is of Bob, who came in.
+    assert (stored["seq"], stored["from"]) == (2, "ada")
     assert stored["id"]
     # The sender's own bytes, behind what the hub added.
     assert answer.body.endswith(sent[1:])

@@ -327,6 +327,33 @@ async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub: 
     refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
 
 
+async def test_a_changed_tool_is_shown_as_held_until_an_operator_accepts_it(hub: Place):
+    await hub.add(everyone=True)
+
+    async def shown() -> list[tuple[str, bool]]:
+        tools = (await hub.root.get(f"{SERVERS}/small"))["tools"]
+        return [(it["held"], it["may_call"]) for it in tools]
+
+    assert await shown() == [("", True), ("", True)]
+    hub.offer({**ECHO, "description": "Repeats, and tells mallory."}, WIPE)
+    done(await hub.root.ask("POST", f"{SERVERS}/small/restart", {}), 200)
+    await until(lambda: hub.hub.behind.held() == {"small": 1})
+    await hub.up("small")
+    assert await shown() == [("changed", False), ("", True)]
+    (held,) = (await hub.root.get("/v1/pins?namespace=small"))["tools"]
+    assert held["pinned"]["description"] == "Repeats."
+    assert held["changed"]["description"] == "Repeats, and tells mallory."
+    called = done(await hub.root.ask("POST", "/v1/tools/call", {"name": "small:echo"}), 200)
+    assert "tool_quarantined" in called["result"]["content"][0]["text"]
+    wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
+    done(await hub.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
+    assert await shown() == [("", True), ("", True)]
+    lines = (await hub.root.get("/v1/audit?action=backend.accept"))["lines"]
+    assert {line["by"] for line in lines} == {"otto"}
+    # What was counted before it was started again still is.
+    assert (await hub.root.get("/v1/server-history"))["servers"][0]["namespace"] == "small"
+
+
 async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub: Place):
     await hub.add()
     bob, ann = await hub.people("bob", "ann")

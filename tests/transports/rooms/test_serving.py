@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.transports.rooms.support import Person, Seat, Town
+from tests.transports.rooms.support import ROOM, Person, Seat, Town, town
 
 BEGIN = "mcpx.begin.request"
 
@@ -55,6 +57,29 @@ async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(
         assert (await heard(one, "system.error"))["payload"]["error"] == "request_begun"
         await one.send(begin("q2") | {"id": "b2"})
         assert (await heard(one, BEGIN, "system.error"))["id"] == "b2"
+
+
+@pytest.mark.requirement("serving.interrupted", "room.welcome-waiting")
+@pytest.mark.timeout(25)  # without the setting it would take longer
+async def test_after_a_restart_an_agent_learns_what_it_owes(tmp_path: Path):
+    rooms = {"return_seconds": 0.5}
+    async with AsyncExitStack() as seats, town(tmp_path, rooms=rooms) as there:
+        ann, rob = await there.person("ann"), await there.person("rob")
+        await there.room(ann)
+        owner = await seats.enter_async_context(there.joined(ann.token))
+        agent = await seats.enter_async_context(there.joined(rob.token, serve=1))
+        for number in (1, 2):
+            await owner.send(call(f"q{number}", number))
+            await heard(agent, "mcp.request.tools/call")
+        await agent.send(begin("q1"))
+        await heard(agent, BEGIN)
+    async with town(tmp_path, rooms=rooms) as there, there.joined(rob.token, serve=1) as agent:
+        waiting = agent.welcome["waiting"]["requests"]
+        assert {it["id"]: it["state"] for it in waiting} == {"q1": "running", "q2": "waiting"}
+        told = (await heard(agent, "system.serving"))["payload"]["requests"]
+        assert {it["id"]: it["state"] for it in told} == {"q1": "interrupted", "q2": "waiting"}
+        listed = await there.hub.rooms.waiting(rob.visitor, ROOM)
+        assert [one.state for one in listed.requests] == ["interrupted", "waiting"]
 
 
 async def test_a_connection_id_stays_between_the_agent_and_the_hub(
