@@ -32,6 +32,7 @@ from folkmoot.relay.upstream.nodes import LinkService
 from folkmoot.relay.upstream.single import SingleBackend
 from folkmoot.settings import GatewaySpec
 from folkmoot.settings.backends import BackendSpec
+from folkmoot.store.postgres.backends import NodeBackends
 from folkmoot.transports import limits
 from folkmoot.transports.mcp import forwarding
 from tests import nats, postgres
@@ -347,14 +348,13 @@ async def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
     there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
 ):
     backend, states = there[0], list[BackendState]()
-    homes = backend._nodes.homes
-    find = homes.find
+    find = NodeBackends.find
 
-    async def note(namespace: str) -> NodeHome | None:
+    async def note(homes: NodeBackends, namespace: str) -> NodeHome | None:
         states.append(backend.state)
-        return await find(namespace)
+        return await find(homes, namespace)
 
-    monkeypatch.setattr(homes, "find", note)
+    monkeypatch.setattr(NodeBackends, "find", note)
     await there.hubs[0].behind.fleet.hand_over()
     await nats.until(lambda: len(states) > 2)
     starting, down = BackendState.STARTING, BackendState.DOWN

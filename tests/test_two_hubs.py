@@ -483,7 +483,7 @@ async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and
     made = await hubs.first.accounts.authentication.create(ann.account, "phone")
     assert await hubs.status(made.token) == 200
     await hubs.denies(ann.token, denied=False)
-    hubs.second.store._log._pool = Unreachable()  # type: ignore[attr-defined]
+    hubs.second.store._log.connected = Unreachable()  # type: ignore[attr-defined]
     await hubs.first.accounts.authentication.revoke(ann.account, made.credential.id)
     await hubs.refuses(made.token)
     await hubs.operate("folkmoot/grant", **DENY)

@@ -204,14 +204,22 @@ class Browser:
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 
 
-async def called(proxy: Standing, browser: Browser, mode: str) -> str:
-    """What the tool answers to someone who signs in if need be."""
+@asynccontextmanager
+async def signed_in(proxy: Standing, browser: Browser, mode: str) -> AsyncIterator[Client]:
+    """A client of someone who signs in if need be."""
+    auth = browser.signing_in(proxy.url)
     async with (
-        httpx2.AsyncClient(auth=browser.signing_in(proxy.url), timeout=30) as http,
+        httpx2.AsyncClient(auth=auth, timeout=30) as http,
         Client(streamable_http_client(proxy.url, http_client=http), mode=mode) as client,
     ):
+        yield client
+
+
+async def called(proxy: Standing, browser: Browser, mode: str) -> str:
+    """What the tool answers."""
+    async with signed_in(proxy, browser, mode) as client:
         said = await client.call_tool("whisper", {"word": "HUSH"})
-        return str(said.content[0].text)  # type: ignore[union-attr]
+        return str(said.content[0].text)
 
 
 def base_of(url: str) -> str:
