@@ -72,7 +72,7 @@ def get(hub: Hub, path: str, **headers: str) -> asyncio.Future[Answer]:
 
 
 @pytest.mark.requirement("health.shape", "health.json", "health.version-semver")
-async def test_health_answers_what_the_seed_says(hub: Hub):
+async def test_health_answers_what_the_seed_says(hub):
     answer = await get(hub, "/health")
     assert answer.status == 200
     assert answer.headers["content-type"] == "application/json"
@@ -83,7 +83,7 @@ async def test_health_answers_what_the_seed_says(hub: Hub):
 
 
 async def test_health_tells_the_last_number_of_accounts_while_the_database_is_waited_for(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
+    hub, monkeypatch
 ):
     async def never() -> int:
         return await asyncio.Event().wait()
@@ -107,7 +107,7 @@ class Hands(SystemClock):
 
 
 @pytest.mark.requirement("health.uptime-float")
-async def test_the_uptime_is_a_float_that_grows_with_time(tmp_path: Path):
+async def test_the_uptime_is_a_float_that_grows_with_time(tmp_path):
     clock = Hands()
     async with Hub(settings(tmp_path), clock).running() as hub:
         for passed in (0.0, 1.0, 61.25, 1e6):
@@ -118,7 +118,7 @@ async def test_the_uptime_is_a_float_that_grows_with_time(tmp_path: Path):
 
 
 @pytest.mark.requirement("store.survives-power-loss")
-async def test_unless_told_otherwise_a_hub_syncs_every_commit(hub: Hub):
+async def test_unless_told_otherwise_a_hub_syncs_every_commit(hub):
     async def modes(tx: Tx) -> list[object]:
         return [
             (await tx.fetch(f"PRAGMA {name}"))[0][0] for name in ("journal_mode", "synchronous")
@@ -127,7 +127,7 @@ async def test_unless_told_otherwise_a_hub_syncs_every_commit(hub: Hub):
     assert await hub.store.write(modes) == ["wal", 2]
 
 
-async def test_ready_really_writes_and_reads_the_database(hub: Hub):
+async def test_ready_really_writes_and_reads_the_database(hub):
     before = hub.store.stats()
     answer = await get(hub, "/health/ready")
     after = hub.store.stats()
@@ -152,9 +152,7 @@ def assert_not_ready(answer: Answer, folder: Path, *codes: str) -> None:
     assert str(folder) not in answer.text
 
 
-async def test_a_database_that_does_not_answer_in_time_is_not_ready(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_database_that_does_not_answer_in_time_is_not_ready(hub, tmp_path, monkeypatch):
     monkeypatch.setattr(health, "READY_SECONDS", 0.1)
     with locked(tmp_path):
         assert_not_ready(await get(hub, "/health/ready"), tmp_path, "timeout")
@@ -162,7 +160,7 @@ async def test_a_database_that_does_not_answer_in_time_is_not_ready(
 
 
 @pytest.mark.long
-async def test_a_locked_database_is_not_ready_and_says_so(tmp_path: Path):
+async def test_a_locked_database_is_not_ready_and_says_so(tmp_path):
     clock = Hands()
     async with Hub(settings(tmp_path), clock).running() as hub:
         with locked(tmp_path):
@@ -176,14 +174,14 @@ async def test_a_locked_database_is_not_ready_and_says_so(tmp_path: Path):
         assert (await get(hub, "/health/ready")).status == 200
 
 
-async def test_a_database_that_was_replaced_is_not_ready(hub: Hub, tmp_path: Path):
+async def test_a_database_that_was_replaced_is_not_ready(hub, tmp_path):
     other = tmp_path / "other"
     other.write_bytes(b"not a database")
     other.replace(tmp_path / "folkmoot.db")
     assert_not_ready(await get(hub, "/health/ready"), tmp_path, "database_corrupt")
 
 
-async def test_a_database_of_garbage_is_not_ready(tmp_path: Path):
+async def test_a_database_of_garbage_is_not_ready(tmp_path):
     async with Hub(settings(tmp_path)).running():
         pass
     async with Hub(settings(tmp_path)).running() as hub:
@@ -196,7 +194,7 @@ async def test_a_database_of_garbage_is_not_ready(tmp_path: Path):
         assert (await get(hub, "/health")).status == 200
 
 
-async def test_metrics_tell_of_requests_store_and_bus(hub: Hub):
+async def test_metrics_tell_of_requests_store_and_bus(hub):
     await get(hub, "/health/ready")
     answer = await get(hub, "/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -214,7 +212,7 @@ async def test_metrics_tell_of_requests_store_and_bus(hub: Hub):
     assert fancy.headers["content-type"].startswith("application/openmetrics-text")
 
 
-async def test_metrics_tell_of_rooms_and_websockets(tmp_path: Path):
+async def test_metrics_tell_of_rooms_and_websockets(tmp_path):
     async with town(tmp_path) as there:
         ann, bob = await there.person("ann"), await there.person("bob")
         await there.room(ann)
@@ -244,19 +242,19 @@ def metric(text: str, name: str) -> float:
 
 
 @pytest.mark.settings(telemetry={"metrics": False})
-async def test_metrics_that_are_switched_off_are_not_there(hub: Hub):
+async def test_metrics_that_are_switched_off_are_not_there(hub):
     assert (await get(hub, "/metrics")).status == 404
     assert "/metrics" not in (await get(hub, "/")).text
 
 
 @pytest.mark.settings(public_url="https://moot.example", http={"allowed_hosts": ["*.lan.example"]})
-async def test_public_url_and_allowed_hosts_are_answered_to(hub: Hub):
+async def test_public_url_and_allowed_hosts_are_answered_to(hub):
     assert "https://moot.example/mcp" in (await get(hub, "/", host="moot.example")).text
     assert (await get(hub, "/", host="box.lan.example:8420")).status == 200
     assert (await get(hub, "/", host="other.example")).status == 421
 
 
-async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path):
+async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path):
     async with Hub(settings(tmp_path)).running() as hub:
         status = await asyncio.to_thread(ask_socket, tmp_path / "control.sock", "folkmoot/status")
         assert status["url"] == hub.base_url
@@ -267,7 +265,7 @@ async def test_an_operator_reaches_the_hub_through_its_socket(tmp_path: Path):
     assert not (tmp_path / "control.sock").exists()
 
 
-async def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path: Path):
+async def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path):
     async with Hub(settings(tmp_path)).running() as first:
         identity = first.store.identity
     with pytest.raises(e.StoreClosed):
@@ -277,7 +275,7 @@ async def test_a_hub_can_be_stopped_and_started_again_on_its_data(tmp_path: Path
         assert second.store.identity.epoch == identity.epoch
 
 
-async def test_two_hubs_can_live_in_one_process(tmp_path: Path):
+async def test_two_hubs_can_live_in_one_process(tmp_path):
     async with (
         Hub(settings(tmp_path / "a")).running() as one,
         Hub(settings(tmp_path / "b")).running() as two,
@@ -309,7 +307,7 @@ def start_fails(chosen: Settings) -> e.FolkmootError:
     return raised.value
 
 
-def test_a_taken_port_leaves_nothing_behind(tmp_path: Path):
+def test_a_taken_port_leaves_nothing_behind(tmp_path):
     folder = tmp_path / "data"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         error = start_fails(settings(folder, port=taken.getsockname()[1]))
@@ -318,7 +316,7 @@ def test_a_taken_port_leaves_nothing_behind(tmp_path: Path):
 
 
 @pytest.mark.requirement("key.mismatch")
-def test_another_key_than_the_databases_own_is_refused(tmp_path: Path):
+def test_another_key_than_the_databases_own_is_refused(tmp_path):
     start_once(tmp_path)
     error = start_fails(settings(tmp_path, master_key="ab" * 32))
     assert isinstance(error, e.KeyMismatch)
@@ -327,7 +325,7 @@ def test_another_key_than_the_databases_own_is_refused(tmp_path: Path):
 
 
 @pytest.mark.requirement("key.not-beside-existing-database")
-def test_a_hub_without_the_key_of_its_database_refuses_and_makes_no_other(tmp_path: Path):
+def test_a_hub_without_the_key_of_its_database_refuses_and_makes_no_other(tmp_path):
     start_once(tmp_path)
     key = tmp_path / "master.key"
     key.unlink()
@@ -337,7 +335,7 @@ def test_a_hub_without_the_key_of_its_database_refuses_and_makes_no_other(tmp_pa
 
 
 @pytest.mark.requirement("key.never-in-database", "key.file-made-at-first-start")
-def test_the_database_has_the_id_of_the_key_and_never_the_key(tmp_path: Path):
+def test_the_database_has_the_id_of_the_key_and_never_the_key(tmp_path):
     start_once(tmp_path)
     key = read_key(tmp_path / "master.key")
     content = (tmp_path / "folkmoot.db").read_bytes()
@@ -347,7 +345,7 @@ def test_the_database_has_the_id_of_the_key_and_never_the_key(tmp_path: Path):
         assert spelling not in content
 
 
-def test_a_damaged_database_stops_the_start(tmp_path: Path):
+def test_a_damaged_database_stops_the_start(tmp_path):
     start_once(tmp_path)
     database = tmp_path / "folkmoot.db"
     database.write_bytes(b"\xff" * database.stat().st_size)
@@ -355,9 +353,7 @@ def test_a_damaged_database_stops_the_start(tmp_path: Path):
     assert_nothing_left(tmp_path)
 
 
-def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     telemetry = {"otlp_endpoint": "http://127.0.0.1:4318"}
     error = start_fails(settings(tmp_path, telemetry=telemetry))
@@ -365,7 +361,7 @@ def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(
     assert_nothing_left(tmp_path)
 
 
-async def test_a_folder_in_use_is_left_to_its_hub(hub: Hub, tmp_path: Path):
+async def test_a_folder_in_use_is_left_to_its_hub(hub, tmp_path):
     with pytest.raises(e.DataFolderInUse):
         async with Hub(settings(tmp_path)).running():
             pytest.fail("the second hub started")
@@ -373,7 +369,7 @@ async def test_a_folder_in_use_is_left_to_its_hub(hub: Hub, tmp_path: Path):
     assert (tmp_path / "control.sock").exists()
 
 
-async def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path):
+async def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path):
     with pytest.raises(ZeroDivisionError):
         async with Hub(settings(tmp_path)).running():
             _ = 1 / 0
@@ -381,9 +377,7 @@ async def test_an_error_of_the_user_of_a_hub_comes_out_as_it_is(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", [e.DataFolderInUse, LookupError])
-async def test_a_part_that_fails_stops_the_hub_with_its_own_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
-):
+async def test_a_part_that_fails_stops_the_hub_with_its_own_error(tmp_path, monkeypatch, kind):
     async def fail(_: OperatorSocket, __: object) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(later())
@@ -399,7 +393,7 @@ async def test_a_part_that_fails_stops_the_hub_with_its_own_error(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_lets_the_request_in_flight_finish(tmp_path: Path, number: signal.Signals):
+async def test_a_signal_lets_the_request_in_flight_finish(tmp_path, number):
     with Process(tmp_path) as hub:
         with locked(tmp_path):
             request = await hub.held_request()
@@ -415,7 +409,7 @@ async def test_a_signal_lets_the_request_in_flight_finish(tmp_path: Path, number
     assert_nothing_left(tmp_path)
 
 
-async def test_a_second_signal_does_not_wait_for_the_request(tmp_path: Path):
+async def test_a_second_signal_does_not_wait_for_the_request(tmp_path):
     with Process(tmp_path) as hub:
         with locked(tmp_path):
             request = await hub.held_request()
@@ -438,7 +432,7 @@ async def becomes(hub: Process, status: int) -> Answer:
     return answer
 
 
-async def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path):
+async def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path):
     with Process(tmp_path) as hub:
         await becomes(hub, 200)
         unlimited = resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (0, -1))
@@ -453,7 +447,7 @@ async def test_a_full_disk_is_not_ready_and_the_hub_lives_on(tmp_path: Path):
 
 
 @pytest.mark.requirement("log.tokens-redacted")
-async def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: Path):
+async def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path):
     with Process(tmp_path, FOLKMOOT_LOG_REQUESTS="all") as hub:
         for path in (
             f"/health?token={SECRET}",
@@ -476,7 +470,7 @@ async def test_no_secret_a_client_sends_is_in_what_the_process_writes(tmp_path: 
         assert SECRET[3:] not in text
 
 
-def test_a_hub_that_was_killed_starts_again(tmp_path: Path):
+def test_a_hub_that_was_killed_starts_again(tmp_path):
     with Process(tmp_path) as hub:
         hub.child.kill()
         hub.child.wait()

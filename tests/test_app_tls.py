@@ -31,7 +31,7 @@ def with_certificate(folder: Path) -> tuple[Settings, ssl.SSLContext]:
     return chosen, ssl.create_default_context(cafile=str(cert))
 
 
-async def test_a_hub_with_a_certificate_speaks_https(tmp_path: Path):
+async def test_a_hub_with_a_certificate_speaks_https(tmp_path):
     chosen, trusting = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub, httpx2.AsyncClient(verify=trusting) as client:
         assert hub.base_url.startswith("https://127.0.0.1:")
@@ -41,7 +41,7 @@ async def test_a_hub_with_a_certificate_speaks_https(tmp_path: Path):
         assert f"{hub.base_url}/mcp" in (await client.get(hub.base_url)).text
 
 
-async def test_a_room_is_joined_over_wss_on_the_same_port(tmp_path: Path):
+async def test_a_room_is_joined_over_wss_on_the_same_port(tmp_path):
     chosen, trusting = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub:
         there = Town(hub)
@@ -55,9 +55,7 @@ async def test_a_room_is_joined_over_wss_on_the_same_port(tmp_path: Path):
             await seat.heard("x" * 200_000)
 
 
-async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
     chosen, _ = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub:
@@ -67,7 +65,7 @@ async def test_a_client_that_begins_tls_and_falls_silent_is_not_waited_for(
         writer.close()
 
 
-async def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path: Path):
+async def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path):
     chosen, trusting = with_certificate(tmp_path)
     async with Hub(chosen).running() as hub:
         port = int(hub.base_url.rpartition(":")[2])
@@ -77,7 +75,7 @@ async def test_plain_http_on_the_port_of_tls_gets_no_answer(tmp_path: Path):
             assert (await client.get(f"{hub.base_url}/health")).status_code == 200
 
 
-def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(tmp_path: Path):
+def test_a_certificate_that_cannot_be_used_stops_the_start_and_leaves_nothing(tmp_path):
     chosen = settings(tmp_path / "data", certificate=str(tmp_path / "no.pem"), key="no.pem")
 
     async def main() -> None:

@@ -46,9 +46,7 @@ async def lines(store: SqliteStore, **wanted: object) -> list[Entry]:
     return await store.read(lambda tx: audit.read(tx, AuditQuery(**wanted)))  # type: ignore[arg-type]
 
 
-async def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(
-    table: AuditTable, store: SqliteStore, caplog: pytest.LogCaptureFixture
-):
+async def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(table, store, caplog):
     caplog.set_level(logging.ERROR)
     detail = {"capabilities": ["chat.*"], "token": "hush"}
     grant = {"room": "square", "by": "ada", "account": "a1", "about": "bob"}
@@ -64,16 +62,14 @@ async def test_what_is_logged_is_a_row_whatever_the_level_of_the_log(
     assert "hush" not in str(oldest.detail)
 
 
-async def test_what_waits_is_written_when_the_hub_stops(table: AuditTable, store: SqliteStore):
+async def test_what_waits_is_written_when_the_hub_stops(table, store):
     LOGGER.info("room.kick", extra={"by": "ada", "about": "bob"})
     await table.detach()
     LOGGER.info("room.kick", extra={"by": "nobody", "about": "nothing"})
     assert [entry.by for entry in await lines(store)] == ["ada"]
 
 
-async def test_what_is_logged_during_a_write_is_gathered_for_the_next_one(
-    table: AuditTable, store: SqliteStore
-):
+async def test_what_is_logged_during_a_write_is_gathered_for_the_next_one(table, store):
     LOGGER.info("room.kick", extra={"by": "ada", "about": "bob"})
     writing = asyncio.create_task(table.drain())
     await asyncio.sleep(0)
@@ -84,7 +80,7 @@ async def test_what_is_logged_during_a_write_is_gathered_for_the_next_one(
     assert [entry.by for entry in await lines(store)] == ["cy", "ada"]
 
 
-async def test_rows_are_found_by_who_what_where_and_when(store: SqliteStore):
+async def test_rows_are_found_by_who_what_where_and_when(store):
     rows = [
         (float(at), action, by, about, "{}", "calls", None, outcome, room, *[None] * 4)
         for at, action, by, about, room, outcome in (
@@ -114,9 +110,7 @@ async def test_rows_are_found_by_who_what_where_and_when(store: SqliteStore):
 
 
 @pytest.mark.settings(keep_lines=1000)
-async def test_old_lines_go_and_so_do_the_oldest_of_too_many(
-    store: SqliteStore, table: AuditTable, clock: StillClock
-):
+async def test_old_lines_go_and_so_do_the_oldest_of_too_many(store, table, clock):
     old, new = clock.now() - 91 * DAY, clock.now() - 89 * DAY
     rows = [
         (old if n < 1_200 else new, "x", "ada", "", "{}", "calls", *[None] * len(audit.OWN))
@@ -131,9 +125,7 @@ async def test_old_lines_go_and_so_do_the_oldest_of_too_many(
     assert await lines(store) == []
 
 
-async def test_an_operators_line_is_stored_with_its_change_and_logged_once(
-    store: SqliteStore, table: AuditTable, caplog: pytest.LogCaptureFixture
-):
+async def test_an_operators_line_is_stored_with_its_change_and_logged_once(store, table, caplog):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     why = "It loops. DB_PASS=hunter22"
     line = Line("account.suspended", audit.OPERATOR, "bob", "b1", why, 1_000)
@@ -160,12 +152,7 @@ async def test_an_operators_line_is_stored_with_its_change_and_logged_once(
     ]
 
 
-async def test_a_database_that_is_too_slow_costs_rows_never_time(
-    store: SqliteStore,
-    table: AuditTable,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_database_that_is_too_slow_costs_rows_never_time(store, table, monkeypatch, caplog):
     monkeypatch.setattr(audit, "MOST_WAITING", 3)
     for number in range(5):
         LOGGER.info(audit.BACKEND_CALL, extra={"by": str(number)})
@@ -178,7 +165,7 @@ async def test_a_database_that_is_too_slow_costs_rows_never_time(
 
 
 async def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
-    store: SqliteStore, table: AuditTable, caplog: pytest.LogCaptureFixture
+    store, table, caplog
 ):
     await store.close()
     LOGGER.info("capability.grant", extra={"by": "ada"})
@@ -187,9 +174,7 @@ async def test_a_store_that_refuses_every_line_is_told_of_once_and_not_for_ever(
     assert told == ["audit lines were not stored"]
 
 
-async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
-    table: AuditTable, store: SqliteStore, clock: StillClock
-):
+async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(table, store, clock):
     calls, mallory = CallAudit(b"key"), Principal("m", "mallory", PrincipalType.PERSON)
 
     def denied(tool: str) -> None:
@@ -230,7 +215,7 @@ async def test_what_someone_is_denied_again_and_again_is_one_summary_a_minute(
 
 @pytest.mark.settings(keep_lines=1000)
 async def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_left(
-    store: SqliteStore, table: AuditTable, clock: StillClock
+    store, table, clock
 ):
     line = Line("account.suspended", audit.OPERATOR, "eve", "e")
     await store.write(lambda tx: audit.record(tx, [line], clock.now()))
@@ -255,9 +240,7 @@ async def test_calls_push_no_line_out_that_an_operator_a_credential_or_a_grant_l
     assert ids == sorted(ids, reverse=True)
 
 
-async def test_a_call_tells_its_server_its_credential_and_its_request(
-    table: AuditTable, store: SqliteStore
-):
+async def test_a_call_tells_its_server_its_credential_and_its_request(table, store):
     ann = Principal("a1", "ann", PrincipalType.PERSON)
     calls = CallAudit(b"k" * 32)
     info = RequestInfo("r1")
@@ -283,9 +266,7 @@ async def test_a_call_tells_its_server_its_credential_and_its_request(
     ]
 
 
-async def test_an_account_that_is_deleted_leaves_no_name_in_the_lines(
-    table: AuditTable, store: SqliteStore
-):
+async def test_an_account_that_is_deleted_leaves_no_name_in_the_lines(table, store):
     LOGGER.info("room.kick", extra={"by": "ada", "account": "a1", "about": "bob"})
     LOGGER.info("room.kick", extra={"by": "bob", "account": "b1", "about": "ada"})
     LOGGER.info("backend.call", extra={"by": "bob", "account": "b1", "arguments": "bob"})

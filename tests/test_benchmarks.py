@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["events", "mail", "path", "store"])
-def test_a_quick_run_ends_well(name: str):
+def test_a_quick_run_ends_well(name):
     """Figures are for quiet machines; here it only has to come to its end and print some."""
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks", "--quick", name],

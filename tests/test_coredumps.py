@@ -53,7 +53,7 @@ def test_a_process_forbids_its_own_dumps_and_not_those_of_what_it_starts():
     assert told.stdout.split() == ["0", "1"]
 
 
-def test_a_hub_that_is_ended_by_a_fault_leaves_no_core(tmp_path: Path):
+def test_a_hub_that_is_ended_by_a_fault_leaves_no_core(tmp_path):
     waits = "print('here', flush=True); input()"
     usual = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", waits],
@@ -77,7 +77,7 @@ def test_a_hub_that_is_ended_by_a_fault_leaves_no_core(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads the memory of all processes")
-def test_the_memory_of_a_hub_is_not_its_users_to_read(tmp_path: Path):
+def test_the_memory_of_a_hub_is_not_its_users_to_read(tmp_path):
     with Process(tmp_path) as hub:
         assert Path(f"/proc/{hub.child.pid}/mem").stat().st_uid == 0
         hub.stop()

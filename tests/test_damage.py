@@ -46,7 +46,7 @@ async def prepared(folder: Path) -> str:
     return made.token
 
 
-async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Path):
+async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path):
     token, clock = await prepared(tmp_path), Later()
     overwrite_root(tmp_path, "members_by_activity")
     async with meeting(tmp_path, clock=clock) as there:
@@ -68,9 +68,7 @@ async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path: Pat
 
 
 @pytest.mark.requirement("operator.audited")
-async def test_a_backup_is_made_even_where_its_audit_line_cannot_be_stored(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_backup_is_made_even_where_its_audit_line_cannot_be_stored(tmp_path, caplog):
     folder, copy = tmp_path / "data", tmp_path / "copy.db"
     token = await prepared(folder)
     whole = (folder / "folkmoot.db").read_bytes()
@@ -98,7 +96,7 @@ async def assert_stopped(there: Meeting, folder: Path) -> None:
     assert "database_damaged" in control.text
 
 
-async def test_a_write_that_finds_damage_stops_writing_too(tmp_path: Path):
+async def test_a_write_that_finds_damage_stops_writing_too(tmp_path):
     await prepared(tmp_path)
     before = overwrite_root(tmp_path, "invites")
     async with Hub(settings(tmp_path)).running() as hub:

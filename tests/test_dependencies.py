@@ -96,7 +96,7 @@ def source_of(inside: Inside) -> str:
 
 
 @pytest.mark.parametrize("inside", INSIDES, ids=lambda inside: inside.name)
-def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside: Inside):
+def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside):
     mark = blake2b(source_of(inside).encode(), digest_size=8).hexdigest()
     assert mark == inside.mark, (
         f"{inside.package} {version(inside.package)} changed {inside.name}, whose insides are used "
@@ -106,7 +106,7 @@ def test_what_is_used_of_the_insides_of_a_package_is_as_it_was(inside: Inside):
 
 
 @pytest.mark.parametrize("package", sorted({inside.package for inside in INSIDES}))
-def test_a_package_whose_insides_are_used_is_bounded(package: str):
+def test_a_package_whose_insides_are_used_is_bounded(package):
     lowest, most = re.fullmatch(r">=([\d.]+),<([\d.]+)", declared()[package]).groups()  # type: ignore[union-attr]
     major, minor, *_ = map(int, lowest.split("."))
     assert most == f"{major}.{minor + 1}"

@@ -36,9 +36,7 @@ async def listed(hub: Hub) -> dict[str, ListedNode]:
     return {each.process: each for each in await hub.store.room_owners.list_nodes()}
 
 
-async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
-    hubs: Pair, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(hubs, monkeypatch):
     first, second = hubs
     ann = await first.accounts.register("ann")
     bob = await first.accounts.register("bob")
@@ -81,9 +79,7 @@ async def test_a_node_that_is_drained_hands_its_rooms_over_and_is_not_ready(
         await hubs.operate("folkmoot/drain", node=second.bus.node)
 
 
-async def test_a_node_can_be_drained_while_everybody_talks_there(
-    hubs: Pair, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_node_can_be_drained_while_everybody_talks_there(hubs, monkeypatch):
     first, second = hubs
     ann = await first.accounts.register("ann")
     await hubs.call(first, ann.token, "room/create", name=ROOM)
@@ -103,7 +99,7 @@ async def test_a_node_can_be_drained_while_everybody_talks_there(
         assert places == sorted(set(places))
 
 
-async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair):
+async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs):
     owners = [each.store.room_owners for each in hubs]
     assert owners[0] is not None
     assert owners[1] is not None
@@ -113,7 +109,7 @@ async def test_two_nodes_that_are_drained_at_once_are_not_both(hubs: Pair):
     assert sorted(drained) == [False, True]
 
 
-async def test_rooms_that_wait_to_be_given_away_go_on(hubs: Pair, monkeypatch: pytest.MonkeyPatch):
+async def test_rooms_that_wait_to_be_given_away_go_on(hubs, monkeypatch):
     monkeypatch.setattr("folkmoot.rooms.nodes.DRAINED_AT_ONCE", 1)
     first, second = hubs
     ann = await first.accounts.register("ann")

@@ -29,7 +29,7 @@ def folkmoot(*arguments: str, **variables: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path):
+def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):
     data, saved = tmp_path / "data", str(tmp_path / "accounts.json")
     url = asyncio.run(postgres.schema_of(tmp_path))
 
@@ -87,7 +87,7 @@ def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path: Path):
         hub.stop()
 
 
-def test_no_master_key_is_made_silently_for_a_server(tmp_path: Path):
+def test_no_master_key_is_made_silently_for_a_server(tmp_path):
     url = asyncio.run(postgres.schema_of(tmp_path))
     data = str(tmp_path / "data")
     without = folkmoot("serve", "--port", "0", "--data", data, FOLKMOOT_STORE_URL=url)
@@ -103,7 +103,7 @@ def test_no_master_key_is_made_silently_for_a_server(tmp_path: Path):
     assert "master key" in other.stderr
 
 
-def test_a_database_that_cannot_be_used_is_told_in_one_line_and_nothing_is_left(tmp_path: Path):
+def test_a_database_that_cannot_be_used_is_told_in_one_line_and_nothing_is_left(tmp_path):
     data = tmp_path / "data"
     url = asyncio.run(postgres.schema_of(tmp_path))
     made = folkmoot("keys", "create", "--data", str(data))

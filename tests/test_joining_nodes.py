@@ -58,7 +58,7 @@ async def listed(hub: Hub) -> list[ListedNode]:
     return await hub.store.room_owners.list_nodes()
 
 
-async def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path: Path):
+async def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path):
     url, secret = (await postgres.schema_of(tmp_path), NatsProcess("--user", "hub", "--pass", "x"))
     here = {"STORE_URL": url, "BUS_URL": nats.SHARED[0].url}
     new = tmp_path / "new"
@@ -88,7 +88,7 @@ async def test_a_node_that_may_not_join_is_told_why_and_leaves_nothing(tmp_path:
             assert "a hub without bus.url uses this database" in told
 
 
-async def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: Path):
+async def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path):
     import asyncpg
 
     url = await postgres.schema_of(tmp_path)
@@ -103,7 +103,7 @@ async def test_a_bus_that_cannot_be_used_leaves_a_new_database_empty(tmp_path: P
     assert tables == 0
 
 
-def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path):
+def test_the_command_says_it_in_one_line_without_the_password(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
     ran = subprocess.run(
         [sys.executable, "-m", "folkmoot", "serve", "--port", "0", "--data", str(tmp_path / "n")],
@@ -127,9 +127,7 @@ def test_the_command_says_it_in_one_line_without_the_password(tmp_path: Path):
     assert not (tmp_path / "n").exists()
 
 
-async def test_settings_that_differ_are_warned_of_and_shown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_settings_that_differ_are_warned_of_and_shown(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "folkmoot.storage"):
         here = {"STORE_URL": await postgres.schema_of(tmp_path), "BUS_URL": nats.SHARED[0].url}
         async with (
@@ -159,9 +157,7 @@ async def until_ready(hub: Hub, status: int, checks: dict[str, bool]) -> None:
             await asyncio.sleep(0.2)
 
 
-async def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(
-    tmp_path: Path,
-):
+async def test_a_node_is_ready_with_its_database_its_lease_and_a_bus_that_others_reach(tmp_path):
     url, server, other = await postgres.schema_of(tmp_path), NatsProcess(), NatsProcess()
     with closing(server), closing(other):
         # Two servers that are not connected stand for a network that is cut for one node.

@@ -40,9 +40,7 @@ def load(file: Path, *, given: str | None = None, database_exists: bool = False)
 
 
 @pytest.mark.requirement("key.file-made-at-first-start")
-def test_the_first_start_makes_a_private_key_file_that_later_starts_read(
-    file: Path, tmp_path: Path
-):
+def test_the_first_start_makes_a_private_key_file_that_later_starts_read(file, tmp_path):
     key = load(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert load(file, database_exists=True).secret() == key.secret()
@@ -50,7 +48,7 @@ def test_the_first_start_makes_a_private_key_file_that_later_starts_read(
 
 
 @pytest.mark.requirement("key.not-beside-existing-database")
-def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path):
+def test_a_key_is_never_made_beside_an_existing_database(tmp_path):
     with pytest.raises(e.KeyUnusable, match="is missing, and the database"):
         load(tmp_path / "master.key", database_exists=True)
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +64,7 @@ def test_a_key_is_never_made_beside_an_existing_database(tmp_path: Path):
         f"  {SECRET.hex()}\n",
     ],
 )
-def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: str):
+def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path, text):
     key = load(tmp_path / "master.key", given=text, database_exists=True)
     assert key.secret() == SECRET
     assert list(tmp_path.iterdir()) == []
@@ -77,7 +75,7 @@ def test_a_key_may_be_given_in_hexadecimal_or_base64url(tmp_path: Path, text: st
     "text",
     ["", "hunter2-hunter2", "00" * 31, "00" * 33, "é" * 43, "*" * 43, "A" * 44, "A" * 43 + "=="],
 )
-def test_what_is_no_key_is_refused_without_being_repeated(file: Path, tmp_path: Path, text: str):
+def test_what_is_no_key_is_refused_without_being_repeated(file, tmp_path, text):
     with pytest.raises(e.KeyUnusable, match="FOLKMOOT_MASTER_KEY: is not a master key") as caught:
         load(tmp_path / "master.key", given=text)
     assert not text or text not in str(caught.value)
@@ -88,21 +86,21 @@ def test_what_is_no_key_is_refused_without_being_repeated(file: Path, tmp_path: 
     assert not text or text not in str(caught.value)
 
 
-def test_a_key_that_is_given_wins_over_the_file(file: Path):
+def test_a_key_that_is_given_wins_over_the_file(file):
     made = load(file)
     assert load(file, given=SECRET.hex()).id != made.id
 
 
 @pytest.mark.requirement("key.file-permissions")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644])
-def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(file: Path, mode: int):
+def test_a_key_file_that_others_may_use_is_refused_with_the_remedy(file, mode):
     make_key(file)
     file.chmod(mode)
     with pytest.raises(e.KeyUnusable, match=re.escape(f"Run: chmod 600 {file}")):
         load(file)
 
 
-def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Path):
+def test_what_is_not_a_file_is_refused_without_waiting(file, tmp_path):
     os.mkfifo(file, 0o600)
     with pytest.raises(e.KeyUnusable, match="is not a file"):
         load(file)
@@ -116,12 +114,12 @@ def test_what_is_not_a_file_is_refused_without_waiting(file: Path, tmp_path: Pat
         load(file)
 
 
-def test_a_place_where_no_key_can_be_made_is_named(tmp_path: Path):
+def test_a_place_where_no_key_can_be_made_is_named(tmp_path):
     with pytest.raises(e.KeyUnusable, match="cannot be created: No such file or directory"):
         load(tmp_path / "missing" / "master.key")
 
 
-def test_several_who_make_a_key_at_once_agree_on_one(file: Path, tmp_path: Path):
+def test_several_who_make_a_key_at_once_agree_on_one(file, tmp_path):
     with ThreadPoolExecutor(8) as pool:
         ids = {key.id for key in pool.map(make_key, [file] * 8)}
     assert ids == {read_key(file).id}
@@ -165,7 +163,7 @@ def test_every_spelling_that_is_read_as_a_key_can_be_hidden():
     assert {SECRET.hex(), format_key(key)} <= set(spellings(key))
 
 
-def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: Path):
+def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path):
     file = tmp_path / "copy"
     put_key(file, MasterKey(SECRET))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -178,10 +176,7 @@ def test_a_key_is_put_into_a_new_private_file_and_never_over_another(tmp_path: P
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
-    file: Path,
-    tmp_path: Path,
-):
+def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(file, tmp_path):
     old, new = make_key(file), MasterKey(SECRET)
     given_up = Replacement(file, new)
     assert read_key(file).id == old.id
@@ -198,7 +193,7 @@ def test_a_replacement_changes_nothing_until_it_takes_the_place_of_the_file(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(file: Path, tmp_path: Path):
+def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(file, tmp_path):
     old = make_key(file)
     Replacement(file, MasterKey(SECRET))
     assert len(list(tmp_path.iterdir())) == 2
@@ -207,7 +202,7 @@ def test_a_replacement_that_a_crash_left_is_removed_by_the_next_start(file: Path
     assert read_key(file).id == old.id
 
 
-def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path):
+def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path):
     secret, file = tmp_path / "secret", tmp_path / "master.key"
     key = make_key(secret)
     file.symlink_to(secret)
@@ -218,10 +213,7 @@ def test_a_key_file_that_is_a_link_is_not_replaced(tmp_path: Path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_else(
-    file: Path,
-    tmp_path: Path,
-):
+def test_a_replacement_for_which_there_is_no_room_leaves_the_key_and_nothing_else(file, tmp_path):
     old = make_key(file)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))

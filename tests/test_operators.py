@@ -58,7 +58,7 @@ async def shows(hub: Hub, **headers: str) -> bool:
     return open_to
 
 
-async def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: Path):
+async def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path):
     async with Hub(made(tmp_path)).running() as hub:
         assert await shows(hub)
         for headers in PROXIED:
@@ -73,9 +73,7 @@ async def test_on_its_own_machine_a_hub_tells_operators_and_no_proxy(tmp_path: P
     [{"public_url": "http://moot.example"}, {"http": {"trusted_proxies": ["10.0.0.0/8"]}}],
     ids=["public_url", "trusted_proxies"],
 )
-async def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
-    behind: dict[str, Any], tmp_path: Path
-):
+async def test_behind_a_proxy_nobody_is_an_operator_without_the_token(behind, tmp_path):
     async with Hub(settings(tmp_path / "a", **behind)).running() as hub:
         assert not await shows(hub)
         assert not await shows(hub, authorization=f"Bearer {TOKEN}")
@@ -93,7 +91,7 @@ async def test_behind_a_proxy_nobody_is_an_operator_without_the_token(
         assert TOKEN not in redactor.redact(f"scraped with {TOKEN}")
 
 
-def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path: Path):
+def test_the_token_may_stand_in_a_file_and_must_be_long_enough(tmp_path):
     file = tmp_path / "token"
 
     async def main() -> None:
@@ -120,16 +118,14 @@ async def start(folder: Path, telemetry: dict[str, str]) -> None:
         pytest.fail("The hub started.")
 
 
-async def test_a_setting_opens_them_to_everyone(tmp_path: Path):
+async def test_a_setting_opens_them_to_everyone(tmp_path):
     open_to_all = {"public_url": "http://moot.example", "telemetry": {"access": "everyone"}}
     async with Hub(made(tmp_path, **open_to_all)).running() as hub:
         for headers in ({}, *PROXIED):
             assert await shows(hub, **headers)
 
 
-async def test_readiness_writes_once_a_second_however_many_ask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_readiness_writes_once_a_second_however_many_ask(tmp_path, monkeypatch):
     marks: list[object] = []
     write_probe = meta.write_probe
 
@@ -147,7 +143,7 @@ async def test_readiness_writes_once_a_second_however_many_ask(
             assert len(marks) == second + 1
 
 
-def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path: Path):
+def test_the_control_socket_tells_operators_wherever_the_hub_stands(tmp_path):
     with Process(tmp_path, FOLKMOOT_PUBLIC_URL="http://moot.example") as hub:
         told = json.loads(read_socket(tmp_path / "control.sock", "/health/ready")[1])
         assert told["checks"] == {"database": {"ok": True}}

@@ -128,14 +128,14 @@ def through(ledger: Ledger, *interceptors: Interceptor) -> Pipeline:
     return Pipeline.to(ledger, Chain(interceptors))
 
 
-async def test_whoever_looks_at_a_message_knows_when_its_processing_began(ledger: Ledger):
+async def test_whoever_looks_at_a_message_knows_when_its_processing_began(ledger):
     pipeline = through(ledger, Renames("read"))
     await pipeline.run(calling("read"), ALICE, READER)
     timing = ledger.performed[0].context.timing
     assert timing.processing_started is not None
 
 
-async def test_no_rewrite_slips_past_policy(ledger: Ledger):
+async def test_no_rewrite_slips_past_policy(ledger):
     pipeline = through(ledger, Renames("remove"))
     with pytest.raises(e.ProposalRequired, match="tools/call:remove"):
         await pipeline.run(calling("read"), ALICE, READER)
@@ -146,7 +146,7 @@ async def test_no_rewrite_slips_past_policy(ledger: Ledger):
 
 
 @pytest.mark.parametrize("interceptor", [Edits("read"), Copies("read")], ids=["edits", "copies"])
-async def test_what_policy_judged_is_what_is_passed_on(ledger: Ledger, interceptor: Interceptor):
+async def test_what_policy_judged_is_what_is_passed_on(ledger, interceptor):
     """A careless interceptor must not get the bytes of one call past policy as another."""
     pipeline = through(ledger, interceptor)
     raw = encode_message(calling("remove").message)
@@ -155,7 +155,7 @@ async def test_what_policy_judged_is_what_is_passed_on(ledger: Ledger, intercept
     assert passed_on == encode_message(calling("read").message)
 
 
-async def test_an_unchanged_message_keeps_its_bytes(ledger: Ledger):
+async def test_an_unchanged_message_keeps_its_bytes(ledger):
     pipeline = through(ledger, Edits("read"))
     raw = b' {"jsonrpc":"2.0", "id":1, "method":"tools/call", "params":{"name":"read"}}'
     await pipeline.run(calling("read").with_message(decode_message(raw)), ALICE, READER)
@@ -163,9 +163,7 @@ async def test_an_unchanged_message_keeps_its_bytes(ledger: Ledger):
 
 
 @pytest.mark.parametrize("interceptor", [Edits("other"), None], ids=["edits", "leaves alone"])
-async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
-    ledger: Ledger, interceptor: Interceptor | None
-):
+async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(ledger, interceptor):
     pipeline = through(ledger, interceptor or Edits("read"))
     sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
     raw = encode({**sent, "payload": members(calling("read").message)})
@@ -177,7 +175,7 @@ async def test_a_rooms_message_is_stopped_or_let_through_but_never_rewritten(
         assert await pipeline.run(envelope, ALICE, READER) == "read"
 
 
-async def test_interceptors_act_in_their_order_and_may_stop_a_message(ledger: Ledger):
+async def test_interceptors_act_in_their_order_and_may_stop_a_message(ledger):
     pipeline = through(ledger, Renames("other"), Renames("read"))
     assert await pipeline.run(calling("remove"), ALICE, READER) == "read"
     blocked = Pipeline.to(ledger, Chain([Blocks(), Renames("read")]))
@@ -211,7 +209,7 @@ def sources() -> dict[str, str]:
     ],
     ids=["admitted", "decided", "intercepted", "ways in"],
 )
-def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]):
+def test_nothing_is_admitted_beside_the_pipeline(made, where):
     """Whoever made an `Admitted` of its own, or asked policy or interceptors, could pass some by.
 
     The ways in are those of the table in `pipeline.py`.
@@ -220,9 +218,7 @@ def test_nothing_is_admitted_beside_the_pipeline(made: str, where: list[str]):
     assert sorted(found) == where
 
 
-async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(
-    ledger: Ledger,
-):
+async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_was_stopped(ledger):
     pipeline = through(ledger, Edits("other"), Blocks())
     sent = {"protocol": "mcpx/v1", "kind": "mcp.request.tools/call", "to": ["files"]}
     raw = encode({**sent, "payload": members(calling("read").message)})
@@ -230,7 +226,7 @@ async def test_a_message_that_was_changed_in_place_and_stopped_is_told_why_it_wa
         await pipeline.run(calling("read").with_message(decode_mcpx(raw)), ALICE, READER)
 
 
-async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path):
+async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path):
     async def never(_: Admitted) -> None:
         raise AssertionError
 
@@ -238,7 +234,7 @@ async def test_a_refusal_that_nobody_notes_is_raised_as_it_is(tmp_path: Path):
         await Pipeline(never).run(calling("remove"), ALICE, READER)
 
 
-async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(ledger: Ledger):
+async def test_a_message_that_waits_can_be_left_aside_or_be_one_too_many(ledger):
     class Waits(Plain):
         async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
             return Delay(0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from folkmoot.core.ports import Event
@@ -36,7 +35,7 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-async def test_mail_people_and_tokens_are_published_without_content(tmp_path: Path):
+async def test_mail_people_and_tokens_are_published_without_content(tmp_path):
     async with house(tmp_path) as here:
         ann, bob = await here.people("ann", "bob")
         heard = Heard(here)
@@ -71,7 +70,7 @@ async def test_mail_people_and_tokens_are_published_without_content(tmp_path: Pa
         ]
 
 
-async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path: Path):
+async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_path):
     async with house(tmp_path) as here:
         ann, bob = await here.people("ann", "bob")
         heard = Heard(here)

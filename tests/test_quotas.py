@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +53,7 @@ async def send_until_refused(
 
 @pytest.mark.requirement("hub.quota-mail", "hub.quota-told")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 50000})
-async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: Meeting):
+async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub):
     ann, bob, eve = await hub.people("ann", "bob", "eve")
     sent, answer = await send_until_refused(eve, "ann")
     assert (answer["code"], answer["quota"]) == ("quota_exceeded", "mail_bytes_per_account")
@@ -86,7 +85,7 @@ async def test_mail_counts_for_its_sender_until_the_sender_has_deleted_it(hub: M
 
 @pytest.mark.requirement("hub.quota-mail")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 20000})
-async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting):
+async def test_nobody_fills_the_hub_by_sending_and_deleting(hub):
     ann, eve = await hub.people("ann", "eve")
     sent: list[dict[str, Any]] = []
     while True:
@@ -110,7 +109,7 @@ async def test_nobody_fills_the_hub_by_sending_and_deleting(hub: Meeting):
 
 @pytest.mark.requirement("hub.quota-mail")
 @pytest.mark.settings(quotas={"mail_bytes": 30000})
-async def test_all_mail_of_the_hub_is_bounded_too(hub: Meeting):
+async def test_all_mail_of_the_hub_is_bounded_too(hub):
     _, eve = await hub.people("ann", "eve")
     _, answer = await send_until_refused(eve, "ann")
     assert answer["quota"] == "mail_bytes"
@@ -126,7 +125,7 @@ async def post_until_refused(who: Asker, room: str) -> tuple[int, dict[str, Any]
 
 
 @pytest.mark.requirement("hub.quota-rooms", "hub.quota-told")
-async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tmp_path: Path):
+async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tmp_path):
     async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
         ada, bob, eve = await here.people("ada", "bob", "eve")
         for who, room in ((ada, "one"), (bob, "two")):
@@ -146,7 +145,7 @@ async def test_what_one_account_says_in_all_rooms_is_bounded_and_others_go_on(tm
 
 
 @pytest.mark.requirement("hub.quota-rooms")
-async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path: Path):
+async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_path):
     async with house(tmp_path, quotas={"room_bytes_per_account": 300_000}) as here:
         ada, bob, eve = await here.people("ada", "bob", "eve")
         await ada.create("one", access="open")
@@ -160,7 +159,7 @@ async def test_the_rooms_of_one_account_are_bounded_whoever_speaks_there(tmp_pat
 
 
 @pytest.mark.requirement("hub.quota-rooms")
-async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path):
+async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path):
     async with house(tmp_path, quotas={"all_rooms_bytes": 100_000}) as here:
         ada = await here.person("ada")
         await ada.create("one")
@@ -169,9 +168,7 @@ async def test_all_rooms_of_the_hub_are_bounded_too(tmp_path: Path):
 
 
 @pytest.mark.requirement("hub.quota-told", "hub.quota-rooms")
-async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websocket(
-    tmp_path: Path,
-):
+async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_websocket(tmp_path):
     async with town(tmp_path, quotas={"room_bytes_per_account": 100_000}) as there:
         ann = await there.person("ann")
         await there.room(ann)
@@ -189,7 +186,7 @@ async def test_whoever_comes_into_a_room_near_a_quota_is_told_and_refused_on_a_w
 
 
 @pytest.mark.requirement("hub.quota-memory-rooms")
-async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(tmp_path: Path):
+async def test_rooms_in_memory_share_the_memory_of_their_owner_and_of_the_hub(tmp_path):
     quotas = {
         "memory_room_bytes": 200_000,
         "memory_bytes_per_account": 300_000,
@@ -236,7 +233,7 @@ def test_one_message_larger_than_the_budget_leaves_nothing_and_hangs_nobody():
 @pytest.mark.settings(
     quotas={"invites_per_account": 2, "guests_per_account": 2, "sessions_per_account": 3}
 )
-async def test_invites_guests_and_sessions_are_counted(hub: Meeting):
+async def test_invites_guests_and_sessions_are_counted(hub):
     ann = await hub.person("ann")
     codes = [(await ann.call("msg/invite"))["invite_code"] for _ in range(2)]
     answer, is_error = await ann.result("msg/invite", {})
@@ -257,7 +254,7 @@ async def test_invites_guests_and_sessions_are_counted(hub: Meeting):
 
 
 @pytest.mark.requirement("hub.quota-disk", "hub.quota-told")
-async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(hub: Meeting):
+async def test_with_a_disk_nearly_full_nothing_new_is_stored_and_deleting_goes_on(hub):
     ann, bob = await hub.people("ann", "bob")
     sent = await ann.call("msg/send", to="bob", body="hello")
     await ann.call("room/create", name="tea")
@@ -292,7 +289,7 @@ async def fill_disk(there: Meeting, free: int) -> None:
 
 @pytest.mark.requirement("hub.quota-told")
 @pytest.mark.settings(quotas={"mail_bytes_per_account": 20000, "mail_bytes": 100000})
-async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting):
+async def test_the_metrics_tell_what_is_used_and_who_is_near(hub):
     _, eve = await hub.people("ann", "eve")
     await send_until_refused(eve, "ann")
     await hub.hub.quotas.refresh(hub.hub.store)
@@ -310,7 +307,7 @@ async def test_the_metrics_tell_what_is_used_and_who_is_near(hub: Meeting):
 
 
 @pytest.mark.settings(quotas=NO_QUOTAS)
-async def test_a_quota_of_0_is_none(hub: Meeting):
+async def test_a_quota_of_0_is_none(hub):
     ann, _ = await hub.people("ann", "bob")
     await fill_disk(hub, 0)
     await ann.call("msg/send", to="bob", body=BODY)
@@ -340,5 +337,5 @@ def test_a_warning_comes_at_80_and_says_what_to_do_at_90_percent():
         (5 << 40, "5.0 TiB"),
     ],
 )
-def test_amounts_are_told_as_people_read_them(size: int, told: str):
+def test_amounts_are_told_as_people_read_them(size, told):
     assert in_bytes(size) == told

@@ -39,7 +39,7 @@ async def test_as_many_as_may_be_and_then_none_until_the_window_is_over():
 
 
 @pytest.mark.parametrize("since_start", [62_165.994, 62_308.665, 64_221.07])
-async def test_the_time_to_wait_is_never_longer_than_the_window(since_start: float):
+async def test_the_time_to_wait_is_never_longer_than_the_window(since_start):
     clock = StillClock()
     clock.seconds = since_start
     counted = RateLimits(clock, {"send": Limit(1, HOUR)})
@@ -122,7 +122,7 @@ async def test_the_number_of_keys_is_bounded_and_each_limit_has_its_own():
         (2 * DAY, "2 days"),
     ],
 )
-def test_a_time_is_told_as_people_say_it(seconds: int, words: str):
+def test_a_time_is_told_as_people_say_it(seconds, words):
     assert in_words(seconds) == words
 
 
@@ -144,7 +144,7 @@ async def restarted(store: SqliteStore, clock: StillClock) -> RateLimits:
     return counted
 
 
-async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(store: SqliteStore):
+async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(store):
     clock = StillClock()
     counted = await restarted(store, clock)
     for _ in range(2):
@@ -164,7 +164,7 @@ async def test_counts_of_hours_outlive_a_restart_for_the_rest_of_their_window(st
 
 
 async def test_what_is_stored_of_attempts_is_bounded_names_nobody_and_is_written_only_when_new(
-    store: SqliteStore,
+    store,
 ):
     clock = StillClock()
     counted = await restarted(store, clock)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,9 +115,7 @@ class Membership(Revocable):
 
 @WAYS
 @pytest.mark.parametrize("kind", [Token, LaterSession, Grant, Membership])
-async def test_what_one_node_revokes_every_node_refuses(
-    tmp_path: Path, kind: type[Revocable], cut: bool
-):
+async def test_what_one_node_revokes_every_node_refuses(tmp_path, kind, cut):
     async with several_nodes(tmp_path, ("one", "two", "three"), cut=cut) as nodes:
         given = kind(nodes)
         await given.prepare()
@@ -136,9 +133,7 @@ async def test_what_one_node_revokes_every_node_refuses(
         sys.stdout.write(f"refused after {', '.join(f'{took:.3f} s' for took in times)}\n")
 
 
-async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(
-    tmp_path: Path,
-):
+async def test_the_owner_of_a_room_ends_what_a_node_that_hears_of_no_change_keeps_open(tmp_path):
     async with several_nodes(tmp_path) as nodes:
         one, two = nodes
         ann = await one.accounts.register("ann")

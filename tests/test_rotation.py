@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -79,7 +78,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("folkmoot.db")}
 
 
-async def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tmp_path: Path):
+async def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tmp_path):
     async with opened(tmp_path) as hub:
         old = hub.key()
         changed = await hub.ring.rotate()
@@ -98,7 +97,7 @@ async def test_a_new_key_takes_the_place_of_the_old_which_is_kept_for_backups(tm
             pass
 
 
-async def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path):
+async def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     async with opened(folder) as hub:
@@ -115,7 +114,7 @@ async def test_the_old_key_is_kept_where_it_is_wanted_or_nowhere(tmp_path: Path)
         assert names(folder) == {"master.key", "sealed"}
 
 
-async def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path: Path):
+async def test_a_key_that_the_operator_gives_is_the_new_one(tmp_path):
     mine = fresh_key()
     async with opened(tmp_path) as hub:
         await hub.ring.rotate(mine.secret().hex())
@@ -154,7 +153,7 @@ STEPS = {prepared: "old", admitted: "old", published: "new", settled: "new"}
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only_one(
-    tmp_path: Path, step: Callable[..., Any]
+    tmp_path, step
 ):
     keys = {"old": make_key(tmp_path / "master.key"), "new": fresh_key()}
     async with opened(tmp_path) as hub:
@@ -167,7 +166,7 @@ async def test_wherever_a_change_stops_the_key_in_the_file_opens_and_is_the_only
         assert await hub.openers() == (hub.key().id,)
 
 
-async def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(hub: Opened):
+async def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_one(hub):
     await published(hub, fresh_key())
     between = hub.key()
     changed = await hub.ring.rotate()
@@ -175,7 +174,7 @@ async def test_a_change_that_stopped_in_a_hub_that_goes_on_is_ended_by_the_next_
     assert await hub.openers() == (changed.new,)
 
 
-async def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(hub: Opened):
+async def test_a_key_file_that_is_not_the_databases_own_is_not_replaced(hub):
     own = hub.key()
     hub.paths.master_key.unlink()
     with pytest.raises(e.KeyUnusable, match="is missing"):
@@ -201,7 +200,7 @@ def fail(*_: object) -> None:
     ],
 )
 async def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, error: type[e.FolkmootError]
+    tmp_path, monkeypatch, broken, error
 ):
     async with opened(tmp_path) as hub:
         old = hub.key()
@@ -219,7 +218,7 @@ async def test_a_disk_that_fails_leaves_the_old_key_in_place_and_nothing_else(
 
 @pytest.mark.parametrize("outcome", ["old", "new"])
 async def test_a_new_name_that_a_power_cut_may_undo_leaves_both_keys_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcome: str
+    tmp_path, monkeypatch, outcome
 ):
     async with opened(tmp_path) as hub:
         old = hub.key()
@@ -240,7 +239,7 @@ def raise_unusable() -> None:
     raise e.KeyUnusable("The folder cannot be synced.")
 
 
-async def test_one_change_at_a_time(hub: Opened):
+async def test_one_change_at_a_time(hub):
     outcomes = await asyncio.gather(*(hub.ring.rotate() for _ in range(4)), return_exceptions=True)
     refused = [it for it in outcomes if isinstance(it, e.CommandFailed)]
     assert len(refused) == 3
@@ -249,7 +248,7 @@ async def test_one_change_at_a_time(hub: Opened):
     await hub.ring.rotate()
 
 
-async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(hub: Opened):
+async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(hub):
     for patience in range(12):
         old = hub.key()
         rotating = asyncio.ensure_future(hub.ring.rotate(discard=True))
@@ -264,9 +263,7 @@ async def test_whoever_hangs_up_in_the_middle_finds_the_change_done(hub: Opened)
         assert (hub.key().id != old.id) is (patience > 0)
 
 
-async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(
-    tmp_path: Path,
-):
+async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was_there(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
 
@@ -295,7 +292,7 @@ async def test_a_backup_made_at_any_moment_of_a_change_opens_with_a_key_that_was
             await check_restored(tmp_path / str(number), target, keys[made.master_key_id])
 
 
-async def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path: Path):
+async def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_path):
     first, second, third = fresh_key(), fresh_key(), fresh_key()
     async with opened(tmp_path, given=first) as hub:
         with pytest.raises(e.CommandInvalid, match="only you can change"):
@@ -315,7 +312,7 @@ async def test_a_key_of_the_environment_is_awaited_until_a_start_brings_it(tmp_p
     assert names(tmp_path) == {"sealed"}
 
 
-async def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path):
+async def test_a_key_that_is_awaited_can_be_given_up(tmp_path):
     first, second = fresh_key(), fresh_key()
     async with opened(tmp_path, given=first) as hub:
         with pytest.raises(e.CommandInvalid, match="nothing to cancel"):
@@ -336,9 +333,7 @@ async def test_a_key_that_is_awaited_can_be_given_up(tmp_path: Path):
         ("folkmoot/cancel_rotation", {"more": 1}),
     ],
 )
-async def test_wrong_arguments_are_refused_and_change_nothing(
-    hub: Opened, operation: str, arguments: dict[str, Any]
-):
+async def test_wrong_arguments_are_refused_and_change_nothing(hub, operation, arguments):
     row = next(row for row in DATA if row.name == operation)
     old = hub.key()
     dispatcher = Dispatcher(Services(key_ring=hub.ring))

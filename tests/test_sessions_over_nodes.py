@@ -143,7 +143,7 @@ async def whoami(wire: Wire, id_: int = 1) -> str:
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes):
+async def test_a_session_answers_at_every_node_and_is_at_one(hub):
     wire = await hub.enter("ann")
     for there in hub:
         assert await whoami(at(wire, there)) == "ann"
@@ -151,7 +151,7 @@ async def test_a_session_answers_at_every_node_and_is_at_one(hub: Nodes):
     assert [forwarded(there) for there in hub] == [0, 1, 1]
 
 
-async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(hub: Nodes, talker: Talker):
+async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(hub, talker):
     wire = await hub.enter("ann", capabilities={"elicitation": {}})
     there = at(wire, hub[1])
     async with listening(there) as heard, calling(there, ask=True) as said:
@@ -169,7 +169,7 @@ async def test_a_stream_at_another_node_tells_and_a_call_there_is_heard(hub: Nod
 
 
 @pytest.mark.settings(count=3)
-async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(hub: Nodes, talker: Talker):
+async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(hub, talker):
     wire = await hub.enter("ann")
     _, last = await broken(at(wire, hub[1]), talker)
     talker.go_on.set()
@@ -179,7 +179,7 @@ async def test_a_stream_that_broke_at_one_node_is_resumed_at_another(hub: Nodes,
     assert (hub.demo.cancelled, len(hub.demo.asked)) == ([], 1)
 
 
-async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub: Nodes):
+async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hub):
     wire = await hub.enter("ann")
     async with listening(at(wire, hub[1])):
         assert len(hub[0].hub.mcp._exchanges) == 1
@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_one_node_has_left_the_node_of_its_session(hu
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes):
+async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub):
     wire = await hub.enter("ann")
     ended = await hub[1].ask("DELETE", headers=wire.headers({}))
     assert ended.status == 200
@@ -201,7 +201,7 @@ async def test_a_session_that_is_closed_at_one_node_is_closed_at_all(hub: Nodes)
 
 
 @pytest.mark.settings(count=3)
-async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes):
+async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub):
     wire = await hub.enter("ann")
     assert await whoami(at(wire, hub[1])) == "ann"
     await hub.stop(0)
@@ -211,7 +211,7 @@ async def test_a_session_whose_node_stopped_goes_on_at_one_other(hub: Nodes):
 
 
 async def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_new_session(
-    hub: Nodes, talker: Talker
+    hub, talker
 ):
     wire = await hub.enter("ann")
     async with listening(wire) as said:
@@ -231,7 +231,7 @@ async def test_a_stream_whose_node_is_gone_is_answered_so_that_a_client_opens_a_
 
 
 @pytest.mark.settings(count=3)
-async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes):
+async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub):
     wire = await hub.enter("ann")
     await hub.stop(0)
     asked = [whoami(at(wire, hub[1 + n % 2]), n) for n in range(16)]
@@ -240,7 +240,7 @@ async def test_of_many_requests_at_once_one_node_takes_a_session_over(hub: Nodes
 
 
 @pytest.mark.settings(count=3)
-async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nodes):
+async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub):
     wire = await hub.enter("ann")
     lease: Any = hub[0].hub.store._lease  # type: ignore[attr-defined]
     # Nothing listens there.
@@ -256,7 +256,7 @@ async def test_a_node_that_another_cannot_reach_loses_the_session_to_it(hub: Nod
 
 
 @pytest.mark.settings(count=3)
-async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: Nodes):
+async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub):
     wire = await wired(hub[0], "")
     arguments = {"handle": "eve"}
     made = await at(wire, hub[1]).ask(
@@ -272,7 +272,7 @@ async def test_a_stranger_who_registers_at_one_node_is_known_at_the_others(hub: 
         assert await whoami(at(wire, there)) == "eve"
 
 
-async def test_another_credential_does_not_open_a_session_at_another_node(hub: Nodes):
+async def test_another_credential_does_not_open_a_session_at_another_node(hub):
     ann = await hub[0].hub.accounts.register("ann")
     eve = await hub[0].hub.accounts.register("eve")
     wire = await wired(hub[0], ann.token)
@@ -307,9 +307,7 @@ async def has_stream(*meetings: Meeting) -> bool:
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
 @pytest.mark.settings(count=3)
-async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(
-    hub: Nodes, talker: Talker
-):
+async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(hub, talker):
     ann = await hub[0].hub.accounts.register("ann")
     bob = await hub[0].hub.accounts.register("bob")
     heard: list[Any] = []
@@ -356,7 +354,7 @@ def request_of(wire: Wire, **changes: Any) -> ForwardedRequest:
     return msgspec.structs.replace(given, **changes)
 
 
-async def test_what_no_node_has_marked_is_not_served(tmp_path: Path):
+async def test_what_no_node_has_marked_is_not_served(tmp_path):
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
         forwarding = hub[1].hub._forwarding
@@ -393,9 +391,7 @@ async def test_what_no_node_has_marked_is_not_served(tmp_path: Path):
         assert await whoami(at(wire, hub[1])) == "ann"
 
 
-async def test_forwarded_requests_are_bounded_in_size_and_number(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_forwarded_requests_are_bounded_in_size_and_number(tmp_path, monkeypatch):
     async with nodes(tmp_path) as hub, httpx2.AsyncClient(verify=False) as http:
         wire = await hub.enter("ann")
         here, there = (each.hub._forwarding for each in hub)
@@ -424,7 +420,7 @@ async def test_forwarded_requests_are_bounded_in_size_and_number(
 
 
 @pytest.mark.settings(count=3)
-async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub: Nodes):
+async def test_a_request_is_forwarded_once_and_not_in_a_circle(hub):
     wire = await hub.enter("ann")
     # The second believes that the third has it, and the third that the second has it.
     homes = [each.hub.mcp._homes for each in hub]
@@ -456,7 +452,7 @@ class Stranger:
             yield NodeHome(there.hub.bus.node, f"http://127.0.0.1:{port}")
 
 
-async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes):
+async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub):
     redirect = b"HTTP/1.1 307 Go\r\nlocation: /mcp\r\ncontent-length: 0\r\n\r\n"
     stranger, homes = Stranger(redirect, b""), hub[1].hub.mcp._homes
     async with stranger.instead_of(hub[0]) as home:
@@ -470,7 +466,7 @@ async def test_a_node_that_redirects_or_breaks_off_is_not_followed(hub: Nodes):
 
 
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found"])
-async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(hub: Nodes, status: str):
+async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(hub, status):
     stranger = Stranger(b"HTTP/1.1 %b\r\ncontent-length: 2\r\n\r\n{}" % status.encode())
     homes: Any = hub[1].hub.mcp._homes
     clock = hub[1].hub.clock
@@ -486,7 +482,7 @@ async def test_whatever_has_come_to_the_address_of_a_node_is_not_believed(hub: N
 
 
 async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_elsewhere(
-    hub: Nodes, talker: Talker
+    hub, talker
 ):
     wire = await hub.enter("ann")
     async with calling(wire) as said:
@@ -501,7 +497,7 @@ async def test_a_node_that_stops_finishes_the_calls_of_a_session_that_goes_on_el
         assert (await said.rest())[-1]["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes):
+async def test_a_session_that_was_closed_is_not_taken_over(hub):
     ann = await hub[0].hub.accounts.register("ann")
     one, other = [await wired(hub[0], ann.token) for _ in range(2)]
     assert (await hub[0].ask("DELETE", headers=one.headers({}))).status == 200
@@ -513,7 +509,7 @@ async def test_a_session_that_was_closed_is_not_taken_over(hub: Nodes):
 
 @pytest.mark.parametrize(("trusted", "found"), [(["127.0.0.1"], "192.0.2.77"), ([], "127.0.0.1")])
 async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_trust(
-    tmp_path: Path, trusted: list[str], found: str
+    tmp_path, trusted, found
 ):
     async with nodes(tmp_path, http={"trusted_proxies": trusted}) as hub:
         wire = await wired(hub[0], "")
@@ -536,7 +532,7 @@ async def test_the_first_node_says_where_a_client_is_whichever_proxies_others_tr
         assert not any(each.is_direct() for each in callers)
 
 
-async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub: Nodes):
+async def test_forwarded_requests_wait_for_the_turn_of_whoever_asks(hub):
     ann = await hub[0].hub.accounts.register("ann")
     wires = [await wired(hub[0], token) for token in (ann.token, "")]
     house = hub[0].hub._server._protocols.house
@@ -570,9 +566,7 @@ async def opening(there: Meeting, token: str = "") -> int:
 
 
 @pytest.mark.settings(quotas={"sessions_per_account": 3})
-async def test_an_account_has_so_many_sessions_at_all_nodes_together(
-    hub: Nodes, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_account_has_so_many_sessions_at_all_nodes_together(hub, monkeypatch):
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.EXCESS_SECONDS", 60.0)
     ann = await hub[0].hub.accounts.register("ann")
     wires = [await wired(hub[0], ann.token) for _ in range(3)]
@@ -584,7 +578,7 @@ async def test_an_account_has_so_many_sessions_at_all_nodes_together(
 
 
 @pytest.mark.settings(quotas={"sessions_per_account": 1})
-async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes):
+async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub):
     wire = await hub.enter("ann")
     async with listening(wire):
         assert await opening(hub[1], wire.token) == 429
@@ -601,7 +595,7 @@ async def test_sessions_in_use_elsewhere_are_not_ended_for_another(hub: Nodes):
 
 
 @pytest.mark.settings(count=1)
-async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes):
+async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub):
     ann = await hub[0].hub.accounts.register("ann")
     bob = await hub[0].hub.accounts.register("bob")
     for account in (ann, bob):
@@ -616,7 +610,7 @@ async def test_a_session_is_not_ended_for_one_that_nobody_waits_for(hub: Nodes):
 
 
 @pytest.mark.settings(count=1)
-async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes):
+async def test_counts_that_the_database_did_not_take_are_told_again(hub):
     counts, shared = hub[0].hub.mcp._arrivals.counts, hub[0].hub.store.session_homes
     assert counts is not None
     assert shared is not None
@@ -640,7 +634,7 @@ async def test_counts_that_the_database_did_not_take_are_told_again(hub: Nodes):
 
 
 @pytest.mark.settings(count=3, mcp={"max_anonymous_sessions": 2})
-async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(hub: Nodes):
+async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(hub):
     assert await opening(hub[0]) == 200
     assert await opening(hub[1]) == 200
     assert await opening(hub[2]) == 429
@@ -649,9 +643,7 @@ async def test_an_address_has_so_many_sessions_without_an_account_at_all_nodes(h
 
 
 @pytest.mark.settings(mcp={"max_sessions": 2})
-async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(
-    hub: Nodes, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(hub, monkeypatch):
     monkeypatch.setattr("folkmoot.transports.mcp.session_counts.RECOUNT_SECONDS", 0.0)
     ann = await hub[0].hub.accounts.register("ann")
     await wired(hub[0], ann.token)

@@ -149,7 +149,7 @@ async def node(folder: Path, number: int, wanted: BackendSpec, lease_seconds: fl
     return Hub(known, gateway=GatewaySpec(backends={"demo": wanted}))
 
 
-async def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path):
+async def test_on_one_node_such_a_server_is_like_any_other(tmp_path):
     wanted = GatewaySpec(backends={"demo": spec(single=True)})
     async with Hub(settings(tmp_path), gateway=wanted).running() as hub:
         backend = hub.behind.fleet.backends["demo"]
@@ -159,7 +159,7 @@ async def test_on_one_node_such_a_server_is_like_any_other(tmp_path: Path):
 
 
 @pytest.mark.settings(count=3)
-async def test_one_node_links_it_and_all_of_them_use_it(there: LinkedNodes):
+async def test_one_node_links_it_and_all_of_them_use_it(there):
     assert len({await pid(there[place]) for place in range(3)}) == 1
     assert await there.homes() == [0]
     first = there.hubs[0].settings.cluster.address
@@ -184,7 +184,7 @@ async def test_one_node_links_it_and_all_of_them_use_it(there: LinkedNodes):
     assert len(await there.homes()) == 1
 
 
-async def test_progress_logs_questions_and_cancellation_pass_between_nodes(there: LinkedNodes):
+async def test_progress_logs_questions_and_cancellation_pass_between_nodes(there):
     backend, told = there[1], Told()
     await backend.request(call("progress", times=3, progress=True, tell=told))
     assert told.said("progress") == [0, 1, 2]
@@ -218,7 +218,7 @@ async def test_progress_logs_questions_and_cancellation_pass_between_nodes(there
     assert "Method not found" in str(answer.error)
 
 
-async def test_someone_at_another_node_is_asked_by_the_server(there: LinkedNodes):
+async def test_someone_at_another_node_is_asked_by_the_server(there):
     hub = there.hubs[1]
     ann = await hub.accounts.register("ann")
     meeting = Meeting(hub, "handshake")
@@ -247,7 +247,7 @@ async def test_someone_at_another_node_is_asked_by_the_server(there: LinkedNodes
     await meeting.everyone_leaves()
 
 
-async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(there: LinkedNodes):
+async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(there):
     changes = [Told(), Told()]
     stops = [
         await there[place].watch("note://1", lambda place=place: changes[place](1))
@@ -274,7 +274,7 @@ async def test_who_watches_a_resource_hears_of_it_wherever_it_is_linked(there: L
 
 @pytest.mark.settings(lease_seconds=20.0)
 async def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_done(
-    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
+    there, monkeypatch
 ):
     monkeypatch.setattr(app, "DRAIN_SECONDS", 0.0)
     monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
@@ -297,7 +297,7 @@ async def test_a_node_that_is_drained_gives_the_link_away_when_its_calls_are_don
     assert there.view(0).node == second
 
 
-async def test_a_node_that_stops_leaves_the_link_to_another(there: LinkedNodes):
+async def test_a_node_that_stops_leaves_the_link_to_another(there):
     before = await pid(there[1])
     await there.stop(0)
     # Nobody waits for the end of its lease.
@@ -307,7 +307,7 @@ async def test_a_node_that_stops_leaves_the_link_to_another(there: LinkedNodes):
 
 
 async def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setattr(forwarding, "FORWARD_PROBE_SECONDS", 60)
     async with linked(tmp_path) as there:
@@ -318,9 +318,7 @@ async def test_a_node_that_stops_does_not_warn_of_the_one_that_links_it(
     assert not [each.__dict__ for each in changes if each.levelno > logging.INFO]
 
 
-async def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
-    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
-):
+async def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(there, monkeypatch):
     monkeypatch.setattr(single, "HAND_OVER_SECONDS", 60.0)
     monkeypatch.setattr(fleet, "MOST_HAND_OVER_SECONDS", 60.0)
     hub = there.hubs[0]
@@ -344,9 +342,7 @@ async def test_rooms_of_a_node_that_stops_go_on_until_its_calls_have_ended(
 
 
 @pytest.mark.settings(count=1)
-async def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
-    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
-):
+async def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(there, monkeypatch):
     backend, states = there[0], list[BackendState]()
     find = NodeBackends.find
 
@@ -363,7 +359,7 @@ async def test_who_gives_it_away_is_not_without_it_until_it_has_looked_twice(
 
 @pytest.mark.settings(count=1)
 async def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_stop_that(
-    there: LinkedNodes, monkeypatch: pytest.MonkeyPatch
+    there, monkeypatch
 ):
     before, links = await pid(there[0]), there.hubs[0].behind.fleet
     stop, left = links._stop, asyncio.Event()
@@ -389,7 +385,7 @@ async def test_a_node_that_leaves_while_it_has_a_server_linked_anew_does_not_sto
     assert await pid(there[0]) != before
 
 
-async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path: Path):
+async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_path):
     first = tmp_path / "first"
     first.mkdir(mode=0o700)
     (first / "server.py").write_text(SERVER)
@@ -425,7 +421,7 @@ async def test_another_node_takes_over_when_the_one_that_links_it_is_killed(tmp_
         process.__exit__()
 
 
-async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(there: LinkedNodes):
+async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(there):
     before = await pid(there[0])
     lease: Any = there.hubs[0].store._lease  # type: ignore[attr-defined]
     lease._lease.ended()
@@ -441,9 +437,7 @@ async def test_a_node_whose_lease_was_over_asks_nothing_over_its_old_link(there:
 
 
 @pytest.mark.settings(count=1)
-async def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
-    there: LinkedNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(there, tmp_path, monkeypatch):
     monkeypatch.setattr(single, "WAIT_SECONDS", 0.5)
     nowhere = f"http://127.0.0.1:{nats.free_port()}"
     await move(there.hubs[0], nowhere)
@@ -465,9 +459,7 @@ async def test_a_node_that_cannot_reach_the_one_that_links_it_says_so(
         await nats.until(lambda: elsewhere in backend.view().why)
 
 
-async def test_a_node_whose_own_address_is_wrong_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_a_node_whose_own_address_is_wrong_says_so(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(forwarding, "OWN_ADDRESS_ATTEMPTS", 1)
     monkeypatch.setattr(forwarding, "OWN_ADDRESS_SECONDS", 86_400)
     # A busy machine is not an answer that does not come.
@@ -513,7 +505,7 @@ async def move(hub: Hub, address: str) -> None:
 
 
 @pytest.mark.settings(count=3)
-async def test_of_nodes_that_take_it_at_once_one_has_it(there: LinkedNodes):
+async def test_of_nodes_that_take_it_at_once_one_has_it(there):
     homes = [hub.store.backend_homes for hub in there.hubs]
     for number in range(20):
         found = await asyncio.gather(

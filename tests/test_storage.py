@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +18,13 @@ def _same_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "hub")
 
 
-def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path: Path):
+def test_a_hub_that_restarts_in_its_folder_has_the_name_it_had(tmp_path):
     before = storage.node_name(Paths(tmp_path))
     (tmp_path / "master.key").write_text("made meanwhile")
     assert storage.node_name(Paths(tmp_path)) == before
 
 
-def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Path):
+def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     one = storage.node_name(Paths(folder))
@@ -34,9 +33,7 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_disk(tmp_path: Pat
     assert storage.node_name(Paths(folder)) != one
 
 
-def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(tmp_path, monkeypatch):
     names = set()
     for number in ("1" * 32, "2" * 32):
         machine = tmp_path / number
@@ -49,9 +46,7 @@ def test_hubs_with_one_host_name_and_one_path_differ_by_their_machine(
 
 
 @pytest.mark.parametrize("_server", [pytest.param(None, id="18", marks=postgres.NEEDED)])
-async def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(
-    tmp_path: Path, _server: None
-):
+async def test_a_machine_made_alike_is_refused_and_a_hub_that_was_killed_is_not(tmp_path, _server):
     from folkmoot.store.postgres import HubNode, PostgresStore
 
     folder = tmp_path / "data"

@@ -187,7 +187,7 @@ async def hubs(tmp_path: Path, way: str) -> AsyncIterator[Pair]:
             yield Pair(*found)
 
 
-async def test_a_hub_listens_on_the_bus_of_its_store_and_on_no_other(tmp_path: Path):
+async def test_a_hub_listens_on_the_bus_of_its_store_and_on_no_other(tmp_path):
     store = await SqliteStore.open(tmp_path / "shared.db")
     try:
         with pytest.raises(ValueError, match="bus that its store publishes on"):
@@ -198,9 +198,7 @@ async def test_a_hub_listens_on_the_bus_of_its_store_and_on_no_other(tmp_path: P
 
 @ONE_STORE
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_a_recovered_accounts_old_token_ends_in_the_other_hub_with_all_it_has_open(
-    hubs: Pair,
-):
+async def test_a_recovered_accounts_old_token_ends_in_the_other_hub_with_all_it_has_open(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
     async with joined(port(hubs.second), ann.token) as seat:
@@ -214,7 +212,7 @@ async def test_a_recovered_accounts_old_token_ends_in_the_other_hub_with_all_it_
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere", "credentials.revoked-at-once")
-async def test_a_token_that_one_hub_revokes_opens_nothing_in_the_other(hubs: Pair):
+async def test_a_token_that_one_hub_revokes_opens_nothing_in_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     made = await hubs.first.accounts.authentication.create(ann.account, "phone")
     await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
@@ -236,7 +234,7 @@ async def test_a_token_that_one_hub_revokes_opens_nothing_in_the_other(hubs: Pai
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_whoever_is_suspended_by_one_hub_is_refused_by_the_other(hubs: Pair):
+async def test_whoever_is_suspended_by_one_hub_is_refused_by_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
     async with joined(port(hubs.second), ann.token) as seat:
@@ -253,7 +251,7 @@ async def test_whoever_is_suspended_by_one_hub_is_refused_by_the_other(hubs: Pai
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_what_one_hub_grants_and_revokes_holds_in_the_other(hubs: Pair):
+async def test_what_one_hub_grants_and_revokes_holds_in_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.denies(ann.token, denied=False)
     await hubs.operate("folkmoot/grant", **DENY)
@@ -264,7 +262,7 @@ async def test_what_one_hub_grants_and_revokes_holds_in_the_other(hubs: Pair):
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_a_changed_handle_is_the_handle_in_the_other_hub(hubs: Pair):
+async def test_a_changed_handle_is_the_handle_in_the_other_hub(hubs):
     ann = await hubs.first.accounts.register("ann")
     assert b"ann" in (await hubs.call(hubs.second, ann.token, "msg/whoami")).body
     await hubs.first.accounts.change_handle(ann.account, "anna_b")
@@ -277,7 +275,7 @@ async def test_a_changed_handle_is_the_handle_in_the_other_hub(hubs: Pair):
 
 @ALL_WAYS
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(hubs: Pair):
+async def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(hubs):
     gateways = [hub.behind.gateway for hub in hubs]
     old, new = (Inventory(tools=(definition("read", description=text),)) for text in "ab")
     for gateway in gateways:
@@ -300,7 +298,7 @@ async def test_a_tool_that_changed_is_held_back_by_both_until_one_accepts_it(hub
 @ONE_STORE
 @pytest.mark.requirement("events.hold-everywhere")
 async def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offered_there_later(
-    hubs: Pair, monkeypatch: pytest.MonkeyPatch
+    hubs, monkeypatch
 ):
     monkeypatch.setattr("folkmoot.gateway.gateway.PINS_RETRY_SECONDS", 0.0)
     failures = 0
@@ -327,7 +325,7 @@ async def test_a_tool_that_is_accepted_while_the_other_hub_cannot_read_is_offere
 
 
 @NODES
-async def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(hubs: Pair):
+async def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(hubs):
     async def arrives(hub: Hub, description: str) -> None:
         hub.behind.gateway.attach(Scripted("files"))
         seen = Inventory(tools=(definition("read", description=description),))
@@ -341,7 +339,7 @@ async def test_of_two_nodes_that_see_a_server_first_at_once_one_pins(hubs: Pair)
 
 @ONE_STORE
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_a_room_that_one_hub_changes_or_removes_is_so_in_the_other(hubs: Pair):
+async def test_a_room_that_one_hub_changes_or_removes_is_so_in_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
     owner = await hubs.first.rooms.authenticate(ann.token)
@@ -355,7 +353,7 @@ async def test_a_room_that_one_hub_changes_or_removes_is_so_in_the_other(hubs: P
 
 
 @NODES
-async def test_a_room_that_its_owner_changes_or_removes_is_so_at_the_other_node(hubs: Pair):
+async def test_a_room_that_its_owner_changes_or_removes_is_so_at_the_other_node(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
     owner = await hubs.first.rooms.authenticate(ann.token)
@@ -369,7 +367,7 @@ async def test_a_room_that_its_owner_changes_or_removes_is_so_at_the_other_node(
 
 
 @NODES
-async def test_a_room_is_changed_at_a_node_that_does_not_own_it(hubs: Pair):
+async def test_a_room_is_changed_at_a_node_that_does_not_own_it(hubs):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.second, ann.token, "room/create", name=ROOM)
     owner = await hubs.first.rooms.authenticate(ann.token)
@@ -380,7 +378,7 @@ async def test_a_room_is_changed_at_a_node_that_does_not_own_it(hubs: Pair):
 
 
 @NODES
-async def test_people_at_different_nodes_are_in_one_room_until_one_is_put_out(hubs: Pair):
+async def test_people_at_different_nodes_are_in_one_room_until_one_is_put_out(hubs):
     ann = await hubs.first.accounts.register("ann")
     bob = await hubs.first.accounts.register("bob")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
@@ -407,7 +405,7 @@ async def test_people_at_different_nodes_are_in_one_room_until_one_is_put_out(hu
 
 
 @NODES
-async def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_ask(hubs: Pair):
+async def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_they_ask(hubs):
     ann = await hubs.first.accounts.register("ann")
     bob = await hubs.first.accounts.register("bob")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM)
@@ -438,9 +436,7 @@ async def test_whoever_is_in_a_room_through_tools_is_there_once_whichever_node_t
 
 @NODES
 @pytest.mark.parametrize("durable", [True, False])
-async def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_old(
-    hubs: Pair, durable: bool
-):
+async def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_old(hubs, durable):
     ann = await hubs.first.accounts.register("ann")
     await hubs.call(hubs.first, ann.token, "room/create", name=ROOM, durable=durable)
     await hubs.call(hubs.second, ann.token, "room/read", room=ROOM)
@@ -451,7 +447,7 @@ async def test_whoever_waits_at_another_node_for_news_of_a_room_is_told_nothing_
 
 
 @NODES_BOTH_WAYS
-async def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(hubs: Pair):
+async def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     bob = await hubs.first.accounts.register("bob")
     waiting = asyncio.ensure_future(hubs.call(hubs.second, ann.token, "msg/inbox", wait=50))
@@ -463,7 +459,7 @@ async def test_whoever_waits_at_one_node_hears_of_mail_that_was_sent_at_the_othe
 
 @ONE_STORE
 @pytest.mark.requirement("events.hold-everywhere")
-async def test_what_happens_in_one_hub_is_followed_in_the_other(hubs: Pair):
+async def test_what_happens_in_one_hub_is_followed_in_the_other(hubs):
     ann = await hubs.first.accounts.register("ann")
     bob = await hubs.first.accounts.register("bob")
     async with following(Asker(port(hubs.second), ann.token)) as source:
@@ -478,7 +474,7 @@ async def test_what_happens_in_one_hub_is_followed_in_the_other(hubs: Pair):
 
 
 @NODES_CUT_OFF
-async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and_right(hubs: Pair):
+async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and_right(hubs):
     ann = await hubs.first.accounts.register("ann")
     made = await hubs.first.accounts.authentication.create(ann.account, "phone")
     assert await hubs.status(made.token) == 200
@@ -493,7 +489,7 @@ async def test_a_node_that_hears_of_no_change_asks_the_store_for_every_token_and
 
 
 @NODES_CUT_OFF
-async def test_whoever_follows_events_reads_again_while_nats_is_gone(hubs: Pair):
+async def test_whoever_follows_events_reads_again_while_nats_is_gone(hubs):
     ann = await hubs.first.accounts.register("ann")
     async with following(Asker(port(hubs.second), ann.token)) as source:
         while await source.event() != ("reload", {"reason": "gap"}):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -44,7 +43,7 @@ def test_the_same_thing_is_sealed_differently_each_time():
 @pytest.mark.parametrize(
     ("purpose", "row"), [("subject", "other"), ("body", "row"), ("subjectr", "ow")]
 )
-def test_what_is_moved_to_another_place_does_not_open(purpose: str, row: str):
+def test_what_is_moved_to_another_place_does_not_open(purpose, row):
     with pytest.raises(e.SealBroken):
         VAULT.open(purpose, row, VAULT.seal("subject", "row", b"hello"))
 
@@ -61,7 +60,7 @@ def test_what_was_changed_does_not_open_and_the_error_tells_nothing_of_it():
 
 
 @pytest.mark.parametrize("sealed", ["", "AAAA", "not base64", "\N{SNOWMAN}", "A" * 31, "=" * 64])
-def test_what_was_never_sealed_does_not_open(sealed: str):
+def test_what_was_never_sealed_does_not_open(sealed):
     with pytest.raises(e.SealBroken):
         VAULT.open("subject", "row", sealed)
 
@@ -84,7 +83,7 @@ def test_a_vault_shows_no_key_and_is_not_pickled():
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vault: Vault):
+async def test_the_data_key_is_made_once_and_found_again(store, vault):
     sealed = vault.seal("subject", "row", b"hello")
     again = await Vault.load(store, OLD)
     assert again.open("subject", "row", sealed) == b"hello"
@@ -92,7 +91,7 @@ async def test_the_data_key_is_made_once_and_found_again(store: SqliteStore, vau
 
 
 @pytest.mark.requirement("rest.data-key-wrapped")
-async def test_another_master_key_opens_nothing_and_changes_nothing(store: SqliteStore):
+async def test_another_master_key_opens_nothing_and_changes_nothing(store):
     await Vault.load(store, OLD)
     before = await store.read(wraps)
     with pytest.raises(e.KeyMismatch):
@@ -100,14 +99,14 @@ async def test_another_master_key_opens_nothing_and_changes_nothing(store: Sqlit
     assert await store.read(wraps) == before
 
 
-async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(store: SqliteStore):
+async def test_a_database_bound_to_a_key_before_it_had_a_vault_takes_no_other(store):
     await store.write(lambda tx: put(tx, MASTER_KEY_ID, OLD.id))
     with pytest.raises(e.KeyMismatch):
         await Vault.load(store, NEW)
     assert (await Vault.load(store, OLD)).master_id == OLD.id
 
 
-async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore):
+async def test_a_wrapped_key_that_was_changed_is_refused(store):
     async def spoil(tx: Tx) -> None:
         await tx.execute(
             "UPDATE meta SET value = ? WHERE key = ?",
@@ -121,9 +120,7 @@ async def test_a_wrapped_key_that_was_changed_is_refused(store: SqliteStore):
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_the_master_key_is_changed_while_the_vault_is_in_use(
-    store: SqliteStore, vault: Vault
-):
+async def test_the_master_key_is_changed_while_the_vault_is_in_use(store, vault):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW)
     await vault.settle_on(store, NEW)
@@ -137,7 +134,7 @@ async def test_the_master_key_is_changed_while_the_vault_is_in_use(
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize(("found", "lost"), [(OLD, NEW), (NEW, OLD)])
 async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
-    store: SqliteStore, vault: Vault, found: MasterKey, lost: MasterKey
+    store, vault, found, lost
 ):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW)
@@ -148,7 +145,7 @@ async def test_a_change_that_was_cut_short_ends_with_whichever_key_is_found(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, vault: Vault):
+async def test_no_key_is_settled_on_that_was_not_admitted(store, vault):
     with pytest.raises(e.KeyMismatch):
         await vault.settle_on(store, NEW)
     assert vault.master_id == OLD.id
@@ -156,9 +153,7 @@ async def test_no_key_is_settled_on_that_was_not_admitted(store: SqliteStore, va
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(
-    store: SqliteStore, vault: Vault
-):
+async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(store, vault):
     sealed = vault.seal("subject", "row", b"hello")
     await vault.admit(store, NEW, awaited=True)
     for _ in range(2):
@@ -172,7 +167,7 @@ async def test_a_key_that_is_awaited_outlives_starts_with_the_present_one(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-async def test_a_key_that_is_withdrawn_opens_nothing_any_more(store: SqliteStore, vault: Vault):
+async def test_a_key_that_is_withdrawn_opens_nothing_any_more(store, vault):
     await vault.admit(store, NEW, awaited=True)
     await vault.withdraw(store)
     assert vault.awaited_id is None
@@ -184,9 +179,7 @@ async def test_a_key_that_is_withdrawn_opens_nothing_any_more(store: SqliteStore
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.parametrize("awaited", [False, True])
-async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
-    store: SqliteStore, vault: Vault, awaited: bool
-):
+async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(store, vault, awaited):
     third = MasterKey(b"t" * 32)
     await vault.admit(store, third, awaited=True)
     await vault.admit(store, NEW, awaited=awaited)
@@ -200,7 +193,7 @@ async def test_a_key_that_is_admitted_takes_the_place_of_one_that_was(
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("rest.rotate-master")
 async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
-    store: SqliteStore, vault: Vault, tmp_path: Path
+    store, vault, tmp_path
 ):
     [[_, dropped]] = await store.read(wraps)
     await vault.admit(store, NEW)
@@ -210,9 +203,7 @@ async def test_a_way_to_the_data_key_that_was_dropped_is_not_left_in_the_file(
 
 
 @pytest.mark.sqlite("reads its file")
-async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(
-    store: SqliteStore, vault: Vault
-):
+async def test_what_can_be_told_of_a_database_names_every_key_that_opens_it(store, vault):
     await vault.admit(store, NEW, awaited=True)
     info = await store.info()
     assert info.opened_by == tuple(sorted([OLD.id, NEW.id]))

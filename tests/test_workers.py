@@ -67,7 +67,7 @@ def run(folder: Path, fault: str, *arguments: str) -> tuple[int, str, list[str]]
     return done.returncode, done.stdout + done.stderr, (folder / "ran").read_text().splitlines()
 
 
-def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path: Path):
+def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path):
     fault = (
         "assert number != 3\n"
         "    if number in (5, 20): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -85,7 +85,7 @@ def test_each_test_is_run_once_and_failures_and_deaths_are_told(tmp_path: Path):
 
 
 @pytest.mark.long
-def test_the_first_failure_may_end_the_run(tmp_path: Path):
+def test_the_first_failure_may_end_the_run(tmp_path):
     status, output, ran = run(tmp_path, "assert False", "-x")
     assert status == pytest.ExitCode.TESTS_FAILED, output
     assert "stopping after 1 failures" in output
@@ -93,7 +93,7 @@ def test_the_first_failure_may_end_the_run(tmp_path: Path):
 
 
 @pytest.mark.long
-def test_a_test_that_takes_too_long_is_told_as_such(tmp_path: Path):
+def test_a_test_that_takes_too_long_is_told_as_such(tmp_path):
     fault = "if number == 3: signal.pause()"
     status, output, _ = run(tmp_path, fault, "-p", "pytest_timeout", "--timeout", "10")
     assert status == pytest.ExitCode.TESTS_FAILED, output
@@ -102,7 +102,7 @@ def test_a_test_that_takes_too_long_is_told_as_such(tmp_path: Path):
 
 
 @pytest.mark.long
-def test_a_run_without_tests_is_told_as_such(tmp_path: Path):
+def test_a_run_without_tests_is_told_as_such(tmp_path):
     (tmp_path / "ran").touch()
     status, output, _ = run(tmp_path, "pass", "-k", "nothing")
     assert status == pytest.ExitCode.NO_TESTS_COLLECTED, output

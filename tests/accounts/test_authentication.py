@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ async def labels(here: World, account: Account) -> list[str]:
 
 
 @pytest.mark.requirement("credentials.many")
-async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(world: World):
+async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     world.clock.advance(1)
     laptop = await tokens.create(ann.account, "laptop")
@@ -47,9 +46,7 @@ async def test_an_account_has_many_tokens_and_each_is_revoked_by_itself(world: W
     assert not any(token.encode() in repr(rows).encode() for token in secrets)
 
 
-async def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(
-    world: World, caplog: pytest.LogCaptureFixture
-):
+async def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret_is(world, caplog):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     with caplog.at_level(logging.INFO, "folkmoot.audit"):
         made = await tokens.create(ann.account, "laptop")
@@ -64,7 +61,7 @@ async def test_who_creates_and_revokes_a_token_is_in_the_audit_log_and_no_secret
 
 
 @pytest.mark.requirement("credentials.many")
-async def test_nobody_revokes_what_is_not_theirs_or_not_there(world: World):
+async def test_nobody_revokes_what_is_not_theirs_or_not_there(world):
     ann, bob = await world.register("ann"), await world.register("bob")
     tokens = world.accounts.authentication
     for wrong in (bob.credential_id, "", "c_" + "0" * 24, "' OR 1=1 --"):
@@ -80,7 +77,7 @@ async def test_nobody_revokes_what_is_not_theirs_or_not_there(world: World):
 
 
 @pytest.mark.requirement("credentials.recover-ends-all")
-async def test_recovering_ends_every_credential_and_deleting_removes_them(world: World):
+async def test_recovering_ends_every_credential_and_deleting_removes_them(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     other = await tokens.create(ann.account, "other")
     session = await tokens.bind(other.credential.id, "5" * 64, 2_000_000_000)
@@ -98,7 +95,7 @@ async def test_recovering_ends_every_credential_and_deleting_removes_them(world:
 
 
 @pytest.mark.requirement("credentials.session-row")
-async def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(world: World):
+async def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     made = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
     assert made is not None
@@ -115,7 +112,7 @@ async def test_a_session_that_was_signed_in_ends_with_its_token_and_is_no_token(
 
 
 @pytest.mark.requirement("credentials.expire")
-async def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(world: World):
+async def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_removed(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     short = await tokens.create(ann.account, "short", expires_in=60)
     assert await world.accounts.authenticate(short.token) == ann.account
@@ -134,7 +131,7 @@ async def test_a_token_opens_nothing_from_the_moment_it_expires_and_is_then_remo
     assert world.store.writes == before, "nothing to do is nothing written"
 
 
-async def test_a_token_that_expires_makes_none_that_outlives_it(world: World):
+async def test_a_token_that_expires_makes_none_that_outlives_it(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     short = (await tokens.create(ann.account, "short", expires_in=60)).credential.id
     for longer in (None, 61):
@@ -145,7 +142,7 @@ async def test_a_token_that_expires_makes_none_that_outlives_it(world: World):
 
 
 @pytest.mark.requirement("credentials.used-at")
-async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(world: World):
+async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     session = await tokens.bind(ann.credential_id, "5" * 64, 2_000_000_000)
     assert session is not None
@@ -167,7 +164,7 @@ async def test_the_last_use_is_stored_now_and_then_and_costs_a_request_nothing(w
 
 @pytest.mark.requirement("credentials.bounded")
 @pytest.mark.settings(quotas=Quotas(QuotaSettings(tokens_per_account=3)))
-async def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(world: World):
+async def test_an_account_has_no_more_tokens_than_the_quota_also_at_the_same_moment(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     made = await asyncio.gather(
         *(tokens.create(ann.account, str(number)) for number in range(5)),
@@ -191,9 +188,7 @@ WRONG: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("given", WRONG.values(), ids=WRONG.keys())
-async def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
-    tmp_path: Path, given: dict[str, Any]
-):
+async def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(tmp_path, given):
     async with world(tmp_path) as here:
         ann = await here.register("ann")
         with pytest.raises(e.ArgumentInvalid, match=next(iter(given))):
@@ -202,7 +197,7 @@ async def test_a_token_that_cannot_be_is_refused_and_nothing_is_made(
 
 
 @pytest.mark.requirement("credentials.scope-child", "credentials.session-row")
-async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(world: World):
+async def test_a_session_has_the_scope_of_its_token_and_ends_no_later(world):
     ann, tokens = await world.register("ann"), world.accounts.authentication
     short = await tokens.create(ann.account, scope="rooms:square account", expires_in=60)
     made = await tokens.bind(short.credential.id, "5" * 64, 2_000_000_000)

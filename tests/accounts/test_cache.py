@@ -7,7 +7,6 @@ import pytest
 from folkmoot.accounts import Account, Credential, Identity
 from folkmoot.accounts.authentication import KnownIdentities
 from folkmoot.accounts.model import principal_of
-from tests.accounts.support import World
 from tests.store.support import Gate
 
 
@@ -58,7 +57,7 @@ def test_what_was_read_before_a_change_is_not_remembered_after_it():
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_that_was_seen_costs_no_statement(world: World):
+async def test_a_token_that_was_seen_costs_no_statement(world):
     new = await world.register("alice")
     assert await world.accounts.authenticate(new.token) == new.account
     before = len(world.store.statements)
@@ -68,7 +67,7 @@ async def test_a_token_that_was_seen_costs_no_statement(world: World):
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: World):
+async def test_an_account_read_while_it_was_recovered_is_not_remembered(world):
     new = await world.register("alice")
     accounts = world.accounts
 
@@ -83,7 +82,7 @@ async def test_an_account_read_while_it_was_recovered_is_not_remembered(world: W
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world: World):
+async def test_a_recovery_whose_caller_went_away_still_ends_the_old_token(world):
     new = await world.register("alice")
     accounts = world.accounts
     gate = world.store.in_unit = Gate()

@@ -43,7 +43,7 @@ def test_a_token_is_sk_and_64_lower_case_hexadecimal_digits():
         "\ud800",
     ],
 )
-def test_what_is_no_token_has_no_hash(text: str):
+def test_what_is_no_token_has_no_hash(text):
     assert hash_token(text) is None
 
 
@@ -76,7 +76,7 @@ def test_a_recovery_code_is_the_same_in_any_case_with_or_without_dashes(letters,
 
 
 @given(st.text(max_size=20) | st.text(CODE_ALPHABET + "01IOabi-\u017f\u0131", max_size=16))
-def test_only_twelve_letters_of_the_alphabet_are_a_recovery_code(text: str):
+def test_only_twelve_letters_of_the_alphabet_are_a_recovery_code(text):
     letters = text.strip().replace("-", "").upper()
     expected = text.isascii() and len(letters) == 12 and set(letters) <= set(CODE_ALPHABET)
     assert (hash_recovery_code(text) is not None) == expected

@@ -18,7 +18,7 @@ VALID = st.from_regex(r"[a-z][a-z0-9_]{2,19}", fullmatch=True)
 
 @pytest.mark.requirement("handle.format")
 @given(st.text(max_size=24) | st.text("aZ0_@-\n \u212a\u0131\u017f", max_size=24))
-def test_what_is_taken_for_a_handle_follows_the_grammar(text: str):
+def test_what_is_taken_for_a_handle_follows_the_grammar(text):
     handle = parse_handle(text)
     if handle is not None:
         assert SEED.match(handle)
@@ -59,7 +59,7 @@ INVALID = [
 
 @pytest.mark.requirement("handle.format", "tool.register.invalid-handle")
 @pytest.mark.parametrize("handle", INVALID)
-async def test_what_is_no_handle_is_not_registered(world: World, handle: str):
+async def test_what_is_no_handle_is_not_registered(world, handle):
     with pytest.raises(e.HandleInvalid) as refused:
         await world.register(handle)
     assert refused.value.message == (
@@ -70,7 +70,7 @@ async def test_what_is_no_handle_is_not_registered(world: World, handle: str):
 
 
 @pytest.mark.requirement("tool.change-handle.invalid")
-async def test_nobody_changes_to_what_is_no_handle(world: World):
+async def test_nobody_changes_to_what_is_no_handle(world):
     alice = await world.join("alice")
     for handle in INVALID:
         with pytest.raises(e.HandleInvalid, match=r"^Invalid handle format\.$"):
@@ -78,7 +78,7 @@ async def test_nobody_changes_to_what_is_no_handle(world: World):
 
 
 @pytest.mark.requirement("handle.case-and-at")
-async def test_a_handle_is_stored_in_lower_case_without_its_at(world: World):
+async def test_a_handle_is_stored_in_lower_case_without_its_at(world):
     alice = (await world.register("@Alice_2")).account
     assert alice.handle == "alice_2"
     assert await world.rows("SELECT handle FROM users") == [("alice_2",)]
@@ -86,7 +86,7 @@ async def test_a_handle_is_stored_in_lower_case_without_its_at(world: World):
 
 
 @pytest.mark.requirement("handle.unique", "tool.register.taken", "tool.change-handle.taken")
-async def test_a_handle_in_use_is_taken_in_every_spelling(world: World):
+async def test_a_handle_in_use_is_taken_in_every_spelling(world):
     await world.register("alice")
     bob = await world.join("bobby")
     for spelling in ("alice", "ALICE", "@Alice"):
@@ -101,7 +101,7 @@ async def test_a_handle_in_use_is_taken_in_every_spelling(world: World):
 
 @pytest.mark.requirement("handle.reserved")
 @pytest.mark.settings(reserved=ReservedNames(["github"]))
-async def test_nobody_takes_a_reserved_name(world: World):
+async def test_nobody_takes_a_reserved_name(world):
     names = {"gateway", "system", "folkmoot", "mmp", "msg", "room", "chat", "file", "http", "https"}
     alice = await world.join("alice")
     assert names == RESERVED_NAMES
@@ -121,7 +121,7 @@ async def leads_to(here: World, handle: str) -> str:
 
 
 @pytest.mark.requirement("handle.redirect", "handle.redirect-expires", "handle.resolution")
-async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(world: World):
+async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(world):
     alice = await world.join("alice")
     change = await world.accounts.change_handle(alice, "Alice_V2")
     assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
@@ -140,7 +140,7 @@ async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_th
 
 
 @pytest.mark.requirement("handle.redirect-chain")
-async def test_a_chain_of_changes_leads_to_the_present_handle(world: World):
+async def test_a_chain_of_changes_leads_to_the_present_handle(world):
     alice = await world.join("alice")
     for name in ("second", "third", "fourth"):
         await world.accounts.change_handle(alice, name)
@@ -154,7 +154,7 @@ async def test_a_chain_of_changes_leads_to_the_present_handle(world: World):
 
 
 @pytest.mark.requirement("handle.redirect-protected", "handle.redirect-taken-back")
-async def test_only_its_owner_takes_a_redirected_handle_back(world: World):
+async def test_only_its_owner_takes_a_redirected_handle_back(world):
     alice, bob = await world.join("alice"), await world.join("bobby")
     await world.accounts.change_handle(alice, "second")
     with pytest.raises(e.HandleTaken):
@@ -166,7 +166,7 @@ async def test_only_its_owner_takes_a_redirected_handle_back(world: World):
 
 
 @pytest.mark.requirement("handle.live-user-wins")
-async def test_a_live_user_wins_over_what_once_led_elsewhere(world: World):
+async def test_a_live_user_wins_over_what_once_led_elsewhere(world):
     alice, bob = await world.join("alice"), await world.join("bobby")
     await world.accounts.change_handle(alice, "second")
     world.clock.advance(30 * DAY)
@@ -175,7 +175,7 @@ async def test_a_live_user_wins_over_what_once_led_elsewhere(world: World):
     assert await world.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
 
 
-async def test_nobody_hoards_names_by_changing_again_and_again(world: World):
+async def test_nobody_hoards_names_by_changing_again_and_again(world):
     alice = await world.join("alice")
     for number in range(10):
         await world.accounts.change_handle(alice, f"alice_{number}")
@@ -190,7 +190,7 @@ async def test_nobody_hoards_names_by_changing_again_and_again(world: World):
 
 @pytest.mark.requirement("handle.redirect-for-tools")
 @pytest.mark.requirement("tool.lookup.redirect", "tool.add-contact.redirect")
-async def test_whoever_takes_a_handle_follows_its_redirect(world: World):
+async def test_whoever_takes_a_handle_follows_its_redirect(world):
     bob = await world.join("bobby")
     old = await world.register("alice")
     await world.accounts.change_handle(old.account, "alice_v2")

@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import START, World
+from tests.accounts.support import START
 
 BODY = "Come along, there is cake \U0001f370"
 
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("tool.invite.stored", "rest.no-plaintext")
-async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(
-    world: World, tmp_path: Path
-):
+async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_sealed(world, tmp_path):
     def holding(secret: bytes) -> list[str]:
         return [file.name for file in tmp_path.iterdir() if secret in file.read_bytes()]
 
@@ -34,7 +30,7 @@ async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_seal
 
 @pytest.mark.requirement("invite.claimed-at-registration", "invite.pending-message")
 async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_transaction(
-    world: World,
+    world,
 ):
     alice = await world.join("alice")
     code = await world.accounts.create_invite(alice, BODY)
@@ -61,7 +57,7 @@ async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_sa
 
 
 @pytest.mark.requirement("invite.bad-code-creates-nothing")
-async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world: World):
+async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world):
     alice = await world.join("alice")
     code = await world.accounts.create_invite(alice)
     await world.accounts.register("first", invite_code=code)
@@ -83,7 +79,7 @@ async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world
     await world.register("second")  # the name was not taken either
 
 
-async def test_a_registration_that_fails_leaves_its_invite_unclaimed(world: World):
+async def test_a_registration_that_fails_leaves_its_invite_unclaimed(world):
     async def welcome(tx: Tx, account: Account, inviter: str | None, pending: str | None) -> None:
         raise LookupError("changed my mind")
 
@@ -98,7 +94,7 @@ async def test_a_registration_that_fails_leaves_its_invite_unclaimed(world: Worl
     await world.accounts.register("bobby", invite_code=code)
 
 
-async def test_without_an_invite_nobody_learns_which_names_are_taken(world: World):
+async def test_without_an_invite_nobody_learns_which_names_are_taken(world):
     await world.join("alice")
     for handle in ("alice", "nobody"):
         with pytest.raises(e.InviteUnknown):
@@ -107,7 +103,7 @@ async def test_without_an_invite_nobody_learns_which_names_are_taken(world: Worl
 
 @pytest.mark.parametrize("message", ["x" * 26, "x" * 1_000_000, "half \ud83c"])
 @pytest.mark.settings(max_message_characters=25)
-async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world: World, message: str):
+async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world, message):
     alice = await world.join("alice")
     with pytest.raises(e.ArgumentInvalid, match="message"):
         await world.accounts.create_invite(alice, message)
@@ -116,7 +112,7 @@ async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world: World, 
 
 
 @pytest.mark.settings(policy="invite")
-async def test_the_operator_invites_without_having_an_account(world: World):
+async def test_the_operator_invites_without_having_an_account(world):
     code = await world.accounts.create_invite(None)
     await world.accounts.register("alice", invite_code=code)
     assert await world.rows("SELECT created_by FROM invites") == [(None,)]

@@ -42,7 +42,7 @@ def test_a_key_pair_prints_no_private_key():
         "not base64 at all",
     ],
 )
-def test_what_is_no_key_is_an_error_that_names_the_field(text: str):
+def test_what_is_no_key_is_an_error_that_names_the_field(text):
     with pytest.raises(e.ArgumentInvalid, match="client_public_key") as refused:
         check_public_key("client_public_key", text)
     assert refused.value.data == {"field": "client_public_key"}
@@ -62,7 +62,7 @@ def test_what_is_no_key_is_an_error_that_names_the_field(text: str):
     ],
 )
 @pytest.mark.parametrize("high_bit", [0, 2**255])
-def test_a_key_of_low_order_is_refused(number: int, high_bit: int):
+def test_a_key_of_low_order_is_refused(number, high_bit):
     key = base64.b64encode((number + high_bit).to_bytes(32, "little")).decode()
     with pytest.raises(e.ArgumentInvalid, match="client_public_key must be a public key"):
         check_public_key("client_public_key", key)

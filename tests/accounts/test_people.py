@@ -6,7 +6,7 @@ import pytest
 
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
-from tests.accounts.support import START, World
+from tests.accounts.support import START
 
 RESTRICTED = [
     pytest.param("contacts_only", marks=pytest.mark.requirement("privacy.contacts-only")),
@@ -15,7 +15,7 @@ RESTRICTED = [
 
 
 @pytest.mark.requirement("privacy.public")
-async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(world: World):
+async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(world):
     alice = await world.join("alice", bio="Hello, I'm Alice")
     bob = await world.join("bobby")
     assert await world.accounts.lookup(bob, "alice") == alice
@@ -26,9 +26,7 @@ async def test_a_public_profile_is_seen_by_all_and_anyone_writes_to_it(world: Wo
 @pytest.mark.requirement("privacy.recipients-contacts", "privacy.no-enumeration")
 @pytest.mark.requirement("tool.lookup.privacy", "tool.send.privacy")
 @pytest.mark.parametrize("privacy", RESTRICTED)
-async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
-    world: World, privacy: str
-):
+async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(world, privacy):
     alice, bob = await world.join("alice", privacy=privacy), await world.join("bobby")
     await world.accounts.add_contact(bob, "alice")  # knowing her does not make him known to her
     with pytest.raises(e.UserNotFound) as hidden:
@@ -49,7 +47,7 @@ async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(
 
 
 @pytest.mark.requirement("privacy.no-enumeration", "tool.lookup.not-found")
-async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(world: World):
+async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(world):
     viewer = await world.join("viewer")
     await world.join("hidden", privacy="private")
     await world.join("halfway", privacy="contacts_only")
@@ -66,7 +64,7 @@ async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_us
 
 
 @pytest.mark.requirement("tool.block.blocks", "tool.block.one-way", "tool.block.unblock")
-async def test_a_block_works_in_one_direction_until_it_is_lifted(world: World):
+async def test_a_block_works_in_one_direction_until_it_is_lifted(world):
     alice, bob = await world.join("alice"), await world.join("bobby")
     await world.accounts.add_contact(alice, "bobby")
     for _ in range(2):
@@ -79,7 +77,7 @@ async def test_a_block_works_in_one_direction_until_it_is_lifted(world: World):
     await world.may_write(bob, "alice")
 
 
-async def test_a_block_holds_for_a_contact_of_someone_private(world: World):
+async def test_a_block_holds_for_a_contact_of_someone_private(world):
     alice, bob = await world.join("alice", privacy="private"), await world.join("bobby")
     await world.accounts.add_contact(alice, "bobby")
     await world.accounts.block(alice, "bobby")
@@ -88,7 +86,7 @@ async def test_a_block_holds_for_a_contact_of_someone_private(world: World):
 
 
 @pytest.mark.requirement("tool.block.not-found", "tool.add-contact.not-found")
-async def test_nobody_adds_or_blocks_whom_there_is_not(world: World):
+async def test_nobody_adds_or_blocks_whom_there_is_not(world):
     alice = await world.join("alice")
     accounts = world.accounts
     for action in (
@@ -107,7 +105,7 @@ async def test_nobody_adds_or_blocks_whom_there_is_not(world: World):
 
 
 @pytest.mark.requirement("tool.add-contact.self")
-async def test_nobody_adds_or_blocks_themselves(world: World):
+async def test_nobody_adds_or_blocks_themselves(world):
     alice = await world.join("alice")
     await world.accounts.change_handle(alice, "alice_v2")
     for handle in ("alice_v2", "@Alice"):
@@ -118,7 +116,7 @@ async def test_nobody_adds_or_blocks_themselves(world: World):
 
 
 @pytest.mark.requirement("tool.contacts.output", "tool.add-contact.replaces")
-async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(world: World):
+async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_given(world):
     accounts = world.accounts
     alice, bob = await world.join("alice"), await world.join("bobby", display_name="Bob B.")
     assert await accounts.add_contact(alice, "bobby", "bestfriend") == bob
@@ -139,7 +137,7 @@ async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_give
         await accounts.remove_contact(alice, "bob_v2")
 
 
-async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world: World):
+async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world):
     viewer = await world.join("viewer")
     people: list[Account] = []
     for privacy in ("public", "contacts_only", "private"):
@@ -158,7 +156,7 @@ async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world:
 
 
 @pytest.mark.requirement("paging.unbounded-lists")
-async def test_contacts_and_blocks_come_in_pages_by_handle(world: World):
+async def test_contacts_and_blocks_come_in_pages_by_handle(world):
     accounts = world.accounts
     alice = await world.join("alice")
     names = [f"user_{number * 7 % 25:02}" for number in range(25)]
@@ -195,7 +193,7 @@ async def test_contacts_and_blocks_come_in_pages_by_handle(world: World):
     ],
 )
 async def test_a_page_of_contacts_has_a_limit_and_a_cursor_that_a_page_gave(
-    world: World, limit: int, cursor: str | None, wrong: str
+    world, limit, cursor, wrong
 ):
     alice = await world.join("alice")
     for listing in (world.accounts.contacts, world.accounts.blocked):
@@ -208,7 +206,7 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("contact.nickname-sealed")
-async def test_nicknames_are_nowhere_readable_in_the_database(world: World, tmp_path: Path):
+async def test_nicknames_are_nowhere_readable_in_the_database(world, tmp_path):
     alice, bob = [(await world.accounts.register(name)).account for name in ("alice", "bob")]
     await world.accounts.add_contact(alice, "bob", "Schnuckelchen")
     (contact,) = (await world.accounts.contacts(alice)).contacts

@@ -1,19 +1,18 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, World, world
+from tests.accounts.support import DAY, START, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.mark.requirement("tool.set-profile.only-given")
-async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path: Path):
+async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_path):
     async with world(tmp_path) as here:
         new = await here.register("alice")
         before = new.account
@@ -38,7 +37,7 @@ async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_
 
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
-async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: World):
+async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world):
     alice = await world.join("alice")
     with pytest.raises(e.NothingToUpdate, match=r"^No fields to update\.$"):
         await world.accounts.set_profile(alice)
@@ -61,9 +60,7 @@ async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world: Wo
         ("client_public_key", KEY[:-4]),
     ],
 )
-async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
-    world: World, field: str, value: str
-):
+async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(world, field, value):
     alice = await world.join("alice")
     fields: dict[str, Any] = {"status": "fine", field: value}
     with pytest.raises(e.ArgumentInvalid, match=field):
@@ -72,7 +69,7 @@ async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(
 
 
 @pytest.mark.requirement("tool.change-handle.output")
-async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(world: World):
+async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_once(world):
     new = await world.register("alice")
     assert await world.accounts.authenticate(new.token) == new.account
     change = await world.accounts.change_handle(new.account, "alice_v2")
@@ -82,7 +79,7 @@ async def test_a_changed_handle_keeps_the_account_and_is_seen_by_its_token_at_on
     assert (seen.id, seen.handle, seen.display_name) == (new.account.id, "alice_v2", "alice")
 
 
-async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world: World):
+async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world):
     alice = await world.join("alice")
     for wrong in (["a"] * 9, ["two words"], [""], ["x" * 41], ["Upper"]):
         with pytest.raises(e.ArgumentInvalid, match="payload_formats"):

@@ -13,7 +13,7 @@ from folkmoot.accounts import Account, registration
 from folkmoot.accounts.credentials import new_recovery_code, new_token
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
-from tests.accounts.support import DAY, START, World
+from tests.accounts.support import DAY, START
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -23,7 +23,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.requirement("tool.register.creates", "profile.defaults", "crypto.key-pair")
-async def test_a_new_account_has_keys_credentials_and_an_open_profile(world: World):
+async def test_a_new_account_has_keys_credentials_and_an_open_profile(world):
     new = await world.register("alice")
     alice = new.account
     assert uuid.UUID(alice.id).version == 4
@@ -38,7 +38,7 @@ async def test_a_new_account_has_keys_credentials_and_an_open_profile(world: Wor
 
 
 @pytest.mark.requirement("profile.account-type", "crypto.client-key")
-async def test_the_account_type_and_the_clients_key_are_given_at_registration(world: World):
+async def test_the_account_type_and_the_clients_key_are_given_at_registration(world):
     alice = (await world.register("alice")).account
     robot = await world.accounts.register("robot", account_type="agent", client_public_key=KEY)
     assert (alice.account_type, alice.client_public_key) == ("person", None)
@@ -54,9 +54,7 @@ async def test_the_account_type_and_the_clients_key_are_given_at_registration(wo
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("auth.token-hashed", "recovery.code-hashed", "crypto.private-key-sealed")
-async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(
-    world: World, tmp_path: Path
-):
+async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(world, tmp_path):
     new = await world.register("alice")
     [(recovery_hash, sealed)] = await world.rows("SELECT recovery_hash, private_key FROM users")
     [(token_hash,)] = await world.rows("SELECT hash FROM credentials")
@@ -83,7 +81,7 @@ async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(
 
 
 @pytest.mark.requirement("auth.token-never-logged", "crypto.private-key-never-out")
-async def test_what_registering_answers_prints_no_secret(world: World):
+async def test_what_registering_answers_prints_no_secret(world):
     new = await world.register("alice")
     back = await world.accounts.recover("alice", new.recovery_code)
     assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
@@ -92,7 +90,7 @@ async def test_what_registering_answers_prints_no_secret(world: World):
 
 
 @pytest.mark.requirement("auth.by-hash")
-async def test_a_token_opens_its_own_account_and_any_other_text_none(world: World):
+async def test_a_token_opens_its_own_account_and_any_other_text_none(world):
     alice, bob = await world.register("alice"), await world.register("bobby")
     authenticate = world.accounts.authenticate
     assert await authenticate(alice.token) == alice.account
@@ -108,7 +106,7 @@ async def test_a_token_opens_its_own_account_and_any_other_text_none(world: Worl
 
 @pytest.mark.requirement("auth.registration-open")
 @pytest.mark.settings(policy="open")
-async def test_with_open_registration_anyone_registers(world: World):
+async def test_with_open_registration_anyone_registers(world):
     assert world.accounts.policy == "open"
     await world.register("alice")
     assert await world.accounts.count() == 1
@@ -116,7 +114,7 @@ async def test_with_open_registration_anyone_registers(world: World):
 
 @pytest.mark.requirement("auth.registration-closed")
 @pytest.mark.settings(policy="closed")
-async def test_with_closed_registration_nobody_registers_not_even_the_invited(world: World):
+async def test_with_closed_registration_nobody_registers_not_even_the_invited(world):
     code = await world.accounts.create_invite(None)
     with pytest.raises(e.RegistrationClosed, match="closed"):
         await world.register("alice")
@@ -128,7 +126,7 @@ async def test_with_closed_registration_nobody_registers_not_even_the_invited(wo
 
 @pytest.mark.requirement("auth.registration-invite")
 @pytest.mark.settings(policy="invite")
-async def test_with_registration_by_invite_an_account_needs_a_code(world: World):
+async def test_with_registration_by_invite_an_account_needs_a_code(world):
     for code in (None, ""):
         with pytest.raises(e.InviteRequired, match="invite code"):
             await world.accounts.register("alice", invite_code=code)
@@ -138,7 +136,7 @@ async def test_with_registration_by_invite_an_account_needs_a_code(world: World)
 
 
 @pytest.mark.requirement("recovery.new-token", "auth.old-token-stops", "recovery.code-stays")
-async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(world: World):
+async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(world):
     new = await world.register("alice")
     token = new.token
     for _ in range(3):
@@ -153,14 +151,14 @@ async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time
 
 
 @pytest.mark.requirement("recovery.lenient-input")
-async def test_a_recovery_code_is_accepted_as_people_write_it(world: World):
+async def test_a_recovery_code_is_accepted_as_people_write_it(world):
     code = (await world.register("alice")).recovery_code
     for written in (code, code.lower(), code.replace("-", ""), f" {code.lower()}\n"):
         assert (await world.accounts.recover("alice", written)).account.handle == "alice"
 
 
 @pytest.mark.requirement("tool.recover.not-found", "tool.recover.wrong-code")
-async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(world: World):
+async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(world):
     new, bob = await world.register("alice"), await world.register("bobby")
     before = world.store.writes
     for handle in ("nobody", "", "not a handle", "\ud800"):
@@ -178,7 +176,7 @@ async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(
 
 @pytest.mark.requirement("recovery.constant-time")
 async def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_by_its_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world, monkeypatch
 ):
     compared: list[tuple[str, str]] = []
 
@@ -197,7 +195,7 @@ async def test_recovery_codes_are_compared_by_the_comparison_that_tells_nothing_
 
 
 @pytest.mark.requirement("health.users-counted")
-async def test_accounts_are_counted_without_reading_them(world: World):
+async def test_accounts_are_counted_without_reading_them(world):
     assert await world.accounts.count() == 0
     people = [await world.register(name) for name in ("alice", "bobby", "carol")]
     with pytest.raises(e.HandleTaken):
@@ -211,7 +209,7 @@ async def test_accounts_are_counted_without_reading_them(world: World):
 
 
 @pytest.mark.requirement("auth.old-token-stops", "delete.account")
-async def test_a_deleted_account_is_gone_with_all_that_was_its_own(world: World):
+async def test_a_deleted_account_is_gone_with_all_that_was_its_own(world):
     accounts = world.accounts
     new, bob = await world.register("alice"), await world.join("bobby")
     alice = new.account
@@ -247,7 +245,7 @@ async def test_a_deleted_account_is_gone_with_all_that_was_its_own(world: World)
 
 
 @pytest.mark.requirement("delete.handle-reserved")
-async def test_a_deleted_handle_stays_reserved_for_thirty_days(world: World):
+async def test_a_deleted_handle_stays_reserved_for_thirty_days(world):
     await world.accounts.delete(await world.join("alice"))
     bob = await world.join("bobby")
     world.clock.advance(30 * DAY - 1)
@@ -259,7 +257,7 @@ async def test_a_deleted_handle_stays_reserved_for_thirty_days(world: World):
     await world.register("alice")
 
 
-async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(world: World):
+async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(world):
     async def farewell(tx: Tx, account: Account) -> None:
         await tx.execute("DELETE FROM user_grams")
         raise LookupError("changed my mind")
@@ -271,7 +269,7 @@ async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(world: World):
     assert [f.handle for f in await world.accounts.search(new.account, "alice")] == ["alice"]
 
 
-async def test_whoever_was_deleted_meanwhile_does_nothing_more(world: World):
+async def test_whoever_was_deleted_meanwhile_does_nothing_more(world):
     alice = await world.join("alice")
     await world.join("bobby")
     accounts = world.accounts
@@ -290,7 +288,7 @@ async def test_whoever_was_deleted_meanwhile_does_nothing_more(world: World):
     assert await accounts.count() == 1
 
 
-async def test_everything_that_belongs_to_an_account_can_be_taken_away(world: World):
+async def test_everything_that_belongs_to_an_account_can_be_taken_away(world):
     accounts = world.accounts
     alice = await world.join("alice")
     for number in range(120):

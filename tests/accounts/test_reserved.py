@@ -38,7 +38,7 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.requirement("handle.shares-names", "gateway.reserved-names")
-async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World):
+async def test_nobody_takes_the_name_of_a_backend_in_any_way(world):
     accounts = with_names()(world)
     mallory = (await accounts.register("mallory")).account
     code = await accounts.create_invite(mallory)
@@ -54,7 +54,7 @@ async def test_nobody_takes_the_name_of_a_backend_in_any_way(world: World):
 
 
 @pytest.mark.requirement("gateway.reserved-names")
-async def test_a_name_that_someone_has_becomes_no_namespace_nor_those_wanted_with_it(world: World):
+async def test_a_name_that_someone_has_becomes_no_namespace_nor_those_wanted_with_it(world):
     accounts = with_names()(world)
     await accounts.register("docs")
     taken = await accounts.reserved.reserve(world.store, ["docs", "wiki"], START)
@@ -64,7 +64,7 @@ async def test_a_name_that_someone_has_becomes_no_namespace_nor_those_wanted_wit
 
 
 @pytest.mark.requirement("handle.shares-names")
-async def test_a_stranger_takes_no_handle_that_has_rights(world: World):
+async def test_a_stranger_takes_no_handle_that_has_rights(world):
     accounts = with_names()(world)
     mallory = (await accounts.register("mallory")).account
     ordinary = [await accounts.create_invite(mallory), await accounts.create_invite(None)]
@@ -83,7 +83,7 @@ async def test_a_stranger_takes_no_handle_that_has_rights(world: World):
 
 @pytest.mark.parametrize("policy", ["open", "invite", "closed"])
 async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
-    world: World, tmp_path: Path, policy: Policy
+    world, tmp_path, policy
 ):
     accounts = with_names(policy)(world)
     made = await accounts.invite_for("@Gina")
@@ -99,7 +99,7 @@ async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     assert made.code.encode() not in contents(tmp_path)
 
 
-async def test_where_registration_is_closed_no_other_code_says_anything_else(world: World):
+async def test_where_registration_is_closed_no_other_code_says_anything_else(world):
     closed = with_names("closed")(world)
     codes = [None, "", "nonsense", "ic_" + "0" * 32, await closed.create_invite(None)]
     before = world.store.writes
@@ -109,7 +109,7 @@ async def test_where_registration_is_closed_no_other_code_says_anything_else(wor
     assert world.store.writes == before, "a stranger's code makes the writer work"
 
 
-async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world: World):
+async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world):
     accounts = with_names("closed")(world)
     first = await accounts.invite_for("gina")
     second = await accounts.invite_for("gina", 2 * DAY)
@@ -122,7 +122,7 @@ async def test_an_invite_for_a_handle_ends_and_a_new_one_takes_its_place(world: 
     await accounts.register("gina", invite_code=third.code)
 
 
-async def test_no_invite_is_made_for_a_handle_that_cannot_be_had(world: World):
+async def test_no_invite_is_made_for_a_handle_that_cannot_be_had(world):
     accounts = with_names()(world)
     alice, bob = await world.join("alice"), await world.join("bobby")
     await accounts.change_handle(alice, "alice2")
@@ -146,7 +146,7 @@ async def invited(accounts: Accounts, handle: str) -> Account:
     return (await accounts.register(handle, invite_code=code)).account
 
 
-async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(world: World):
+async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(world):
     accounts = with_names()(world)
     gina = await invited(accounts, "gina")
     mallory = (await accounts.register("mallory")).account
@@ -159,7 +159,7 @@ async def test_a_handle_with_rights_passes_to_nobody_when_its_owner_is_gone(worl
     assert (await invited(accounts, "gina")).id != gina.id
 
 
-async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(world: World):
+async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(world):
     accounts = with_names()(world)
     gina = await invited(accounts, "gina")
     mallory = (await accounts.register("mallory")).account
@@ -174,7 +174,7 @@ async def test_a_handle_with_rights_is_taken_back_while_it_leads_to_its_owner(wo
     await refused(accounts.register("gina"), e.InviteRequired)
 
 
-async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world: World):
+async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world):
     accounts = with_names()(world)
     code = (await accounts.invite_for("gina")).code
     several = [accounts.register("gina", invite_code=code) for _ in range(4)]
@@ -189,7 +189,7 @@ async def test_of_those_who_come_with_one_invite_for_a_handle_one_gets_it(world:
 
 @pytest.mark.sqlite("stops its writer's thread")
 @pytest.mark.requirement("handle.shares-names")
-async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(world: World):
+async def test_what_is_reserved_while_a_registration_waits_is_seen_by_it(world):
     accounts, gate = world.accounts, Gate()
     async with asyncio.TaskGroup() as tasks:
         held = tasks.create_task(world.inner.write(gate.unit))
@@ -210,7 +210,7 @@ OFFICIAL_SPELLINGS = (
 )
 
 
-async def test_nobody_registers_as_or_changes_to_someone_official(world: World):
+async def test_nobody_registers_as_or_changes_to_someone_official(world):
     accounts = Accounts(world.store, world.clock, world.vault, policy="open")
     mallory = (await accounts.register("mallory")).account
     code = await accounts.create_invite(mallory)
@@ -226,7 +226,7 @@ async def test_nobody_registers_as_or_changes_to_someone_official(world: World):
     assert desk.account.handle == "support"
 
 
-async def test_whoever_has_an_official_name_keeps_it(world: World):
+async def test_whoever_has_an_official_name_keeps_it(world):
     accounts = Accounts(world.store, world.clock, world.vault, policy="open")
     made = await accounts.register("rooted")
     # As an account of an earlier version, which anyone could register.

@@ -13,7 +13,7 @@ from folkmoot.core import errors as e
     ("field", "least", "most"),
     [("display_name", 1, 100), ("bio", 0, 500), ("status", 0, 100), ("nickname", 0, 100)],
 )
-def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int):
+def test_a_text_is_as_long_as_its_field_allows(field, least, most):
     for length in (least, most):
         for character in "a\U0001f600":
             assert check_text(field, character * length) == character * length
@@ -27,7 +27,7 @@ def test_a_text_is_as_long_as_its_field_allows(field: str, least: int, most: int
     "bad", ["\0", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\u2066", "\ud800"]
 )
 @pytest.mark.parametrize("field", ["display_name", "bio", "status", "nickname"])
-def test_no_text_holds_a_control_character(field: str, bad: str):
+def test_no_text_holds_a_control_character(field, bad):
     with pytest.raises(e.ArgumentInvalid, match=f"{field} must not have control characters"):
         check_text(field, f"a{bad}b")
 
@@ -40,12 +40,12 @@ def test_only_a_bio_has_several_lines():
 
 
 @pytest.mark.parametrize("blank", [" ", "  ", "\u3000", "\u00a0", "\u200b"])
-def test_a_display_name_can_be_seen(blank: str):
+def test_a_display_name_can_be_seen(blank):
     with pytest.raises(e.ArgumentInvalid, match="display_name must not be blank"):
         check_text("display_name", blank)
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=100))
-def test_every_plane_of_unicode_may_be_written(text: str):
+def test_every_plane_of_unicode_may_be_written(text):
     turning = {*map(chr, range(0x2028, 0x202F)), *map(chr, range(0x2066, 0x206A))}
     assert is_plain(text) == turning.isdisjoint(text)

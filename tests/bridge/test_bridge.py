@@ -32,7 +32,7 @@ async def unread(desk: Desk) -> int:
     return total
 
 
-async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(town: Town):
+async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(town):
     ada, bob = await town.people("ada", "bob")
     town.calls.clear()
     sent = await ada.call("msg_send", to="@Bob", body="The boat is ready.")
@@ -61,7 +61,7 @@ async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_bot
     assert (await bob.call("msg/inbox"))["messages"][0]["body"] == "Again."
 
 
-async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town: Town):
+async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town):
     [ada] = await town.people("ada")
     bob = await town.person("bob")
     sent = await ada.call("msg/send", to="bob", body="Hello.")
@@ -75,7 +75,7 @@ async def test_who_has_no_key_is_written_to_readably_and_the_answer_says_so(town
     assert sent["bridge"]["mode"] == "e2e"
 
 
-async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town: Town):
+async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="One.")
     bob.hands_over = False
@@ -99,7 +99,7 @@ async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town:
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_what_does_not_open_is_delivered_once_and_what_was_not_handed_over_again(town: Town):
+async def test_what_does_not_open_is_delivered_once_and_what_was_not_handed_over_again(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="Spoilt.")
     await ada.call("msg/send", to="bob", body="Whole.")
@@ -134,7 +134,7 @@ def junk() -> EncryptedPayload:
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_a_strangers_junk_does_not_make_waiting_spin(town: Town):
+async def test_a_strangers_junk_does_not_make_waiting_spin(town):
     [bob] = await town.people("bob")
     eve = (await town.hub.accounts.register("eve")).account
     await town.hub.mail.send(eve, "bob", encrypted_payload=junk())
@@ -147,7 +147,7 @@ async def test_a_strangers_junk_does_not_make_waiting_spin(town: Town):
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
-async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town: Town):
+async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town):
     [bob] = await town.people("bob")
     for number in range(MAX_LOOKUPS_PER_PAGE + 3):
         eve = (await town.hub.accounts.register(f"eve_{number}")).account
@@ -162,7 +162,7 @@ async def test_the_junk_of_a_crowd_of_strangers_is_delivered_once_too(town: Town
         await asyncio.sleep(0.01)
 
 
-async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town):
+async def test_a_second_device_does_not_take_the_place_of_the_first(town):
     ada, bob = await town.people("ada", "bob")
     await bob.call("msg/send", to="ada", body="For the first.")
     second = await town.desk(ada.account, "second")
@@ -178,7 +178,7 @@ async def test_a_second_device_does_not_take_the_place_of_the_first(town: Town):
     assert (await ada.call("msg/inbox"))["messages"][0]["body"] == "For the first."
 
 
-async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: Town):
+async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town):
     [ada] = await town.people("ada")
     assert any("made a device key" in said for said in ada.said)
     await ada.bridge.device.hub.call("msg/set_profile", client_public_key="")
@@ -190,7 +190,7 @@ async def test_a_key_that_the_hub_lost_is_published_again_and_said_to_be(town: T
     assert named["client_public_key"] == ada.bridge.device.owner
 
 
-async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(town: Town):
+async def test_a_correspondent_with_another_handle_and_the_same_key_is_the_same(town):
     ada, bob = await town.people("ada", "bob")
     sent = await ada.call("msg/send", to="bob", body="Before.")
     await bob.call("msg/send", to="ada", body="So.")
@@ -219,7 +219,7 @@ async def deliver(there: Town, sender: Desk, to: str, content: bytes, key: Devic
     return message_id
 
 
-async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(town: Town):
+async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothing(town):
     ada, bob = await town.people("ada", "bob")
     key = ada.bridge.device.keys.current
     plain = {
@@ -250,7 +250,7 @@ async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothi
         assert "the box does not say" in mine["bridge"]["note"]
 
 
-async def test_the_client_gets_no_way_around_the_bridge(town: Town):
+async def test_the_client_gets_no_way_around_the_bridge(town):
     ada, bob = await town.people("ada", "bob")
     town.calls.clear()
     box = {"ciphertext": "", "nonce": "", "sender_public_key": ""}
@@ -289,7 +289,7 @@ async def test_the_client_gets_no_way_around_the_bridge(town: Town):
     assert answer["bridge"]["mode"] == "e2e"
 
 
-async def test_tools_are_described_as_they_are_through_the_bridge(town: Town):
+async def test_tools_are_described_as_they_are_through_the_bridge(town):
     ada, bob = await town.people("ada", "bob")
     tools = {it["name"]: it for it in (await ada.request("tools/list"))["tools"]}
     for name in ("msg_send", "msg_reply"):

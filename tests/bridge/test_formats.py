@@ -71,7 +71,7 @@ def sent_boxes(there: Town) -> list[dict[str, str]]:
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_any_other_client_reads_what_the_bridge_sends(town: Town):
+async def test_any_other_client_reads_what_the_bridge_sends(town):
     [ada] = await town.people("ada")
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Grüße 🛶\n{}")
@@ -86,7 +86,7 @@ async def test_any_other_client_reads_what_the_bridge_sends(town: Town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes", "bridge.first-key")
-async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town: Town):
+async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town):
     [ada] = await town.people("ada")
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
@@ -118,7 +118,7 @@ async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town: Town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town: Town):
+async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town):
     ada, bob = await town.people("ada", "bob")
     profile = await ada.call("msg/lookup", handle="bob")
     assert profile["payload_formats"] == [VERSION]
@@ -146,7 +146,7 @@ async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town: Town
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town: Town):
+async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town):
     [ada] = await town.people("ada")
     hub = ada.bridge.device.hub
     assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
@@ -162,7 +162,7 @@ async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(t
     assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
 
 
-async def test_a_hub_that_knows_nothing_of_formats_is_told_nothing_of_them(town: Town):
+async def test_a_hub_that_knows_nothing_of_formats_is_told_nothing_of_them(town):
     town.lie = lambda tool, _, answer: {
         name: it for name, it in answer.items() if name != "payload_formats"
     }
@@ -192,7 +192,7 @@ SPECIFIED = [
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_refusals_have_the_specifications_shape_and_words(town: Town):
+async def test_refusals_have_the_specifications_shape_and_words(town):
     ada, _ = await town.people("ada", "bob")
     town.calls.clear()
     for tool, told, sentence in SPECIFIED:
@@ -206,7 +206,7 @@ async def test_refusals_have_the_specifications_shape_and_words(town: Town):
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town: Town):
+async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town):
     ada, bob = await town.people("ada", "bob")
     for privacy, sentence in (
         ("contacts_only", "Cannot send message to this user."),
@@ -218,7 +218,7 @@ async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(to
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_what_the_hub_refuses_is_told_as_it_is(town: Town):
+async def test_what_the_hub_refuses_is_told_as_it_is(town):
     ada, bob = await town.people("ada", "bob")
     await bob.call("msg/block", handle="ada")
     told = await ada.refused("msg/send", to="bob", body="x")
@@ -229,7 +229,7 @@ async def test_what_the_hub_refuses_is_told_as_it_is(town: Town):
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town: Town):
+async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town):
     account = BridgeAccount(town.url, "ada", f"sk_{'0' * 64}")
     lost = await town.desk(account, "lost")
     told = await lost.refused("msg/send", to="bob", body="x")
@@ -240,7 +240,7 @@ async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town:
 
 
 @pytest.mark.requirement("bridge.first-key")
-async def test_a_key_is_called_verified_once_it_was_compared(town: Town):
+async def test_a_key_is_called_verified_once_it_was_compared(town):
     ada, bob = await town.people("ada", "bob")
     first = await ada.call("msg/send", to="bob", body="One.")
     assert (first["bridge"]["verified"], first["bridge"]["key"]) == (False, "new")
@@ -262,7 +262,7 @@ async def test_a_key_is_called_verified_once_it_was_compared(town: Town):
     assert (await ada.call("msg/lookup", handle="bob"))["bridge"]["verified"] is True
 
 
-async def test_a_message_is_answered_by_the_beginning_of_its_id(town: Town):
+async def test_a_message_is_answered_by_the_beginning_of_its_id(town):
     ada, bob = await town.people("ada", "bob")
     sent = await bob.call("msg/send", to="ada", body="Well?")
     name = sent["message_id"]
@@ -275,7 +275,7 @@ async def test_a_message_is_answered_by_the_beginning_of_its_id(town: Town):
             await ada.call("msg/inbox")
 
 
-async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_admitted(town: Town):
+async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_admitted(town):
     ada, _ = await town.people("ada", "bob")
     town.calls.clear()
     given = {"to": "bob", "body": "Once.", "idempotency_key": "k"}

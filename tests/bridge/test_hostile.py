@@ -43,7 +43,7 @@ def not_shown(message: dict[str, Any]) -> str:
     return str(message["error"])
 
 
-async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town: Town):
+async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="First.")
     town.calls.clear()
@@ -60,7 +60,7 @@ async def test_a_swapped_key_stops_the_message_until_it_is_accepted(town: Town):
     assert sent_to_hub(town) == []
 
 
-async def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(town: Town):
+async def test_a_dropped_key_stops_the_message_and_does_not_make_it_readable(town):
     ada, bob = await town.people("ada", "bob")
     first = await bob.call("msg/send", to="ada", body="First.")
     await ada.call("msg/inbox")
@@ -84,7 +84,7 @@ async def account_of(there: Town, handle: str) -> Any:
     return await there.hub.store.read(find)
 
 
-async def test_a_swapped_key_does_not_slip_in_under_another_handle(town: Town):
+async def test_a_swapped_key_does_not_slip_in_under_another_handle(town):
     ada, _ = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="First.")
     town.calls.clear()
@@ -111,7 +111,7 @@ NO_KEYS: list[Any] = [
 ]
 
 
-async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town: Town):
+async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town):
     ada, _ = await town.people("ada", "bob")
     for key in NO_KEYS:
         town.lie = naming(key)
@@ -123,7 +123,7 @@ async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town: Town):
     assert sent_to_hub(town) == []
 
 
-async def test_a_changed_sender_key_is_not_taken_for_the_senders(town: Town):
+async def test_a_changed_sender_key_is_not_taken_for_the_senders(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="True.")
     assert (await one_shown(bob))["body"] == "True."
@@ -148,7 +148,7 @@ async def test_a_changed_sender_key_is_not_taken_for_the_senders(town: Town):
 
 
 @pytest.mark.parametrize("remembered", [True, False])
-async def test_my_own_words_handed_back_as_an_answer_are_recognised(town: Town, remembered: bool):
+async def test_my_own_words_handed_back_as_an_answer_are_recognised(town, remembered):
     ada, bob = await town.people("ada", "bob")
     sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
     if not remembered:
@@ -172,7 +172,7 @@ async def test_my_own_words_handed_back_as_an_answer_are_recognised(town: Town, 
     not_shown(await one_shown(ada, "msg/thread", thread_id=sent["thread_id"]))
 
 
-async def test_their_words_are_not_shown_as_mine(town: Town):
+async def test_their_words_are_not_shown_as_mine(town):
     ada, bob = await town.people("ada", "bob")
     sent = await bob.call("msg/send", to="ada", body="I owe you nothing.")
     key = ada.bridge.device.owner
@@ -189,7 +189,7 @@ async def test_their_words_are_not_shown_as_mine(town: Town):
     not_shown(page["messages"][1])
 
 
-async def test_an_old_message_shown_as_a_new_one_is_recognised(town: Town):
+async def test_an_old_message_shown_as_a_new_one_is_recognised(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="Open the gate.")
 
@@ -209,7 +209,7 @@ async def test_an_old_message_shown_as_a_new_one_is_recognised(town: Town):
     assert (await one_shown(bob))["body"] == "Open the gate."
 
 
-async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(town: Town):
+async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="Sealed.")
     town.lie = in_messages(lambda message: {**message, "encryption_mode": "server_assisted"})
@@ -238,7 +238,7 @@ async def test_the_mode_of_a_message_is_what_it_was_and_not_what_the_hub_says(to
     assert sent["encryption_mode"] == sent["bridge"]["mode"] == "e2e"
 
 
-async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown(town: Town):
+async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown(town):
     ada, bob, eve = await town.people("ada", "bob", "eve")
     one = await ada.call("msg/send", to="bob", body="Yes.")
     other = await eve.call("msg/send", to="bob", body="May I have it?")
@@ -287,7 +287,7 @@ async def test_a_message_moved_to_another_sender_thread_or_question_is_not_shown
     assert "written by @ada" in not_shown(await one_shown(fresh))
 
 
-async def test_a_message_that_became_another_under_its_id_is_not_shown(town: Town):
+async def test_a_message_that_became_another_under_its_id_is_not_shown(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="No.")
     await ada.call("msg/send", to="bob", body="Yes.")
@@ -317,14 +317,14 @@ UNREADABLE: list[Any] = [
 ]
 
 
-async def test_an_answer_that_the_bridge_cannot_read_is_not_shown(town: Town):
+async def test_an_answer_that_the_bridge_cannot_read_is_not_shown(town):
     [ada] = await town.people("ada")
     for result in UNREADABLE:
         town.result = result
         assert "so it is not shown" in (await ada.refused("msg/inbox"))["error"]
 
 
-async def test_an_answer_to_what_was_not_asked_is_not_shown(town: Town):
+async def test_an_answer_to_what_was_not_asked_is_not_shown(town):
     [ada] = await town.people("ada")
     page = {"content": [{"type": "text", "text": '{"messages": [{"body": "Forged."}]}'}]}
     unasked = Response(id=1_000_000, result=page)
@@ -332,7 +332,7 @@ async def test_an_answer_to_what_was_not_asked_is_not_shown(town: Town):
         await ada.pass_through(unasked, MessageDirection.SERVER_TO_CLIENT)
 
 
-async def test_strange_messages_hide_no_others(town: Town):
+async def test_strange_messages_hide_no_others(town):
     ada, bob = await town.people("ada", "bob")
     await ada.call("msg/send", to="bob", body="Here.")
     strange: list[Any] = [

@@ -6,7 +6,6 @@ import json
 import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import keyring
 import pytest
@@ -62,7 +61,7 @@ def test_a_box_opens_for_the_two_it_is_between_and_for_nobody_else():
     assert fingerprint(ada.public) in repr(ada)
 
 
-def test_a_key_is_made_once_in_a_file_that_only_its_owner_can_read(tmp_path: Path):
+def test_a_key_is_made_once_in_a_file_that_only_its_owner_can_read(tmp_path):
     store = KeyStore(tmp_path / "new" / "keys.json")
     assert store.find(HUB, "ada") is None
     made = store.make(HUB, "ada", 1000.0)
@@ -80,7 +79,7 @@ def test_a_key_is_made_once_in_a_file_that_only_its_owner_can_read(tmp_path: Pat
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
-def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int):
+def test_a_file_that_others_can_read_is_refused(tmp_path, mode):
     store = KeyStore(tmp_path / "keys.json")
     store.make(HUB, "ada", 0)
     store.path.chmod(mode)
@@ -91,7 +90,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"accounts": 1}', '{"version": 2}'])
-def test_a_file_that_is_none_is_left_as_it_is(tmp_path: Path, content: str):
+def test_a_file_that_is_none_is_left_as_it_is(tmp_path, content):
     store = KeyStore(tmp_path / "keys.json")
     store.path.touch(0o600)
     store.path.write_text(content)
@@ -100,7 +99,7 @@ def test_a_file_that_is_none_is_left_as_it_is(tmp_path: Path, content: str):
     assert store.path.read_text() == content
 
 
-def test_bridges_that_start_at_once_make_one_key(tmp_path: Path):
+def test_bridges_that_start_at_once_make_one_key(tmp_path):
     path = tmp_path / "keys.json"
     names = ["ada"] * 4 + [f"p{n}" for n in range(4)]
     with ThreadPoolExecutor(len(names)) as pool:
@@ -110,7 +109,7 @@ def test_bridges_that_start_at_once_make_one_key(tmp_path: Path):
     assert sorted(entry["handle"] for entry in kept) == ["ada", "p0", "p1", "p2", "p3"]
 
 
-def test_earlier_keys_are_kept_for_old_mail_up_to_a_bound(tmp_path: Path):
+def test_earlier_keys_are_kept_for_old_mail_up_to_a_bound(tmp_path):
     store = KeyStore(tmp_path / "keys.json")
     first = store.make(HUB, "ada", 0).current
     for n in range(MAX_PREVIOUS_KEYS + 3):
@@ -123,7 +122,7 @@ def test_earlier_keys_are_kept_for_old_mail_up_to_a_bound(tmp_path: Path):
         store.rotate(HUB, "eve", DeviceKey.fresh(), 0)
 
 
-def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path: Path, ring: InMemory):
+def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path, ring):
     store = KeyStore(tmp_path / "keys.json")
     made = store.make(HUB, "ada", 0, keyring=True)
     assert made.current.written() not in store.path.read_text()
@@ -138,14 +137,14 @@ def test_a_key_in_the_keyring_is_not_in_the_file(tmp_path: Path, ring: InMemory)
         store.find(HUB, "ada")
 
 
-def test_a_computer_without_a_real_keyring_is_told_of(tmp_path: Path, ring: InMemory):
+def test_a_computer_without_a_real_keyring_is_told_of(tmp_path, ring):
     keyring.set_keyring(NoKeyring())
     with pytest.raises(e.DeviceKeyUnusable, match="leave --keyring out"):
         KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0, keyring=True)
     assert not (tmp_path / "keys.json").exists()
 
 
-def test_keys_go_to_another_device_under_a_passphrase(tmp_path: Path):
+def test_keys_go_to_another_device_under_a_passphrase(tmp_path):
     here, there = KeyStore(tmp_path / "here.json"), KeyStore(tmp_path / "there.json")
     old = here.make(HUB, "ada", 0).current
     keys = here.rotate(HUB, "ada", DeviceKey.fresh(), 0)
@@ -161,7 +160,7 @@ def test_keys_go_to_another_device_under_a_passphrase(tmp_path: Path):
     assert brought.pins == pins
 
 
-def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path: Path):
+def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path):
     keys = KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0)
     content = pack(keys, [], WORDS, CHEAP)
     with pytest.raises(e.DeviceKeyUnusable, match="passphrase is wrong"):
@@ -184,7 +183,7 @@ def test_a_wrong_passphrase_or_a_changed_file_is_told_plainly(tmp_path: Path):
 
 
 @pytest.mark.parametrize("weak", ["", "short", "aaaaaaaaaaaaaaaaaaaa", "abababababababab"])
-def test_a_passphrase_that_is_soon_guessed_is_refused(tmp_path: Path, weak: str):
+def test_a_passphrase_that_is_soon_guessed_is_refused(tmp_path, weak):
     keys = KeyStore(tmp_path / "keys.json").make(HUB, "ada", 0)
     with pytest.raises(e.DeviceKeyUnusable, match="too easy to guess"):
         pack(keys, [], weak, CHEAP)

@@ -42,9 +42,7 @@ def seen(message_id: str, box: str | None = None, peer: str = "bob") -> SeenLett
     return SeenLetter(box, message_id, "thread", peer, False, "")
 
 
-def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
-    tmp_path: Path, open_ledger: Open
-):
+def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "new" / "bridge.db")
     assert ledger.is_new
     assert ledger.trust(ME, "bob", "one", 10).key == "one"
@@ -65,7 +63,7 @@ def test_the_first_key_is_trusted_and_no_other_until_it_is_accepted(
     assert not open_ledger(ledger.path).is_new
 
 
-def test_two_bridges_that_meet_someone_at_once_trust_one_key(tmp_path: Path, open_ledger: Open):
+def test_two_bridges_that_meet_someone_at_once_trust_one_key(tmp_path, open_ledger):
     ledgers = [open_ledger(tmp_path / "bridge.db") for _ in range(4)]
 
     def meet(number: int) -> list[str]:
@@ -76,9 +74,7 @@ def test_two_bridges_that_meet_someone_at_once_trust_one_key(tmp_path: Path, ope
     assert held[0] == held[1] == held[2] == held[3]
 
 
-def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(
-    tmp_path: Path, open_ledger: Open
-):
+def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "bridge.db", most_letters=10)
     with ledger.changing():
         for n in range(SLACK + 20):
@@ -92,7 +88,7 @@ def test_letters_are_remembered_up_to_a_bound_and_the_oldest_go_first(
     assert kept <= 10 + SLACK
 
 
-def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path: Path, open_ledger: Open):
+def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.note_sent(ME, "box", "bob", "key")
     first = ledger.by_digest(ME, "box")
@@ -109,9 +105,7 @@ def test_what_was_sent_is_known_before_and_after_it_has_a_place(tmp_path: Path, 
     assert ledger.by_id("next key", "id") is not None
 
 
-def test_no_pin_is_given_up_for_another(
-    tmp_path: Path, open_ledger: Open, monkeypatch: pytest.MonkeyPatch
-):
+def test_no_pin_is_given_up_for_another(tmp_path, open_ledger, monkeypatch):
     monkeypatch.setattr(module, "MAX_PINS", 3)
     ledger = open_ledger(tmp_path / "bridge.db")
     for n in range(3):
@@ -121,9 +115,7 @@ def test_no_pin_is_given_up_for_another(
     assert ledger.trust(ME, "p0", "other", 0).key == "key"
 
 
-def test_pins_of_another_device_never_take_the_place_of_those_here(
-    tmp_path: Path, open_ledger: Open
-):
+def test_pins_of_another_device_never_take_the_place_of_those_here(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
     assert not ledger.recall(ME, PinnedKey("bob", "two", 5))
@@ -133,7 +125,7 @@ def test_pins_of_another_device_never_take_the_place_of_those_here(
     assert {pin.key for pin in ledger.pins(ME)} == {"one", "three", "old"}
 
 
-def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(tmp_path: Path, open_ledger: Open):
+def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(tmp_path, open_ledger):
     open_to_all = tmp_path / "open.db"
     open_to_all.touch(0o644)
     open_to_all.chmod(0o644)
@@ -155,7 +147,7 @@ def test_a_ledger_that_cannot_be_used_is_told_of_in_one_line(tmp_path: Path, ope
 
 
 def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_another_key(
-    tmp_path: Path, open_ledger: Open
+    tmp_path, open_ledger
 ):
     path = tmp_path / "bridge.db"
     ledger = open_ledger(path)
@@ -169,7 +161,7 @@ def test_what_was_noted_of_a_pinned_key_is_known_after_a_restart_and_not_of_anot
 
 
 def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_another_key(
-    tmp_path: Path, open_ledger: Open
+    tmp_path, open_ledger
 ):
     ledger = open_ledger(tmp_path / "bridge.db")
     ledger.trust(ME, "bob", "one", 0)
@@ -183,7 +175,7 @@ def test_what_is_known_of_a_key_goes_with_it_to_another_device_and_not_to_anothe
     assert (pin.key, pin.verified) == ("one", True)
 
 
-def test_messages_are_found_by_the_beginning_of_their_ids(tmp_path: Path, open_ledger: Open):
+def test_messages_are_found_by_the_beginning_of_their_ids(tmp_path, open_ledger):
     ledger = open_ledger(tmp_path / "bridge.db")
     names = [f"0123456{n}-0000-4000-8000-00000000000{n}" for n in range(3)]
     for name in names:

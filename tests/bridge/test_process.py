@@ -95,7 +95,7 @@ async def call(client: Client, tool: str, **arguments: Any) -> Any:
 
 @pytest.mark.requirement("bridge.e2e")
 @pytest.mark.skipif(not readable_memory(), reason="looks into the hub's memory through /proc")
-def test_two_people_on_bridges_write_and_the_hub_never_has_their_words(tmp_path: Path):
+def test_two_people_on_bridges_write_and_the_hub_never_has_their_words(tmp_path):
     words = {name: f"the {name} of {secrets.token_hex(12)}" for name in ("question", "answer")}
     tapes = tmp_path / "hub" / "tapes"
     settings = {

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.browser.conftest import variables
-from tests.browser.harness import Desk, check_axe
+from tests.browser.harness import check_axe
 from tests.browser.scenes import VIEWS, scene
 from tests.process import Process
 
@@ -16,9 +14,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_in_any_view(
-    tmp_path: Path, host: str, desk: Desk, theme: str, width: int
-):
+def test_axe_finds_nothing_in_any_view(tmp_path, host, desk, theme, width):
     with Process(tmp_path, **variables(host)) as running:
         hub = f"http://127.0.0.1:{running.port}"
         first = desk.open(hub, theme=theme, width=width, size=700)

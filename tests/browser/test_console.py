@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.browser.console import Console, Operated, started
-from tests.browser.harness import Desk, Person, expect
+from tests.browser.harness import Person, expect
 from tests.browser.test_web import OUT, Web
 from tests.process import Process
 
@@ -25,9 +24,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
         yield Operated(running)
 
 
-def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(
-    here: Operated, desk: Desk
-):
+def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(here, desk):
     ann = Person(here.url, "ann")
     web = Console(desk, here.url, "", "/")
     expect(web.text(FRONT)).to_be_visible()
@@ -54,9 +51,7 @@ def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(
     assert web.secrets() == []
 
 
-def test_an_operators_link_opens_the_console_with_the_pages_of_operators(
-    here: Operated, desk: Desk
-):
+def test_an_operators_link_opens_the_console_with_the_pages_of_operators(here, desk):
     Person(here.url, "olga")
     link = here.ask("folkmoot/create_code_for", handle="olga", operate=True)["url"]
     web = Console(desk, here.url, "", link.partition(str(here.port))[2])
@@ -77,9 +72,7 @@ def test_an_operators_link_opens_the_console_with_the_pages_of_operators(
     web.heading("Page not found")
 
 
-def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(
-    here: Operated, desk: Desk
-):
+def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(here, desk):
     web = Console(desk, here.url, Person(here.url, "plain").token)
     web.heading("Hello, plain")
     navigation = web.page.get_by_role("navigation", name="Pages")
@@ -93,7 +86,7 @@ def test_an_ordinary_account_is_not_offered_operators_pages_and_is_told_so(
     assert not {it for it in asked if it.startswith(("/v1/accounts", "/v1/people", "/v1/audit"))}
 
 
-def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk):
+def test_a_suspended_persons_open_pages_end_at_once(here, desk):
     root, bob = here.operator("rhea"), Person(here.url, "bob")
     console, inbox = Console(desk, here.url, bob.token), Web(desk, here.url).sign_in(bob.token)
     console.ignored = inbox.ignored = OUT
@@ -123,7 +116,7 @@ def test_a_suspended_persons_open_pages_end_at_once(here: Operated, desk: Desk):
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
 
 
-def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(here: Operated, desk: Desk):
+def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(here, desk):
     nora, otto = Person(here.url, "nora"), here.operator("otto")
     nora.call("room/create", name="harbour")
     web = Console(desk, here.url, nora.token)
@@ -142,7 +135,7 @@ def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(here: Oper
     expect(root.page.get_by_role("region", name="The hub")).to_contain_text("free")
 
 
-def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk):
+def test_an_operator_invites_adds_grants_and_removes(here, desk):
     web = Console(desk, here.url, here.operator("boss").token, "/people")
     web.button("Invite").click()
     web.field("Handle", exact=True).fill("@Carol")
@@ -190,7 +183,7 @@ def test_an_operator_invites_adds_grants_and_removes(here: Operated, desk: Desk)
     expect(web.text("Nobody has the handle @robot.")).to_be_visible()
 
 
-def test_the_audit_log_is_filtered_followed_and_saved(here: Operated, desk: Desk, tmp_path: Path):
+def test_the_audit_log_is_filtered_followed_and_saved(here, desk, tmp_path):
     auditor = here.operator("auditor")
     Person(here.url, "dora")
     for verb in ("suspend", "restore") * 3:
@@ -227,7 +220,7 @@ def test_the_audit_log_is_filtered_followed_and_saved(here: Operated, desk: Desk
     assert re.fullmatch(r".*/audit\?follow=no", web.page.url)
 
 
-def test_an_open_page_survives_a_restart_and_shows_what_happened(tmp_path: Path, desk: Desk):
+def test_an_open_page_survives_a_restart_and_shows_what_happened(tmp_path, desk):
     data = tmp_path / "data"
     with started(data) as running:
         port, root = running.port, Operated(running).operator("rhea")
@@ -250,7 +243,7 @@ def maker(here: Operated) -> Person:
 
 
 @pytest.mark.parametrize("path", ["/", "/people", "/people/maker", "/audit"])
-def test_every_page_is_accessible_and_fits(here: Operated, maker: Person, desk: Desk, path: str):
+def test_every_page_is_accessible_and_fits(here, maker, desk, path):
     web = Console(desk, here.url, maker.token, path)
     expect(web.page.locator("main h1")).to_be_visible()
     expect(web.text("Loading…")).to_have_count(0)

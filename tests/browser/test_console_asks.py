@@ -14,7 +14,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from tests.browser.console import Console, Operated, started
-from tests.browser.harness import Desk, Person, expect
+from tests.browser.harness import Person, expect
 from tests.cli import small_backend
 
 pytestmark = pytest.mark.browser
@@ -104,7 +104,7 @@ def card(page: Console, text: str) -> Any:
     return page.page.get_by_role("list", name="Waiting for you").locator("li").filter(has_text=text)
 
 
-def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, desk: Desk):
+def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot, desk):
     one, other = moot.room(), moot.room()
     page = Console(desk, moot.here.url, moot.ada.token, "/asks", width=390, has_touch=True)
     expect(page.text("Nothing waits for you.")).to_be_visible()
@@ -141,7 +141,7 @@ def test_a_proposal_of_any_room_is_approved_by_thumb_and_done_once(moot: Moot, d
     expect(page.text("Nothing waits for you.")).to_be_visible()
 
 
-def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot: Moot, desk: Desk):
+def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot, desk):
     room = moot.room(capabilities=["*"])
     cid = Person(moot.here.url, "cid")
     cid.call("room/join", room=room)
@@ -170,7 +170,7 @@ def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_faster(moot: M
     assert moot.said(room, "Only once.") == 1
 
 
-def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot: Moot, desk: Desk):
+def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot, desk):
     page = Console(desk, moot.here.url, moot.ada.token, "/asks")
     waits = moot.hold(moot.bob)
     held = card(page, "ask first")
@@ -208,7 +208,7 @@ def test_a_held_message_and_a_changed_tool_are_decided_beside_proposals(moot: Mo
     waits.join()
 
 
-def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot: Moot, desk: Desk):
+def test_hostile_text_is_text_and_the_page_is_accessible_at_every_width(moot, desk):
     room = moot.room()
     moot.propose(room, HOSTILE, reason=HOSTILE)
     waits = moot.hold(moot.bob)

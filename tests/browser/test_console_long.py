@@ -9,7 +9,7 @@ import pytest
 
 from tests.amounts import times
 from tests.browser.console_rooms import Console, Crowd, Workers
-from tests.browser.harness import Desk, Person, expect, is_like, least_of_each
+from tests.browser.harness import Person, expect, is_like, least_of_each
 
 if TYPE_CHECKING:
     from playwright.sync_api import CDPSession
@@ -30,7 +30,7 @@ PAINTED = """() => new Promise((done) => {
 
 @pytest.mark.timeout(600)
 def test_a_room_with_ten_thousand_messages_of_a_hundred_people_paints_like_one_with_a_hundred(
-    hub: str, desk: Desk
+    hub, desk
 ):
     ada = Person(hub, "ada")
     for name in ("small", "large"):
@@ -71,7 +71,7 @@ def size_of(session: CDPSession) -> Size:
 
 
 @pytest.mark.timeout(int(SECONDS) + 300)
-def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(hub: str, desk: Desk):
+def test_a_page_does_not_grow_while_a_room_says_as_much_as_in_a_busy_hour(hub, desk):
     owner = Person(hub, "owner")
     owner.call("room/create", name="busy", capabilities=["*"])
     tokens = [Person(hub, f"worker_{number}").token for number in range(4)]

@@ -13,7 +13,7 @@ from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
 from tests.browser import console_rooms
 from tests.browser.console import Console, Operated
-from tests.browser.harness import Desk, Person, expect
+from tests.browser.harness import Person, expect
 from tests.browser.test_console_servers import ECHO, SCHEMA, SETTINGS, Place
 from tests.browser.test_console_tapes import hostile
 from tests.interaction.test_operator import given
@@ -113,7 +113,7 @@ def shown(page: Console) -> None:
     assert page.page.locator("main a[href^='javascript']").count() == 0
 
 
-def test_an_ordinary_account_is_refused_every_operators_page_and_route(here: Operated, desk: Desk):
+def test_an_ordinary_account_is_refused_every_operators_page_and_route(here, desk):
     web = Console(desk, here.url, Person(here.url, "plain").token)
     # Each refusal is an error in the browser's console too.
     web.ignored = ("403",)
@@ -133,7 +133,7 @@ def test_an_ordinary_account_is_refused_every_operators_page_and_route(here: Ope
         expect(navigation.locator(f"a[href='{path}']")).to_have_count(0)
 
 
-def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(here: Operated, desk: Desk):
+def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(here, desk):
     web = Console(desk, here.url, here.token("ada"))
     for path in (*EVERYONES, *OPERATORS):
         web.page.set_viewport_size({"width": 1280, "height": 800})
@@ -144,7 +144,7 @@ def test_hostile_text_is_text_on_every_page_and_no_page_is_too_wide(here: Operat
 
 @pytest.mark.long
 @pytest.mark.parametrize("width", [320, 390, 1280, 2560])
-def test_axe_finds_nothing_on_any_page(here: Operated, desk: Desk, width: int):
+def test_axe_finds_nothing_on_any_page(here, desk, width):
     web = Console(desk, here.url, here.token("ada"), width=width)
     found: list[Any] = []
     for path in (*EVERYONES, *OPERATORS):
@@ -177,7 +177,7 @@ LEFT = """(reached) => [...document.querySelectorAll("[data-tab]")]
 
 @pytest.mark.long
 def test_every_control_of_every_page_is_reached_by_keyboard_and_shows_that_it_has_the_focus(
-    here: Place, desk: Desk
+    here, desk
 ):
     web = Console(desk, here.url, here.token("ada"))
     for path in (*EVERYONES, *OPERATORS, "/inbox", "/account"):
@@ -206,7 +206,7 @@ PRESSED = """async (button) => {
 }"""
 
 
-def test_escape_closes_a_question_and_the_focus_is_where_it_was(here: Place, desk: Desk):
+def test_escape_closes_a_question_and_the_focus_is_where_it_was(here, desk):
     web = Console(desk, here.url, here.token("ada"))
     for path, name, opened in (
         ("/people/bob", "Suspend", ".question"),
@@ -245,9 +245,7 @@ MEANWHILE = {
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_pages_of_every_kind_go_on_when_the_hub_was_killed_and_started_again(
-    tmp_path: Path, desk: Desk
-):
+def test_pages_of_every_kind_go_on_when_the_hub_was_killed_and_started_again(tmp_path, desk):
     with recorded(tmp_path) as running:
         here = Place(running)
         here.folder = tmp_path

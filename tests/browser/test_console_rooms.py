@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.console_rooms import LOST, Agent, Console
-from tests.browser.harness import Desk, Person, check_axe, expect
+from tests.browser.harness import Person, check_axe, expect
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -54,7 +53,7 @@ def room(moot: Moot) -> str:
     return name
 
 
-def test_a_proposal_is_approved_by_thumb_and_done_once(moot: Moot, room: str, desk: Desk):
+def test_a_proposal_is_approved_by_thumb_and_done_once(moot, room, desk):
     with Agent(moot.hub, moot.files.token, room) as files:
         moot.propose(room, "first.md", reason="We need it.")
         page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}", width=390, has_touch=True)
@@ -93,9 +92,7 @@ def test_a_proposal_is_approved_by_thumb_and_done_once(moot: Moot, room: str, de
         assert box <= 390
 
 
-def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(
-    moot: Moot, room: str, desk: Desk
-):
+def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room, desk):
     with Agent(moot.hub, moot.files.token, room) as files:
         first = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
         rights = ["mcp.request.*", "mcpx.reject.proposal"]
@@ -121,7 +118,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(
         assert files.done == ["both.md"]
 
 
-def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path: Path, desk: Desk):
+def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path, desk):
     settings = {"FOLKMOOT_RATE_LIMITS": "off"}
     with Process(tmp_path, **settings) as running:
         port, hub = running.port, f"http://127.0.0.1:{running.port}"
@@ -146,9 +143,7 @@ def test_a_page_goes_on_without_a_gap_when_the_hub_was_killed(tmp_path: Path, de
             expect(page.message(f"After {number}")).to_have_count(1)
 
 
-def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(
-    moot: Moot, room: str, desk: Desk
-):
+def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(moot, room, desk):
     with Agent(moot.hub, moot.files.token, room) as files:
         ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
         bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
@@ -181,7 +176,7 @@ def test_a_tool_is_called_from_a_form_if_one_may_and_proposed_if_not(
         expect(card).to_contain_text("Withdrawn")
 
 
-def test_people_write_with_mentions_and_reply_and_read_markdown(moot: Moot, room: str, desk: Desk):
+def test_people_write_with_mentions_and_reply_and_read_markdown(moot, room, desk):
     ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
     bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}", color_scheme="dark").live()
     field = ada.field("Message to the room")
@@ -204,7 +199,7 @@ def test_people_write_with_mentions_and_reply_and_read_markdown(moot: Moot, room
     expect(ada.page.locator("pre.raw")).to_contain_text('"text": "To you too."')
 
 
-def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot: Moot, room: str, desk: Desk):
+def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot, room, desk):
     for number in range(1, 81):
         who = moot.cleo if number == 20 else moot.bob
         thread = {"thread_id": "boats"} if number == 30 else {}
@@ -245,7 +240,7 @@ def test_messages_are_filtered_and_any_of_them_can_be_gone_to(moot: Moot, room: 
     expect(page.text("In the thread boats")).to_be_visible()
 
 
-def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk):
+def test_rooms_are_listed_made_and_entered(moot, desk):
     closed = moot.room(access="invite")
     private = moot.room(access="private")
     bob = Console(desk, moot.hub, moot.bob, "/rooms", ignored=("404",))
@@ -277,7 +272,7 @@ def test_rooms_are_listed_made_and_entered(moot: Moot, desk: Desk):
     expect(own).to_contain_text("bob: Mine.")
 
 
-def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot: Moot, room: str, desk: Desk):
+def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot, room, desk):
     ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
     ada.button("A guest").click()
     ada.field("The guest's name").fill("kim")
@@ -320,7 +315,7 @@ def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot: Moot, roo
     expect(kim.text("guest here no longer").or_(kim.text("You were removed"))).to_be_visible()
 
 
-def test_owners_manage_a_room_and_members_are_not_offered_it(moot: Moot, room: str, desk: Desk):
+def test_owners_manage_a_room_and_members_are_not_offered_it(moot, room, desk):
     ada = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
     bob = Console(desk, moot.hub, moot.bob, f"/rooms/{room}").live()
     person = ada.page.locator(".people > li", has_text="bob")
@@ -371,7 +366,7 @@ def test_owners_manage_a_room_and_members_are_not_offered_it(moot: Moot, room: s
     expect(ada.page.locator(".room-entry", has_text=f"{room} ")).to_have_count(0)
 
 
-def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Desk):
+def test_hostile_text_in_every_field_stays_text(moot, room, desk):
     with Agent(moot.hub, moot.files.token, room) as files:
         page = Console(desk, moot.hub, moot.ada, f"/rooms/{room}").live()
         agent = files.room
@@ -419,7 +414,7 @@ def test_hostile_text_in_every_field_stays_text(moot: Moot, room: str, desk: Des
     ("theme", "width"),
     [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.long)],
 )
-def test_axe_finds_nothing_in_rooms(moot: Moot, room: str, desk: Desk, theme: str, width: int):
+def test_axe_finds_nothing_in_rooms(moot, room, desk, theme, width):
     with Agent(moot.hub, moot.files.token, room) as files:
         moot.propose(room, "seen.md")
         moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")

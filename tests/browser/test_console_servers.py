@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.browser.console import Console, Operated, started
-from tests.browser.harness import Desk, Person, expect
+from tests.browser.harness import Person, expect
 
 pytestmark = pytest.mark.browser
 
@@ -63,7 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield here
 
 
-def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place: Place, desk: Desk):
+def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk):
     root = place.operator("rosa")
     place.offer("notes", ECHO)
     console = Console(desk, place.url, root.token, "/servers")
@@ -139,7 +139,7 @@ def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place: Place
     assert "notes" not in (place.socket.parent / "config.toml").read_text()
 
 
-def test_what_a_hostile_server_says_stays_text(place: Place, desk: Desk):
+def test_what_a_hostile_server_says_stays_text(place, desk):
     root = place.operator("hugo")
     tool = {"name": "bad", "description": f"{HOSTILE} " + "w" * 3_000, "inputSchema": SCHEMA}
     info = {"name": HOSTILE, "version": HOSTILE}
@@ -161,9 +161,7 @@ def test_what_a_hostile_server_says_stays_text(place: Place, desk: Desk):
     console.check_widths("hostile")
 
 
-def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(
-    place: Place, desk: Desk
-):
+def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(place, desk):
     place.add("mine", ECHO, {**ECHO, "name": "wipe"})
     place.add("theirs", ECHO)
     bob = Person(place.url, "bob")
@@ -194,7 +192,7 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(
     expect(page.get_by_role("alert")).to_contain_text("There is no such server, or you may not")
 
 
-def test_where_servers_cannot_be_changed_the_page_shows_the_command(place: Place, desk: Desk):
+def test_where_servers_cannot_be_changed_the_page_shows_the_command(place, desk):
     root = place.operator("olaf")
     config = place.socket.parent / "config.toml"
     before = config.read_text()

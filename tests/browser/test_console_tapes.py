@@ -93,7 +93,7 @@ def moments(web: Web) -> Any:
     return web.page.get_by_role("list", name="Timeline").get_by_role("button")
 
 
-def test_a_tape_is_watched_while_the_hub_records_it_and_filtered(world: World, desk: Desk):
+def test_a_tape_is_watched_while_the_hub_records_it_and_filtered(world, desk):
     web = opened(desk, world)
     row = web.page.get_by_role("row").filter(has_text="recording")
     expect(row).to_have_count(1)
@@ -161,9 +161,7 @@ def send(proxy: Any, number: int, path: str) -> None:
     proxy.stdin.flush()
 
 
-def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(
-    world: World, desk: Desk, tmp_path: Path
-):
+def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(world, desk, tmp_path):
     with proxied(world, tmp_path) as proxy:
         send(proxy, 1, f"/old {HOSTILE}")
         web = opened(desk, world)
@@ -208,9 +206,7 @@ def test_a_held_message_is_edited_and_arrives_changed_and_another_is_dropped(
         expect(web.page).to_have_title(re.compile("p.jsonl"))
 
 
-def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(
-    world: World, desk: Desk
-):
+def test_two_tapes_are_compared_and_the_slow_and_the_failed_calls_are_found(world, desk):
     web = opened(desk, world, "/tapes/before.jsonl?view=numbers")
     slow = web.page.get_by_role("table", name="Slowest calls")
     expect(slow.get_by_role("row").nth(1)).to_contain_text("tools/call slow")
@@ -267,7 +263,7 @@ def hostile(path: Path) -> None:
     recorder.close()
 
 
-def test_hostile_text_in_every_field_of_a_tape_stays_text(world: World, desk: Desk):
+def test_hostile_text_in_every_field_of_a_tape_stays_text(world, desk):
     hostile(world.folder / "hostile.jsonl")
     web = opened(desk, world, width=390)
     expect(web.page.get_by_role("row").filter(has_text="hostile.jsonl")).to_contain_text(HOSTILE)
@@ -300,9 +296,7 @@ def fits(web: Web) -> None:
     assert wide <= 0, web.page.url
 
 
-def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do(
-    world: World, desk: Desk
-):
+def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do(world, desk):
     broken = world.folder / "broken.jsonl"
     lines = (world.folder / "before.jsonl").read_bytes().splitlines(keepends=True)
     broken.write_bytes(b"".join(lines[:3]) + b"rubbish\n" + b"".join(lines[3:]))
@@ -323,9 +317,7 @@ def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do
 
 @pytest.mark.long
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing_on_tapes(
-    world: World, desk: Desk, tmp_path: Path, theme: str, width: int
-):
+def test_axe_finds_nothing_on_tapes(world, desk, tmp_path, theme, width):
     with proxied(world, tmp_path) as proxy:
         send(proxy, 1, "/old")
         web = opened(desk, world, width=width, color_scheme=theme)

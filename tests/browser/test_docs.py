@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import Desk, check_axe, expect
+from tests.browser.harness import check_axe, expect
 from tests.browser.test_web import Web
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def wide(page: Page) -> int:
 
 
 @pytest.mark.requirement("docs.pages", "docs.search")
-def test_someone_finds_a_page_by_the_navigation_and_by_searching(hub: str, desk: Desk):
+def test_someone_finds_a_page_by_the_navigation_and_by_searching(hub, desk):
     web = Web(desk, hub, "/")
     web.page.get_by_role("link", name="Documentation").click()
     expect(web.page).to_have_title("Documentation · Folkmoot")
@@ -54,7 +54,7 @@ def test_someone_finds_a_page_by_the_navigation_and_by_searching(hub: str, desk:
 
 @pytest.mark.parametrize("width", [320, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_in_the_documentation(hub: str, desk: Desk, theme: str, width: int):
+def test_axe_finds_nothing_in_the_documentation(hub, desk, theme, width):
     web = Web(desk, hub, "/docs", width=width, color_scheme=theme)
     for path in READ:
         web.page.goto(f"{web.hub}{path}")

@@ -8,14 +8,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.bridge.crypto import DeviceKey, fingerprint, seal
 from tests.bridge.test_process import Home
-from tests.browser.harness import BARE, Desk, Inbox, Person, expect
+from tests.browser.harness import BARE, Inbox, Person, expect
 
 pytestmark = pytest.mark.browser
 
@@ -91,7 +90,7 @@ def bridging(home: Home) -> Iterator[Bridge]:
 
 
 @pytest.mark.requirement("app.key-generation", "app.key-warning", "app.shows-mode")
-def test_the_app_and_the_bridge_read_each_other(hub: str, desk: Desk, tmp_path: Path):
+def test_the_app_and_the_bridge_read_each_other(hub, desk, tmp_path):
     ada = Person(hub, "ada")
     inbox = desk.open(hub, ada.token)
     mine = turn_on(inbox)
@@ -135,7 +134,7 @@ def test_the_app_and_the_bridge_read_each_other(hub: str, desk: Desk, tmp_path: 
 
 
 @pytest.mark.requirement("app.encrypts", "app.decrypts")
-def test_the_app_and_a_plain_client_read_each_other(hub: str, desk: Desk):
+def test_the_app_and_a_plain_client_read_each_other(hub, desk):
     cleo, dan = Person(hub, "cleo"), Person(hub, "dan")
     inbox = desk.open(hub, cleo.token)
     turn_on(inbox)
@@ -158,7 +157,7 @@ def test_the_app_and_a_plain_client_read_each_other(hub: str, desk: Desk):
     assert dan.last()["body"] == "This the hub may read."
 
 
-def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub: str, desk: Desk):
+def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub, desk):
     eva, finn = Person(hub, "eva"), Person(hub, "finn")
     old, new = DeviceKey.fresh(), DeviceKey.fresh()
     finn.call("msg/set_profile", client_public_key=old.public)
@@ -185,9 +184,7 @@ def test_a_changed_key_stops_the_writer_until_it_is_accepted(hub: str, desk: Des
     expect(inbox.frame.locator(".letter.own .body").last).to_have_text("Is it you?")
 
 
-def test_a_key_is_backed_up_and_restored_where_nothing_is_kept(
-    hub: str, desk: Desk, tmp_path: Path
-):
+def test_a_key_is_backed_up_and_restored_where_nothing_is_kept(hub, desk, tmp_path):
     gil, hal = Person(hub, "gil"), Person(hub, "hal")
     key = DeviceKey.fresh()
     hal.call("msg/set_profile", client_public_key=key.public)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.browser.conftest import variables
-from tests.browser.harness import BARE, Desk, Person, expect
+from tests.browser.harness import BARE, Person, expect
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -24,7 +23,7 @@ BODIES = (
 )
 
 
-def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk):
+def test_hostile_bodies_and_names_stay_text(hub, desk):
     reader, stranger = Person(hub, "reader"), Person(hub, "stranger")
     stranger.call("msg/set_profile", display_name="<img src=x onerror=alert(1)>", bio="<b>x")
     for body in BODIES:
@@ -56,7 +55,7 @@ def test_hostile_bodies_and_names_stay_text(hub: str, desk: Desk):
     assert inbox.frame.locator("html").evaluate("() => document.title") == "Inbox"
 
 
-def test_the_inbox_comes_back_when_the_hub_does(tmp_path: Path, host: str, desk: Desk):
+def test_the_inbox_comes_back_when_the_hub_does(tmp_path, host, desk):
     with Process(tmp_path, **variables(host)) as first:
         hub = f"http://127.0.0.1:{first.port}"
         kim, lee = Person(hub, "kim"), Person(hub, "lee")

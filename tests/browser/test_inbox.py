@@ -6,15 +6,13 @@ import re
 
 import pytest
 
-from tests.browser.harness import BARE, STORING, Desk, Person, expect
+from tests.browser.harness import BARE, STORING, Person, expect
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.mark.parametrize("sandbox", [BARE, STORING])
-def test_someone_registers_by_invitation_and_finds_the_first_message(
-    hub: str, desk: Desk, sandbox: str
-):
+def test_someone_registers_by_invitation_and_finds_the_first_message(hub, desk, sandbox):
     suffix = len(sandbox)
     ada = Person(hub, f"inviter{suffix}")
     link = ada.call("msg/invite", message="Welcome to the moot.")["invite_url"]
@@ -39,7 +37,7 @@ def test_someone_registers_by_invitation_and_finds_the_first_message(
 @pytest.mark.requirement(
     "app.calls-tools", "app.updates-model", "app.delegates", "app.polls", "app.shows-mode"
 )
-def test_two_people_write_to_each_other_and_each_hears_within_one_poll(hub: str, desk: Desk):
+def test_two_people_write_to_each_other_and_each_hears_within_one_poll(hub, desk):
     ada, bob = Person(hub, "ada"), Person(hub, "bob")
     at_ada, at_bob = desk.open(hub, ada.token), desk.open(hub, bob.token)
     at_ada.button("Write", exact=True).click()
@@ -77,7 +75,7 @@ def test_two_people_write_to_each_other_and_each_hears_within_one_poll(hub: str,
 
 
 @pytest.mark.requirement("app.initial-data")
-def test_conversations_are_starred_muted_archived_found_and_deleted(hub: str, desk: Desk):
+def test_conversations_are_starred_muted_archived_found_and_deleted(hub, desk):
     clara = Person(hub, "clara")
     for name in ("first", "second", "third"):
         Person(hub, f"{name}_one").call("msg/send", to="clara", body=f"I am the {name}.")
@@ -113,7 +111,7 @@ def test_conversations_are_starred_muted_archived_found_and_deleted(hub: str, de
     assert states == {"first_one": "starred", "second_one": "archived"}
 
 
-def test_everything_is_reached_by_keyboard(hub: str, desk: Desk):
+def test_everything_is_reached_by_keyboard(hub, desk):
     dora, eve = Person(hub, "dora"), Person(hub, "eve")
     for text in ("one", "two"):
         Person(hub, f"from_{text}").call("msg/send", to="dora", body=text)
@@ -145,7 +143,7 @@ def test_everything_is_reached_by_keyboard(hub: str, desk: Desk):
     assert eve.last()["body"] == "Hello by keys."
 
 
-def test_contacts_blocks_invitations_profile_and_privacy(hub: str, desk: Desk):
+def test_contacts_blocks_invitations_profile_and_privacy(hub, desk):
     fay = Person(hub, "fay")
     Person(hub, "gus")
     inbox = desk.open(hub, fay.token, sandbox=BARE)
@@ -174,7 +172,7 @@ def test_contacts_blocks_invitations_profile_and_privacy(hub: str, desk: Desk):
     assert (profile["display_name"], profile["privacy"]) == ("Fay Doe", "contacts_only")
 
 
-def test_an_account_is_recovered_in_the_app(hub: str, desk: Desk):
+def test_an_account_is_recovered_in_the_app(hub, desk):
     person = Person(hub, "hana")
     inbox = desk.open(hub)
     inbox.button("I have an account").click()
@@ -191,7 +189,7 @@ def test_an_account_is_recovered_in_the_app(hub: str, desk: Desk):
     expect(inbox.text("@hana")).to_be_visible()
 
 
-def test_the_host_decides_theme_language_and_height(hub: str, desk: Desk):
+def test_the_host_decides_theme_language_and_height(hub, desk):
     person, other = Person(hub, "ines"), Person(hub, "jon")
     for count in range(30):
         other.call("msg/send", to="ines", body=f"Line {count}\n" * 5)
@@ -217,7 +215,7 @@ def test_the_host_decides_theme_language_and_height(hub: str, desk: Desk):
 
 
 @pytest.mark.requirement("app.polls")
-def test_a_poll_draws_only_what_changed_and_leaves_the_reader_where_they_are(hub: str, desk: Desk):
+def test_a_poll_draws_only_what_changed_and_leaves_the_reader_where_they_are(hub, desk):
     kai, lou = Person(hub, "kai"), Person(hub, "lou")
     for count in range(40):
         lou.call("msg/send", to="kai", body=f"Line {count}\n" * 3)

@@ -12,7 +12,7 @@ import pytest
 
 from folkmoot.app import Hub
 from tests.browser.conftest import variables
-from tests.browser.harness import Desk, Inbox, expect, is_like, least_of_each
+from tests.browser.harness import Inbox, expect, is_like, least_of_each
 from tests.browser.test_web import Web
 from tests.mcp_harness import settings
 from tests.process import Process
@@ -95,9 +95,7 @@ def seconds_to_show(inbox: Inbox, handle: str, text: str) -> float:
     return perf_counter() - before
 
 
-def test_ten_thousand_messages_open_like_a_hundred_and_stay_smooth(
-    place: tuple[str, str], desk: Desk
-):
+def test_ten_thousand_messages_open_like_a_hundred_and_stay_smooth(place, desk):
     inbox = desk.open(*place, size=800, real_time=True)
     inbox.frame.locator(".row").nth(1).wait_for()
     # Messages of one moment are stored in no certain order.
@@ -131,9 +129,7 @@ def test_ten_thousand_messages_open_like_a_hundred_and_stay_smooth(
     expect(letters.last).to_be_in_viewport()
 
 
-def test_from_navigation_ten_thousand_messages_are_painted_like_a_hundred(
-    place: tuple[str, str], desk: Desk
-):
+def test_from_navigation_ten_thousand_messages_are_painted_like_a_hundred(place, desk):
     hub, token = place
     web = Web(desk, hub, real_time=True).sign_in(token)
     web.page.add_init_script(PAINTED)

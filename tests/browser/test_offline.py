@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import folkmoot
-from tests.browser.harness import Desk, Person, expect
+from tests.browser.harness import Person, expect
 from tests.browser.test_web import Web
 from tests.process import Process, environment
 
@@ -46,7 +46,7 @@ def kept(web: Web) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.requirement("web.offline", "web.shell-only")
-def test_without_the_hub_the_pages_open_and_say_so_and_hold_no_mail(tmp_path: Path, desk: Desk):
+def test_without_the_hub_the_pages_open_and_say_so_and_hold_no_mail(tmp_path, desk):
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as running:
         port, hub = running.port, f"http://127.0.0.1:{running.port}"
         ada, bob = Person(hub, "ada"), Person(hub, "bob")
@@ -96,7 +96,7 @@ def other_build(tmp_path: Path, data: Path, port: int) -> Iterator[None]:
 
 
 @pytest.mark.requirement("web.new-build")
-def test_a_new_build_replaces_what_was_kept_of_the_old_one(tmp_path: Path, desk: Desk):
+def test_a_new_build_replaces_what_was_kept_of_the_old_one(tmp_path, desk):
     data = tmp_path / "data"
     with Process(data) as running:
         port = running.port

@@ -28,7 +28,7 @@ def keys(inbox: InProxy) -> None:
 
 
 @pytest.mark.requirement("app.proxy-frame")
-def test_in_a_frame_of_the_same_site_the_key_is_kept(hub: str, desk: Desk):
+def test_in_a_frame_of_the_same_site_the_key_is_kept(hub, desk):
     ada = Person(hub, "ada")
     proxy = desk.url.replace("host.html", "proxy.html")
     context = desk.context()
@@ -45,7 +45,7 @@ def test_in_a_frame_of_the_same_site_the_key_is_kept(hub: str, desk: Desk):
 
 
 @pytest.mark.requirement("app.proxy-frame")
-def test_in_a_frame_of_another_site_nothing_is_kept_and_the_app_says_so(hub: str, desk: Desk):
+def test_in_a_frame_of_another_site_nothing_is_kept_and_the_app_says_so(hub, desk):
     bob, cleo = Person(hub, "bob"), Person(hub, "cleo")
     bob.call("msg/set_profile", client_public_key=DeviceKey.fresh().public)
     cleo.call("msg/send", to="bob", body="Storage or not, mail is read.")

@@ -102,7 +102,7 @@ def folkmoot(*arguments: str, **variables: str) -> str:
 
 
 @pytest.mark.requirement("web.two-people", "web.no-secret")
-def test_someone_registers_by_invitation_and_two_people_write_at_once(hub: str, desk: Desk):
+def test_someone_registers_by_invitation_and_two_people_write_at_once(hub, desk):
     ada = Person(hub, "ada")
     ada.call("msg/set_profile", display_name="Ada Lovelace")
     link = ada.call("msg/invite", message="Welcome to the moot.")["invite_url"]
@@ -134,7 +134,7 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub: str, 
 
 
 @pytest.mark.requirement("web.sign-out")
-def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub: str, desk: Desk):
+def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub, desk):
     cleo = Person(hub, "cleo")
     web = Web(desk, hub, "/account")
     web.ignored = ("401 (Unauthorized)",)
@@ -155,7 +155,7 @@ def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub: str, des
 
 
 @pytest.mark.requirement("web.recover")
-def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub: str, desk: Desk):
+def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub, desk):
     dora = Person(hub, "dora")
     other = Web(desk, hub).sign_in(dora.token)
     other.ignored = OUT
@@ -174,9 +174,7 @@ def test_a_recovery_code_signs_in_here_and_everyone_else_out(hub: str, desk: Des
 
 
 @pytest.mark.requirement("web.revoked", "browser.one-time-code")
-def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(
-    hub: str, desk: Desk, tmp_path: Path
-):
+def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(hub, desk, tmp_path):
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     folkmoot("register", "eve", "--url", hub, **own)
     link = folkmoot("open", "--print", **own).strip()
@@ -199,7 +197,7 @@ def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(
 
 
 @pytest.mark.requirement("web.restart")
-def test_a_page_goes_on_when_the_hub_restarts(tmp_path: Path, desk: Desk):
+def test_a_page_goes_on_when_the_hub_restarts(tmp_path, desk):
     data = tmp_path / "data"
     with Process(data, FOLKMOOT_RATE_LIMITS="off") as running:
         port, hub = running.port, f"http://127.0.0.1:{running.port}"
@@ -268,9 +266,7 @@ ATTACK = """async (hub) => {
 
 
 @pytest.mark.requirement("browser.origin")
-def test_a_page_on_another_port_can_do_nothing(
-    hub: str, desk: Desk, stranger: tuple[str, list[str]]
-):
+def test_a_page_on_another_port_can_do_nothing(hub, desk, stranger):
     finn = Person(hub, "finn")
     finn.call("room/create", name="square")
     web = Web(desk, hub).sign_in(finn.token)
@@ -294,7 +290,7 @@ def test_a_page_on_another_port_can_do_nothing(
 
 
 @pytest.mark.requirement("web.account")
-def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, desk: Desk):
+def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub, desk):
     gus = Person(hub, "gus")
     gus.call("msg/invite")
     web = Web(desk, hub, "/account").sign_in_at_account(gus.token)
@@ -332,7 +328,7 @@ def test_the_account_page_shows_what_opens_the_account_and_ends_it(hub: str, des
     assert web.page.evaluate("fetch('/v1/session').then(it => it.json())")["handle"] is None
 
 
-def test_every_page_has_the_same_navigation_with_what_waits(hub: str, desk: Desk):
+def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
     kim, lea = Person(hub, "kim"), Person(hub, "lea")
     kim.call("room/create", name="kims")
     lea.call("room/join", room="kims")
@@ -371,7 +367,7 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub: str, desk: Desk
 
 
 @pytest.mark.requirement("app.key-generation")
-def test_a_key_made_in_the_page_stays_in_this_browser(hub: str, desk: Desk):
+def test_a_key_made_in_the_page_stays_in_this_browser(hub, desk):
     ivy, jon = Person(hub, "ivy"), Person(hub, "jon")
     key = DeviceKey.fresh()
     jon.call("msg/set_profile", client_public_key=key.public)
@@ -394,7 +390,7 @@ def test_a_key_made_in_the_page_stays_in_this_browser(hub: str, desk: Desk):
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_pages(hub: str, desk: Desk, theme: str, width: int):
+def test_axe_finds_nothing_on_the_pages(hub, desk, theme, width):
     hal = Person(hub, f"hal_{theme}_{width}")
     web = Web(desk, hub, "/sign-in", width=width, color_scheme=theme)
     for way in ("I lost my token", "I am new here", "Sign in with a token"):

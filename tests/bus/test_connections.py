@@ -9,7 +9,6 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,9 +53,7 @@ def tear(cable: Cable, *, reset: bool) -> None:
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("encrypted", [False, True])
 @pytest.mark.timeout(120)
-async def test_a_bus_comes_back_however_its_connection_ends(
-    tmp_path: Path, encrypted: bool, reset: bool
-):
+async def test_a_bus_comes_back_however_its_connection_ends(tmp_path, encrypted, reset):
     chain, key = certificate(tmp_path)
     options = ("--tls", "--tlscert", str(chain), "--tlskey", str(key)) if encrypted else ()
     server = NatsProcess(*options)
@@ -89,9 +86,7 @@ async def test_a_bus_comes_back_however_its_connection_ends(
         server.kill()
 
 
-async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(monkeypatch, caplog):
     answered = NatsConnection.ask
     asked: list[NatsConnection] = []
 
@@ -109,9 +104,7 @@ async def test_a_bus_comes_back_after_a_fault_that_nobody_expected(
 
 
 @pytest.mark.parametrize("error", [RuntimeError("closed"), LookupError("a fault")])
-async def test_a_bus_whose_frames_cannot_be_written_connects_again(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-):
+async def test_a_bus_whose_frames_cannot_be_written_connects_again(monkeypatch, error):
     write = NatsConnection.write
     failed: list[NatsConnection] = []
 
@@ -134,9 +127,7 @@ async def test_a_bus_whose_frames_cannot_be_written_connects_again(
 
 
 @pytest.mark.timeout(120)
-async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_what_a_slow_server_does_not_take_waits_in_the_bounded_queue(monkeypatch):
     from folkmoot.bus import nats_client
 
     # The system would give the connection up.
@@ -195,9 +186,7 @@ async def test_a_message_whose_connection_ended_within_a_frame_is_received_whole
         assert len(came) == came.count(b"after") + len(set(came) & set(large))
 
 
-async def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_frame_that_fails_where_it_is_heard_does_not_end_the_connection(caplog):
     shared = b"f" * 32
     async with node(key=shared) as one, node(key=shared) as two:
         await until(lambda: one.peers == two.peers == 1)

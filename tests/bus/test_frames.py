@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +49,7 @@ def test_an_event_and_a_message_arrive_whole():
 
 
 @given(st.data())
-def test_a_frame_that_was_changed_anywhere_is_dropped(data: st.DataObject):
+def test_a_frame_that_was_changed_anywhere_is_dropped(data):
     writer, reader = pair()
     [frame] = writer.event(ALL, b"some news", 1024)
     place = data.draw(st.integers(0, len(frame) - 1))
@@ -64,7 +63,7 @@ def test_a_frame_that_was_changed_anywhere_is_dropped(data: st.DataObject):
 
 
 @given(st.binary(max_size=200))
-def test_anything_at_all_may_come(data: bytes):
+def test_anything_at_all_may_come(data):
     _, reader = pair()
     assert event(reader, data) is None
     assert reader.read(TO_TWO, data, 0.0, to_all=False) is None
@@ -149,7 +148,7 @@ def test_a_pulse_tells_what_was_lost_last_and_an_old_one_tells_nothing():
 
 
 @given(st.binary(max_size=2_000), st.integers(OVERHEAD + 1, 400))
-def test_a_large_message_travels_in_pieces(payload: bytes, room: int):
+def test_a_large_message_travels_in_pieces(payload, room):
     writer, reader = pair()
     pieces = writer.sent(TO_TWO, payload, room)
     assert all(len(piece) <= room for piece in pieces)
@@ -198,7 +197,7 @@ def test_what_another_release_would_write_is_dropped():
     assert event(reader, written(FrameKind.EVENT, ALL, b"news")) == Accepted(ONE, b"news", 8)
 
 
-def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_senders_are_bounded(monkeypatch):
     monkeypatch.setattr(frames, "MAX_PEERS", 2)
     reader = FrameChecker(TWO, KEY)
     writers = [FrameMaker(f"{number:032x}", KEY) for number in range(3)]
@@ -207,7 +206,7 @@ def test_senders_are_bounded(monkeypatch: pytest.MonkeyPatch):
     assert (reader.known, reader.dropped) == (2, {"too_many_senders": 1})
 
 
-def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_pieces_are_bounded(monkeypatch):
     monkeypatch.setattr(frames, "MAX_SENT_BYTES", 250)
     writer, reader = pair()
     found = [event(reader, each) for each in writer.event(ALL, b"x" * 300, OVERHEAD + 100)]
@@ -219,7 +218,7 @@ def test_pieces_are_bounded(monkeypatch: pytest.MonkeyPatch):
     assert MAX_SENT_BYTES > MAX_FRAME_BYTES
 
 
-def test_unfinished_messages_of_all_senders_are_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_unfinished_messages_of_all_senders_are_bounded(monkeypatch):
     monkeypatch.setattr(frames, "MAX_UNFINISHED_BYTES", 1_000)
     reader = FrameChecker(TWO, KEY)
     writers = [FrameMaker(f"{number:032x}", KEY) for number in range(20)]
@@ -243,9 +242,7 @@ class Step:
         st.tuples(st.integers(0, 300), st.sampled_from([0, 1, 2, 3, 3, 3])), min_size=1, max_size=40
     )
 )
-def test_whatever_a_network_does_events_come_once_in_order_and_gaps_are_told(
-    steps: list[tuple[int, int]],
-):
+def test_whatever_a_network_does_events_come_once_in_order_and_gaps_are_told(steps):
     writer, reader = pair()
     wire: list[bytes] = []
     sent: list[bytes] = []

@@ -157,7 +157,7 @@ async def test_messages_to_a_node_arrive_there_alone_in_order_and_of_any_size():
 
 
 @pytest.mark.settings(config="max_payload: 2KB")
-async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess):
+async def test_a_server_with_a_low_limit_is_enough(server):
     async with two_nodes(server.url) as (one, two):
         subscription = await two.subscribe("a")
         one.emit("a", "x" * 100_000)
@@ -165,7 +165,7 @@ async def test_a_server_with_a_low_limit_is_enough(server: NatsProcess):
 
 
 @pytest.mark.settings(config="max_payload: 8MB")
-async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(server: NatsProcess):
+async def test_what_is_forged_cut_replayed_or_too_large_is_dropped_and_counted(server):
     key = secrets.token_bytes(32)
     tap = tapped(key, server.url)
     async with two_nodes(server.url, key) as (one, two), tap as (seen, publish):
@@ -244,9 +244,7 @@ async def test_a_flood_costs_events_at_most_and_they_are_told_as_missed():
         assert two.is_connected
 
 
-async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_queue_that_is_full_drops_and_the_others_learn_of_it(monkeypatch):
     from folkmoot.bus import nats as module
 
     monkeypatch.setattr(module, "MAX_OUTBOX", 4)
@@ -280,9 +278,7 @@ async def test_what_a_node_says_while_it_alone_lacks_the_server_is_missed_by_the
 
 @pytest.mark.parametrize("how", ["killed", "paused"])
 @pytest.mark.usefixtures("brief")
-async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
-    server: NatsProcess, how: str
-):
+async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(server, how):
     async with two_nodes(server.url) as (one, two):
         both = [await bus.subscribe("a") for bus in (one, two)]
         doubts: list[str] = []
@@ -313,7 +309,7 @@ async def test_after_a_server_was_gone_everyone_is_told_that_events_were_missed(
 
 
 async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_meanwhile(
-    server: NatsProcess, monkeypatch: pytest.MonkeyPatch
+    server, monkeypatch
 ):
     from folkmoot.bus import nats as module
 
@@ -331,9 +327,7 @@ async def test_a_server_that_is_slow_to_answer_is_kept_and_whoever_waits_looks_m
         assert bus._client is client
 
 
-async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
-    server: NatsProcess, monkeypatch: pytest.MonkeyPatch
-):
+async def test_time_in_which_this_process_does_not_run_is_not_the_servers(server, monkeypatch):
     from folkmoot.bus import nats as module
 
     ask: Any = module.NatsConnection.ask
@@ -361,7 +355,7 @@ async def test_time_in_which_this_process_does_not_run_is_not_the_servers(
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not on this system")
-async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured: Secured):
+async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured):
     for url in (nats.SHARED[0].url, secured.url):
         async with node(url, tls=secured.trusting) as bus:
             assert bus._client is not None
@@ -370,7 +364,7 @@ async def test_the_system_gives_a_connection_up_whose_other_end_is_gone(secured:
             assert limit == 1000 * limits.SILENT_SECONDS
 
 
-async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsProcess):
+async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server):
     other = nats.SHARED[0]
     url = f"{server.url},127.0.0.1:{other.port}"
     async with node(url) as bus:
@@ -381,7 +375,7 @@ async def test_a_bus_goes_to_another_server_when_its_own_is_gone(server: NatsPro
 
 
 @pytest.mark.settings(config='lame_duck_duration: "30s"\nlame_duck_grace_period: "100ms"')
-async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess):
+async def test_a_bus_leaves_a_server_that_shuts_down_gently(server):
     """The server tells its clients, and ends their connections one by one."""
     url, key = f"{server.url},127.0.0.1:{nats.SHARED[0].port}", secrets.token_bytes(32)
     async with node(url, key) as one, node(key=key) as two:
@@ -396,7 +390,7 @@ async def test_a_bus_leaves_a_server_that_shuts_down_gently(server: NatsProcess)
 
 
 @pytest.mark.usefixtures("brief")
-async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: NatsProcess):
+async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server):
     async with asyncio.timeout(300):
         async with two_nodes(server.url) as (one, two):
             server.pause()
@@ -405,7 +399,7 @@ async def test_closing_while_the_server_is_silent_does_not_wait_for_it(server: N
                 await asyncio.sleep(0.01)
 
 
-async def test_a_server_that_cannot_be_used_is_named_without_its_password(server: NatsProcess):
+async def test_a_server_that_cannot_be_used_is_named_without_its_password(server):
     locked = NatsProcess("--user", "hub", "--pass", "right%word")
     try:
         address = f"127.0.0.1:{locked.port}"
@@ -539,7 +533,7 @@ async def test_headers_that_a_stranger_adds_are_left_out():
         "nats://a,tls://b",
     ],
 )
-def test_an_address_that_is_none_is_refused(url: str):
+def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(errors.SettingsError):
         parse_servers(url)
 

@@ -7,7 +7,6 @@ import random
 import ssl
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,9 +50,7 @@ def cut(stream: bytes, seed: int) -> list[bytes]:
 
 
 @given(st.lists(messages | lines, max_size=20), st.integers(0, 2**32))
-def test_what_a_server_says_is_read_however_it_is_cut(
-    said: list[bytes | tuple[bytes, bytes | None, bytes]], seed: int
-):
+def test_what_a_server_says_is_read_however_it_is_cut(said, seed):
     stream, expected = b"", []
     for each in said:
         if isinstance(each, tuple):
@@ -69,7 +66,7 @@ def test_what_a_server_says_is_read_however_it_is_cut(
 
 
 @given(st.binary(max_size=200), st.integers(0, 2**32))
-def test_whatever_comes_is_read_or_refused(junk: bytes, seed: int):
+def test_whatever_comes_is_read_or_refused(junk, seed):
     stream = bytearray(INFO + written((b"a.b", None, b"x" * 100)) + b"PING\r\n" + junk)
     chance = random.Random(seed)
     for _ in range(chance.randrange(4)):
@@ -92,13 +89,13 @@ def test_whatever_comes_is_read_or_refused(junk: bytes, seed: int):
         b"x" * MAX_LINE_BYTES,
     ],
 )
-def test_what_is_no_command_is_refused(said: bytes):
+def test_what_is_no_command_is_refused(said):
     with pytest.raises(ValueError, match="a "):
         read_all(NatsReader(), [said])
 
 
 @pytest.mark.parametrize("piece", [1_000, 3_000_000])
-def test_of_a_message_that_is_too_large_only_so_much_is_kept_as_shows_it(piece: int):
+def test_of_a_message_that_is_too_large_only_so_much_is_kept_as_shows_it(piece):
     reader, found = NatsReader(), []
     stream = written((b"a", None, b"x" * 5_000_000)) + b"PING\r\n"
     for at in range(0, len(stream), piece):
@@ -139,7 +136,7 @@ async def pretended(said: bytes, tls: ssl.SSLContext | None = None, behind: byte
         INFO + b"MSG \xff 1 0\r\n\r\n",
     ],
 )
-async def test_what_does_not_speak_the_protocol_is_named_so(said: bytes):
+async def test_what_does_not_speak_the_protocol_is_named_so(said):
     async with pretended(said) as server:
         client = NatsConnection(lambda *_: None)
         with pytest.raises(ConnectionError, match="does not speak the protocol of NATS"):
@@ -147,7 +144,7 @@ async def test_what_does_not_speak_the_protocol_is_named_so(said: bytes):
         await client.end()
 
 
-async def test_what_was_said_before_the_encryption_is_refused(tmp_path: Path):
+async def test_what_was_said_before_the_encryption_is_refused(tmp_path):
     chain, key = certificate(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(chain, key)

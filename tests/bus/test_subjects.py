@@ -22,9 +22,7 @@ def plainly(pattern: list[str], subject: list[str]) -> bool:
 
 
 @given(st.lists(PATTERNS, max_size=12), TOKENS)
-def test_the_index_finds_exactly_the_patterns_that_match(
-    patterns: list[list[str]], subject: list[str]
-):
+def test_the_index_finds_exactly_the_patterns_that_match(patterns, subject):
     index: SubjectIndex[int] = SubjectIndex()
     for number, pattern in enumerate(patterns):
         index.add(pattern, number)
@@ -33,7 +31,7 @@ def test_the_index_finds_exactly_the_patterns_that_match(
 
 
 @given(st.lists(PATTERNS, min_size=1, max_size=12))
-def test_an_index_from_which_everything_was_removed_keeps_nothing(patterns: list[list[str]]):
+def test_an_index_from_which_everything_was_removed_keeps_nothing(patterns):
     index: SubjectIndex[int] = SubjectIndex()
     for number, pattern in enumerate(patterns):
         index.add(pattern, number)

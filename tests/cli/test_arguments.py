@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,7 +39,7 @@ SCHEMA = {
         ("unknown=Rye", "Rye"), ("text:=3", 3), ('unknown:={"a": 1}', {"a": 1}),
     ],
 )  # fmt: skip
-def test_a_value_is_read_by_what_the_schema_says(word: str, value: Any):
+def test_a_value_is_read_by_what_the_schema_says(word, value):
     (read,) = read_arguments([word], SCHEMA).values()
     assert (read, type(read)) == (value, type(value))
 
@@ -69,7 +67,7 @@ def test_one_json_object_is_all_arguments():
         (["{" * 100_000], "What is in the braces is not JSON."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_said_in_a_sentence(words: list[str], sentence: str):
+def test_what_cannot_be_read_is_said_in_a_sentence(words, sentence):
     with pytest.raises(ArgumentMistake) as caught:
         read_arguments(words, SCHEMA)
     assert str(caught.value) == sentence
@@ -84,9 +82,7 @@ def test_a_tool_is_shown_as_it_is_called():
     assert signature(None) == ""
 
 
-def test_arguments_may_stand_in_a_file_or_on_standard_input(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_arguments_may_stand_in_a_file_or_on_standard_input(tmp_path, monkeypatch):
     kept = tmp_path / "a.json"
     kept.write_text('{"a": 1, "b": 2}')
     assert read_arguments(["b=3"], None, f"@{kept}") == {"a": 1, "b": 3}

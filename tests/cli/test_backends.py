@@ -16,7 +16,7 @@ import pytest
 from folkmoot.cli.backends_show import row
 from folkmoot.cli.output import ExitCode
 from folkmoot.relay.upstream.model import BackendView
-from tests.cli.conftest import Cli, StartHub
+from tests.cli.conftest import Cli
 
 SCRIPT = Path(__file__).with_name("small_backend.py")
 SCHEMA = {"type": "object"}
@@ -51,7 +51,7 @@ def lasting(cli: Cli, columns: int, *arguments: str) -> list[str]:
 
 
 def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
-    start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
+    start_hub, cli, server, tmp_path
 ):
     hub = start_hub()
     cli("register", "ada", "--url", hub.url)
@@ -121,7 +121,7 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
 
 @pytest.mark.long
 def test_a_server_that_is_still_starting_is_named_instead_of_nothing_held(
-    start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
+    start_hub, cli, server, tmp_path
 ):
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -144,7 +144,7 @@ def test_a_server_that_is_still_starting_is_named_instead_of_nothing_held(
 
 @pytest.mark.requirement("gateway.new-tools-held", "gateway.findings-shown")
 def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
-    start_hub: StartHub, cli: Cli, server: list[str], tmp_path: Path
+    start_hub, cli, server, tmp_path
 ):
     hub = start_hub()
     added = cli("backends", "add", "small", "--everyone", "--", *server)
@@ -193,7 +193,7 @@ def test_in_a_pipe_the_last_column_is_the_node_that_links_a_server():
     assert row(view)[-1] == "http://b"
 
 
-def test_a_server_that_cannot_be_reached_is_not_added(cli: Cli, tmp_path: Path):
+def test_a_server_that_cannot_be_reached_is_not_added(cli, tmp_path):
     ran = cli("backends", "add", "gone", "--", "no-such-program")
     assert ran.code == ExitCode.FAILED
     assert ran.err.splitlines() == [
@@ -203,7 +203,7 @@ def test_a_server_that_cannot_be_reached_is_not_added(cli: Cli, tmp_path: Path):
     assert not (tmp_path / ".folkmoot").exists()
 
 
-def test_without_a_hub_what_is_configured_is_listed(cli: Cli, tmp_path: Path):
+def test_without_a_hub_what_is_configured_is_listed(cli, tmp_path):
     ran = cli(
         "backends", "add", "docs", "--no-test", "--url", "https://h/mcp?key=sesame", "--header",
         "Authorization=Bearer env:TOKEN", "--header", "X-File=file:here", "--trusted", "--per-user",
@@ -241,7 +241,7 @@ def test_without_a_hub_what_is_configured_is_listed(cli: Cli, tmp_path: Path):
     }
 
 
-def test_servers_are_taken_from_a_clients_file(cli: Cli, tmp_path: Path):
+def test_servers_are_taken_from_a_clients_file(cli, tmp_path):
     servers = {
         "My Files": {"command": "files", "args": ["${ROOT}"], "env": {"TOKEN": "${T}"}},
         "web": {"url": "http://h/", "disabled": True},
@@ -274,7 +274,7 @@ def test_servers_are_taken_from_a_clients_file(cli: Cli, tmp_path: Path):
     assert cli(*(each for each in take if each != "--no-test"), "web").code == 0
 
 
-def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path):
+def test_what_another_file_describes_is_removed_there(cli, tmp_path):
     (tmp_path / "mcp.json").write_text('{"servers": {\n"web": {"url": "http://h/"}}}')
     (tmp_path / "hub.toml").write_text('gateway.mcp_servers = ["mcp.json"]\n')
     ran = cli("backends", "remove", "web", "--config", "hub.toml")
@@ -310,14 +310,12 @@ def test_what_another_file_describes_is_removed_there(cli: Cli, tmp_path: Path):
         (["accept"], "give the tools or backends to accept, or --all"),
     ],
 )
-def test_a_wrong_command_line_is_told_in_a_sentence(cli: Cli, arguments: list[str], said: str):
+def test_a_wrong_command_line_is_told_in_a_sentence(cli, arguments, said):
     ran = cli.fails("backends", *arguments, told=f"folkmoot: error: {said}", code=ExitCode.USAGE)
     assert "sesame" not in ran.err
 
 
-def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
-    cli: Cli, server: list[str], tmp_path: Path
-):
+def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(cli, server, tmp_path):
     ran = cli("backends", "test", "--json", "--namespace", "small", "--", *server)
     told = json.loads(ran.out)
     assert (ran.code, told["ok"], told["server"], told["era"]) == (0, True, "small", "handshake")
@@ -334,7 +332,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(
     cli.fails("backends", "test", "none", "--config", "hub.toml", told="folkmoot: error: none: ")
 
 
-def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli):
+def test_what_a_server_writes_that_is_no_message_is_a_warning(cli):
     ran = cli("backends", "test", "--", "echo", "hello")
     assert ran.err.splitlines() == [
         "folkmoot: warning: The server wrote something that is not a message.",
@@ -342,7 +340,7 @@ def test_what_a_server_writes_that_is_no_message_is_a_warning(cli: Cli):
     ]
 
 
-def test_the_doctor_looks_at_backends(cli: Cli, tmp_path: Path):
+def test_the_doctor_looks_at_backends(cli, tmp_path):
     (tmp_path / "hub.toml").write_text(
         '[backends.none]\ncommand = ["no-such-program"]\nenv.TOKEN = { env = "NOT_SET" }\n'
         '[backends.web]\nurl = "http://h"\nheaders.Authorization = "Bearer sesame"\n'

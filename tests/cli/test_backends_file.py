@@ -12,7 +12,6 @@ from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
 from folkmoot.settings import load
 from folkmoot.settings.editing import edit
-from tests.cli.conftest import Cli
 
 BACKEND = '[backends.abc]\nurl = "http://h/"\n'
 
@@ -25,7 +24,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path):
+def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file):
     changed = edit(load(file, environ={}), lambda text: text + BACKEND)
     assert list(changed.gateway.backends) == ["abc"]
     assert file.read_bytes() == "\ufeffport = 1\r\n".encode() + BACKEND.encode()
@@ -33,7 +32,7 @@ def test_what_is_written_keeps_the_mode_and_every_byte_that_was_there(file: Path
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_a_hub_would_not_read_is_not_written(file: Path):
+def test_what_a_hub_would_not_read_is_not_written(file):
     before = file.read_bytes()
     with pytest.raises(e.SettingsError, match=r"hub.toml:2: unknown setting 'x'"):
         edit(load(file, environ={}), lambda text: f"{text}x = 1\n")
@@ -41,9 +40,7 @@ def test_what_a_hub_would_not_read_is_not_written(file: Path):
     assert file.read_bytes() == before
 
 
-def test_what_another_program_writes_meanwhile_is_not_undone(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_another_program_writes_meanwhile_is_not_undone(file, monkeypatch):
     def fsync(_: int) -> None:
         file.write_text("port = 2\n")
 
@@ -54,14 +51,14 @@ def test_what_another_program_writes_meanwhile_is_not_undone(
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path):
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     (tmp_path / "in-the-way").write_text("")
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path / "in-the-way")})
     with pytest.raises(e.SettingsUnwritable, match="cannot be written: not a directory"):
         edit(loaded, lambda text: text + BACKEND)
 
 
-def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(cli: Cli):
+def test_what_others_may_write_is_not_run_and_every_command_that_would_says_so(cli):
     file = cli.folder / "hub.toml"
     file.write_text('[backends.none]\ncommand = ["false"]\n')
     file.chmod(0o666)

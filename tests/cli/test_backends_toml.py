@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from textwrap import dedent
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,7 +61,7 @@ PARTS = {
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", PARTS)
-def test_a_table_goes_with_what_belongs_to_it_and_nothing_else(name: str, end: str):
+def test_a_table_goes_with_what_belongs_to_it_and_nothing_else(name, end):
     assert FILE.count(PARTS[name]) == 1
     changed = without_backend(FILE.replace("\n", end), name)
     assert changed == FILE.replace(PARTS[name], "").replace("\n", end)
@@ -100,7 +99,7 @@ def test_a_table_is_put_at_the_end():
     "text",
     ["backends = { abc = { url = 'x' }, other = { url = 'y' } }\n"],
 )
-def test_what_cannot_be_changed_alone_is_refused(text: str):
+def test_what_cannot_be_changed_alone_is_refused(text):
     with pytest.raises(e.SettingsUnwritable, match="by hand"):
         without_backend(text, "abc")
     with pytest.raises(e.SettingsUnwritable, match="by hand"):
@@ -124,9 +123,7 @@ BEFORE = st.lists(
 
 
 @given(BEFORE, TEXT, TABLE)
-def test_what_was_put_in_is_read_back_and_taken_out_again(
-    before: str, name: str, table: dict[str, Any]
-):
+def test_what_was_put_in_is_read_back_and_taken_out_again(before, name, table):
     added = with_backend(before, name, table)
     assert added.startswith(before)
     assert tomllib.loads(added)["backends"] == {name: table}

@@ -46,7 +46,7 @@ def calling(someone: Cli, tool: str, *options: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.long
-def test_a_key_is_made_shown_taken_elsewhere_and_changed(people: Person, tmp_path: Path):
+def test_a_key_is_made_shown_taken_elsewhere_and_changed(people, tmp_path):
     ada, bob = people("ada"), people("bob")
     assert "no device key" in ada("bridge", "key", "show").err
     first = ada("bridge", given="")
@@ -103,7 +103,7 @@ def test_a_key_is_made_shown_taken_elsewhere_and_changed(people: Person, tmp_pat
     assert "already" in ada("bridge", "key", "publish").out
 
 
-def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(people: Person):
+def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(people):
     ada, bob = people("ada"), people("bob")
     for someone in (ada, bob):
         someone("bridge", given="")
@@ -155,7 +155,7 @@ def test_a_passphrase_is_read_from_a_descriptor():
         asked_passphrase(reading, twice=True)
 
 
-def test_the_bridge_says_in_one_line_why_it_does_not_start(cli: Cli, tmp_path: Path):
+def test_the_bridge_says_in_one_line_why_it_does_not_start(cli, tmp_path):
     credentials = tmp_path / "credentials.json"
     given = {"FOLKMOOT_CREDENTIALS": str(credentials), "XDG_STATE_HOME": str(tmp_path)}
     ran = cli("bridge", **given)

@@ -7,15 +7,12 @@ import re
 
 import pytest
 
-from tests.cli.conftest import Cli, Hub, Person
 from tests.transports.rest.support import done
 from tests.transports.rest.test_sessions import SESSION, Browser
 
 
 @pytest.mark.requirement("browser.one-time-code", "browser.listed")
-def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(
-    hub: Hub, person: Person, cli: Cli
-):
+def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(hub, person, cli):
     port = hub.port
     ada = person("ada")
 

@@ -12,7 +12,6 @@ import pytest
 from folkmoot.cli.output import ExitCode
 from folkmoot.relay import caller
 from tests.cli import call_server
-from tests.cli.conftest import Cli, Hub, Person
 from tests.mcp.client.places import Asked, Place
 from tests.relay.listening import listening
 
@@ -25,7 +24,7 @@ def start(era: str) -> list[str]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_without_a_tool_everything_a_server_offers_is_listed(cli: Cli, era: str):
+def test_without_a_tool_everything_a_server_offers_is_listed(cli, era):
     ran = cli("call", "--", *start(era))
     assert ran.code == 0
     assert ran.out.splitlines() == [
@@ -44,7 +43,7 @@ def test_without_a_tool_everything_a_server_offers_is_listed(cli: Cli, era: str)
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_tool_is_called_with_values_as_its_schema_wants_them(cli: Cli, era: str):
+def test_a_tool_is_called_with_values_as_its_schema_wants_them(cli, era):
     given = ["port=12", "hours=3", "exact=null", "more=[1]", 'x:="7"']
     ran = cli("call", "tide", *given, "--", *start(era))
     assert (ran.code, ran.err) == (0, "")
@@ -55,7 +54,7 @@ def test_a_tool_is_called_with_values_as_its_schema_wants_them(cli: Cli, era: st
     assert json.loads(whole.out)["structuredContent"] == {"port": "Rye", "hours": 2}
 
 
-def test_resources_are_read_and_prompts_got(cli: Cli):
+def test_resources_are_read_and_prompts_got(cli):
     read = cli("call", "--read", "harbour://log", "--", *start("stateless"))
     assert read.out == '[harbour://log -]\n{\n  "calm": true\n}\n'
     got = cli("call", "--prompt", "greet", "who=1", "--", *start("handshake"))
@@ -64,7 +63,7 @@ def test_resources_are_read_and_prompts_got(cli: Cli):
     assert shown.out == "[image image/png, 3.0 KiB]\n[link harbour://log log]\n"
 
 
-def test_what_a_server_says_and_asks_meanwhile_is_told_and_refused(cli: Cli):
+def test_what_a_server_says_and_asks_meanwhile_is_told_and_refused(cli):
     ran = cli("call", "noisy", "--", *start("handshake"))
     assert (ran.out, ran.err) == ("asked, and got -32601\n", "info: dredging\\x07\n1 of 2 half\n")
 
@@ -86,13 +85,13 @@ def test_what_a_server_says_and_asks_meanwhile_is_told_and_refused(cli: Cli):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_goes_wrong_is_told_in_a_line(cli: Cli, words: list[str], code: int, said: str):
+def test_what_goes_wrong_is_told_in_a_line(cli, words, code, said):
     ran = cli("call", *words, "--", *start("handshake"))
     assert ran.code == code
     assert said in ran.err.splitlines()[0]
 
 
-def test_a_server_that_cannot_be_had_is_told_in_a_line(cli: Cli):
+def test_a_server_that_cannot_be_had_is_told_in_a_line(cli):
     for words, code, said in (
         (["--", "no-such-server"], 1, "no-such-server cannot be started"),
         (["--", sys.executable, "-IS", "-c", ""], 1, "The server ended before it answered"),
@@ -103,7 +102,7 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(cli: Cli):
         cli.fails("call", *words, told=said, code=code)
 
 
-def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub: Hub, person: Person):
+def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub, person):
     ada = person("ada")
     reader = ada.json("tokens", "create", "--scope", "mail.read")["token"]
 
@@ -122,7 +121,7 @@ def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub: Hub, person: Pe
         assert "The server has no tool msg_inboxes. Did you mean msg_inbox" in none
 
 
-async def test_a_server_that_wants_to_know_who_calls_is_told_once(cli: Cli):
+async def test_a_server_that_wants_to_know_who_calls_is_told_once(cli):
     async def do(asked: Asked) -> None:
         await asked.say(401, b"no", content_type="text/plain")
 
@@ -131,9 +130,7 @@ async def test_a_server_that_wants_to_know_who_calls_is_told_once(cli: Cli):
         await asyncio.to_thread(cli.fails, "call", place.url, told=said)
 
 
-async def test_a_server_that_is_silent_to_discovery_is_an_older_one(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_server_that_is_silent_to_discovery_is_an_older_one(monkeypatch):
     from folkmoot.clock import SystemClock
     from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
@@ -148,7 +145,7 @@ async def test_a_server_that_is_silent_to_discovery_is_an_older_one(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_over_http_is_used_in_the_era_it_speaks(era: str, cli: Cli):
+async def test_a_server_over_http_is_used_in_the_era_it_speaks(era, cli):
     async with listening(*start(era)) as proxy:
         url = f"http://127.0.0.1:{proxy.port}/mcp"
         done = await asyncio.to_thread(cli, "call", url, "tide", "port=Rye")
@@ -156,7 +153,7 @@ async def test_a_server_over_http_is_used_in_the_era_it_speaks(era: str, cli: Cl
         assert (await asyncio.to_thread(cli.json, "call", url))["era"] == era
 
 
-def test_a_backend_is_used_by_its_own_names_and_the_hubs(cli: Cli, tmp_path: Path):
+def test_a_backend_is_used_by_its_own_names_and_the_hubs(cli, tmp_path):
     command = json.dumps(start("handshake"))
     (tmp_path / "config.toml").write_text(f"[backends.tides]\ncommand = {command}\n")
     config = ["--config", "config.toml"]
@@ -169,7 +166,7 @@ def test_a_backend_is_used_by_its_own_names_and_the_hubs(cli: Cli, tmp_path: Pat
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_on_a_terminal_things_stand_below_each_other_and_fit(columns: int, cli: Cli):
+def test_on_a_terminal_things_stand_below_each_other_and_fit(columns, cli):
     listing = cli.shown("call", "--", *start("handshake"), columns=columns, NO_COLOR="1")
     rows = [row.rstrip() for row in listing.splitlines() if row.strip()]
     at = rows.index("Tools:")
@@ -180,16 +177,14 @@ def test_on_a_terminal_things_stand_below_each_other_and_fit(columns: int, cli: 
     assert {"Resources:", "Prompts:"} <= set(rows)
 
 
-def test_a_name_that_is_wider_than_the_terminal_is_not_cut(cli: Cli):
+def test_a_name_that_is_wider_than_the_terminal_is_not_cut(cli):
     listing = cli.shown("call", "--", *start("handshake"), columns=12, NO_COLOR="1")
     assert "  harbour://log" in "".join(row.rstrip() for row in listing.splitlines())
 
 
 @pytest.mark.requirement("proxy.slow-start")
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
-    era: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(era, monkeypatch):
     from folkmoot.clock import SystemClock
     from folkmoot.relay.proxy import ProxiedServer, ProxyOptions
 
@@ -204,7 +199,7 @@ async def test_a_server_that_is_slow_to_start_is_waited_for_beyond_the_timeout(
         assert client.era.value == era
 
 
-def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(cli: Cli):
+def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(cli):
     listed = cli("call", "--json", "--", *start("stateless"), "odd")
     assert [each["name"] for each in json.loads(listed.out)["tools"]][-1:] == ["picture"]
     assert "warning: mismarked is left out: in its schema, x-mcp-header is on a" in listed.err
@@ -212,6 +207,6 @@ def test_a_tool_that_no_client_may_use_is_left_out_and_told_of(cli: Cli):
     cli.fails("call", "mismarked", "--", *start("stateless"), "odd", told=told)
 
 
-def test_a_server_that_refuses_a_version_it_supports_is_asked_again(cli: Cli):
+def test_a_server_that_refuses_a_version_it_supports_is_asked_again(cli):
     ran = cli("call", "--json", "--", *start("stateless"), "odd")
     assert json.loads(ran.out)["era"] == "stateless"

@@ -70,7 +70,7 @@ def test_a_comma_goes_where_one_is_missing():
         ('\ufeff{\n "a": 1\n}', '\ufeff{\n "a": 1,\n "servers": {\n  "moot": {}\n }\n}'),
     ],
 )
-def test_whatever_a_file_looks_like_the_entry_looks_the_same(before: str, after: str):
+def test_whatever_a_file_looks_like_the_entry_looks_the_same(before, after):
     assert put(before, entry={}) == after
 
 
@@ -94,7 +94,7 @@ def test_an_entry_that_is_there_is_replaced_only_by_force():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("force", [False, True])
-def test_what_cannot_be_read_for_certain_is_refused(text: str, force: bool):
+def test_what_cannot_be_read_for_certain_is_refused(text, force):
     with pytest.raises(e.ClientFileUnusable):
         put(text, force=force)
 
@@ -114,9 +114,7 @@ VALUES = st.recursive(
     st.dictionaries(TEXTS, VALUES, max_size=4) | st.none(),
     st.sampled_from([None, 1, 2, 4, "\t"]),
 )
-def test_nothing_else_in_any_file_is_changed(
-    root: dict[str, Any], servers: dict[str, Any] | None, indent: Any
-):
+def test_nothing_else_in_any_file_is_changed(root, servers, indent):
     root.pop("servers", None)
     if servers is not None:
         servers.pop("moot", None)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from folkmoot.cli.commands import every, plain_answer
 
 
@@ -24,9 +22,7 @@ def test_a_list_is_read_page_by_page_and_no_further_than_it_is_wanted():
     assert list(items) == ["a2", "a3"]
 
 
-def test_an_answer_without_a_way_of_its_own_is_a_line_for_each_member(
-    capsys: pytest.CaptureFixture[str],
-):
+def test_an_answer_without_a_way_of_its_own_is_a_line_for_each_member(capsys):
     plain_answer({"unread_count": 3, "done": True, "who": ["ada", "bob"], "last": None}).show(
         as_json=False
     )

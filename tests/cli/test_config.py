@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import FIELDS
-from tests.cli.conftest import Cli
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 
-def test_show_tells_each_value_and_where_it_came_from(cli: Cli, tmp_path: Path):
+def test_show_tells_each_value_and_where_it_came_from(cli, tmp_path):
     (tmp_path / "moot.toml").write_text('\n[log]\nlevel = "debug"\n')
     ran = cli(
         "config", "show", "--config", "moot.toml", "--data", "here",
@@ -30,7 +29,7 @@ def test_show_tells_each_value_and_where_it_came_from(cli: Cli, tmp_path: Path):
     assert "hush" not in ran.out
 
 
-def test_show_is_json_for_programs(cli: Cli):
+def test_show_is_json_for_programs(cli):
     ran = cli("config", "show", "--json", FOLKMOOT_MASTER_KEY="hush")
     told = json.loads(ran.out)
     assert told["file"] is None
@@ -39,14 +38,14 @@ def test_show_is_json_for_programs(cli: Cli):
     assert "hush" not in ran.out
 
 
-def test_show_fits_a_terminal(cli: Cli):
+def test_show_fits_a_terminal(cli):
     shown = cli.shown("config", "show", FOLKMOOT_TELEMETRY_SERVICE_NAME="x" * 100)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert max(map(len, shown.splitlines())) <= 80
     assert all(path in shown for path in FIELDS)
 
 
-def test_check_says_that_a_file_is_right(cli: Cli, tmp_path: Path):
+def test_check_says_that_a_file_is_right(cli, tmp_path):
     (tmp_path / "moot.toml").write_text("port = 1\n")
     ran = cli("config", "check", "moot.toml")
     assert ran == (0, "moot.toml is valid: 1 setting in effect.\n", "")
@@ -58,7 +57,7 @@ def test_check_says_that_a_file_is_right(cli: Cli, tmp_path: Path):
     assert cli("config", "check").out == ("There is no settings file. The environment is valid.\n")
 
 
-def test_check_tells_everything_wrong_a_line_each(cli: Cli, tmp_path: Path):
+def test_check_tells_everything_wrong_a_line_each(cli, tmp_path):
     (tmp_path / "moot.toml").write_text('port = "abc"\n\n[http]\nnope = 7\n')
     ran = cli("config", "check", "moot.toml")
     assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
@@ -68,7 +67,7 @@ def test_check_tells_everything_wrong_a_line_each(cli: Cli, tmp_path: Path):
     ]
 
 
-def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(cli: Cli):
+def test_every_command_that_reads_settings_ends_the_same_on_a_broken_file(cli):
     (cli.folder / "moot.toml").write_text("port = \n")
     for command in (["serve"], ["config", "show"], ["status"], ["backup", "x"]):
         ran = cli(*command, "--config", "moot.toml")

@@ -72,9 +72,7 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.parametrize(("client", "file", "wanted"), WRITTEN, ids=[row[0] for row in WRITTEN])
-def test_each_client_is_told_in_its_own_file(
-    connect: Run, tmp_path: Path, client: str, file: str, wanted: dict[str, Any]
-):
+def test_each_client_is_told_in_its_own_file(connect, tmp_path, client, file, wanted):
     path = tmp_path / "home" / file
     ran = connect(client)
     assert (ran.code, ran.err) == (0, "")
@@ -84,7 +82,7 @@ def test_each_client_is_told_in_its_own_file(
     assert TOKEN not in ran.out
 
 
-def test_the_lines_for_goose_are_printed_and_its_file_is_left_alone(connect: Run, tmp_path: Path):
+def test_the_lines_for_goose_are_printed_and_its_file_is_left_alone(connect, tmp_path):
     path = tmp_path / "home/.config/goose/config.yaml"
     path.write_text("GOOSE_MODEL: x  # mine\n")
     ran = connect("goose", "--name", "moot")
@@ -117,7 +115,7 @@ command = "other"
 """
 
 
-def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(connect: Run, tmp_path: Path):
+def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(connect, tmp_path):
     path = tmp_path / "home/.codex/config.toml"
     path.write_text(CODEX)
     assert connect("codex", "--name", "my hub").code == 0
@@ -136,9 +134,7 @@ def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(connect: Run, tmp_
 
 
 @pytest.mark.parametrize(("client", "file", "wanted"), WRITTEN, ids=[row[0] for row in WRITTEN])
-def test_with_bridge_a_client_starts_it_and_has_no_token(
-    connect: Run, tmp_path: Path, client: str, file: str, wanted: dict[str, Any]
-):
+def test_with_bridge_a_client_starts_it_and_has_no_token(connect, tmp_path, client, file, wanted):
     path = tmp_path / "home" / file
     ran = connect(client, "--bridge", PATH="/nowhere")
     assert (ran.code, ran.err) == (0, "")
@@ -151,7 +147,7 @@ def test_with_bridge_a_client_starts_it_and_has_no_token(
     assert TOKEN not in path.read_text()
 
 
-def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(connect: Run):
+def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(connect):
     written = connect("goose", "--bridge").out
     assert '    type: "stdio"\n' in written
     assert '    args: ["bridge", "--url"' in written or '"-m", "folkmoot", "bridge"' in written
@@ -162,7 +158,7 @@ def test_the_bridge_needs_an_account_and_goose_is_told_in_its_own_words(connect:
         assert why in connect(*arguments).err
 
 
-def test_any_other_client_is_told_in_the_file_that_is_named(connect: Run, tmp_path: Path):
+def test_any_other_client_is_told_in_the_file_that_is_named(connect, tmp_path):
     missing = connect("mcpservers")
     assert missing.code == ExitCode.USAGE
     assert "--file is needed" in missing.err
@@ -175,7 +171,7 @@ def test_any_other_client_is_told_in_the_file_that_is_named(connect: Run, tmp_pa
     }
 
 
-def test_what_was_there_stays_and_a_copy_of_it_is_kept(connect: Run, tmp_path: Path):
+def test_what_was_there_stays_and_a_copy_of_it_is_kept(connect, tmp_path):
     path = tmp_path / "home/.cursor/mcp.json"
     before = '{\n  // mine\n  "mcpServers": {\n    "other": {"command": "x"}\n  }\n}\n'
     path.write_text(before)
@@ -194,7 +190,7 @@ def test_what_was_there_stays_and_a_copy_of_it_is_kept(connect: Run, tmp_path: P
     assert {it.name for it in path.parent.iterdir()} == {"mcp.json", copies[0].name}
 
 
-def test_an_entry_of_the_same_name_is_replaced_only_by_force(connect: Run, tmp_path: Path):
+def test_an_entry_of_the_same_name_is_replaced_only_by_force(connect, tmp_path):
     path = tmp_path / "home/.cursor/mcp.json"
     assert connect("cursor").code == 0
     before = path.read_text()
@@ -212,9 +208,7 @@ def test_an_entry_of_the_same_name_is_replaced_only_by_force(connect: Run, tmp_p
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe{", b'{"mcpServers": 1}'])
-def test_a_file_that_cannot_be_read_for_certain_is_left_alone(
-    connect: Run, tmp_path: Path, content: bytes
-):
+def test_a_file_that_cannot_be_read_for_certain_is_left_alone(connect, tmp_path, content):
     path = tmp_path / "home/.cursor/mcp.json"
     path.write_bytes(content)
     for options in ([], ["--force"], ["--dry-run"]):
@@ -226,7 +220,7 @@ def test_a_file_that_cannot_be_read_for_certain_is_left_alone(
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_dry_run_shows_everything_but_the_token_and_writes_nothing(connect: Run, tmp_path: Path):
+def test_a_dry_run_shows_everything_but_the_token_and_writes_nothing(connect, tmp_path):
     assert '/mcp?tools=search"' in connect("cursor", "--dry-run", "--search").out
     ran = connect("cursor", "--dry-run")
     path = tmp_path / "home/.cursor/mcp.json"
@@ -236,7 +230,7 @@ def test_a_dry_run_shows_everything_but_the_token_and_writes_nothing(connect: Ru
     assert not path.exists()
 
 
-def test_a_link_to_the_file_stays_a_link(connect: Run, tmp_path: Path):
+def test_a_link_to_the_file_stays_a_link(connect, tmp_path):
     real = tmp_path / "dotfiles.json"
     real.write_text("{}")
     link = tmp_path / "home/.cursor/mcp.json"
@@ -246,7 +240,7 @@ def test_a_link_to_the_file_stays_a_link(connect: Run, tmp_path: Path):
     assert "folkmoot" in json.loads(real.read_text())["mcpServers"]
 
 
-def test_a_client_that_is_not_installed_is_named(connect: Run, tmp_path: Path):
+def test_a_client_that_is_not_installed_is_named(connect, tmp_path):
     (tmp_path / "home/.cursor").rmdir()
     ran = connect("cursor")
     assert ran.code == ExitCode.FAILED
@@ -271,8 +265,6 @@ def test_a_client_that_is_not_installed_is_named(connect: Run, tmp_path: Path):
         ("goose", "freebsd14", "/h/.config/goose/config.yaml"),
     ],
 )  # fmt: skip
-def test_the_files_are_where_the_clients_document_them(
-    client: str, platform: str, wanted: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_files_are_where_the_clients_document_them(client, platform, wanted, monkeypatch):
     monkeypatch.setenv("HOME", "/h")
     assert str(default_file(client, platform, {"APPDATA": "/a"})) == wanted

@@ -22,7 +22,7 @@ from folkmoot.mail import Mail
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.certificates import certificate
-from tests.cli.conftest import Cli, Run, StartHub
+from tests.cli.conftest import Cli, Run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def problem(examined: Run) -> Run:
     return run
 
 
-def test_before_the_first_start_all_is_well_and_nothing_is_made(examined: Run, tmp_path: Path):
+def test_before_the_first_start_all_is_well_and_nothing_is_made(examined, tmp_path):
     code, findings = examined()
     assert code == ExitCode.OK
     assert {finding["level"] for finding in findings.values()} == {"ok"}
@@ -78,7 +78,7 @@ def test_before_the_first_start_all_is_well_and_nothing_is_made(examined: Run, t
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: Path):
+def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined, data):
     before = snapshot(data)
     code, findings = examined()
     assert code == ExitCode.OK
@@ -89,7 +89,7 @@ def test_a_folder_in_good_order_is_well_and_stays_as_it_is(examined: Run, data: 
 
 
 def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_doctor(
-    cli: Cli, start_hub: StartHub
+    cli, start_hub
 ):
     ran = cli("doctor", "--host", "0.0.0.0", "--port", "0")
     assert (ran.code, ran.err) == (ExitCode.OK, "")
@@ -99,7 +99,7 @@ def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_d
     assert "without TLS" not in start_hub().stop().err
 
 
-def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem: Run, data: Path):
+def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem, data):
     settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
     (data / "config.toml").write_text(settings)
     found = problem("backends")
@@ -107,7 +107,7 @@ def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem: 
     assert found["advice"] == "Fix that, or change user or sandbox of [backends.tides]."
 
 
-def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub):
+def test_a_running_hub_is_asked(examined, start_hub):
     hub = start_hub()
     code, findings = examined("--port", hub.url.rpartition(":")[2])
     assert code == ExitCode.OK
@@ -117,7 +117,7 @@ def test_a_running_hub_is_asked(examined: Run, start_hub: StartHub):
     assert elsewhere["port"] == findings["port"]
 
 
-def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path):
+def test_what_is_wrong_is_told_with_what_to_do(cli, data):
     data.chmod(0o755)
     (data / "master.key").unlink()
     ran = cli("doctor", "--port", "0")
@@ -127,22 +127,22 @@ def test_what_is_wrong_is_told_with_what_to_do(cli: Cli, data: Path):
     assert ran.out.endswith("\nFound 1 problem and 1 warning.\n")
 
 
-def test_another_key_is_a_problem_and_is_not_shown(problem: Run, data: Path):
+def test_another_key_is_a_problem_and_is_not_shown(problem, data):
     assert "5f5f" not in problem("master key", FOLKMOOT_MASTER_KEY="5f" * 32)["text"]
 
 
-def test_a_key_that_is_none_is_a_problem_before_the_first_start(problem: Run):
+def test_a_key_that_is_none_is_a_problem_before_the_first_start(problem):
     problem("master key", FOLKMOOT_MASTER_KEY="shorty12345")
 
 
 @pytest.mark.parametrize(("file", "subject"), [("master.key", "master key"), ("hub.lock", "hub")])
-def test_a_link_that_a_hub_refuses_is_a_problem(problem: Run, data: Path, file: str, subject: str):
+def test_a_link_that_a_hub_refuses_is_a_problem(problem, data, file, subject):
     (data / file).unlink(missing_ok=True)
     (data / file).symlink_to("nowhere")
     problem(subject)
 
 
-def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, data: Path):
+def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined, data):
     (data / "folkmoot.db").unlink()
     (data / "folkmoot.db").mkdir()
     code, findings = examined()
@@ -151,17 +151,17 @@ def test_a_folder_in_the_place_of_the_database_is_named_as_one(examined: Run, da
     assert findings["master key"]["level"] == "ok"
 
 
-def test_a_key_others_can_read_is_a_problem(problem: Run, data: Path):
+def test_a_key_others_can_read_is_a_problem(problem, data):
     (data / "master.key").chmod(0o644)
     assert problem("permissions")["advice"] == f"Run: chmod 600 {data / 'master.key'}"
 
 
-def test_a_file_that_is_no_database_is_a_problem(problem: Run, data: Path):
+def test_a_file_that_is_no_database_is_a_problem(problem, data):
     (data / "folkmoot.db").write_bytes(b"not a database" * 1000)
     assert "-wal and -shm" in problem("database")["advice"]
 
 
-def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path):
+def test_a_database_of_another_version_is_a_problem(problem, data):
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as database:
         database.execute("INSERT INTO schema_migrations VALUES (999, 'later')").fetchall()
     found = problem("database")
@@ -169,18 +169,18 @@ def test_a_database_of_another_version_is_a_problem(problem: Run, data: Path):
     assert "folkmoot export" in found["advice"]
 
 
-def test_a_taken_port_is_a_problem(problem: Run):
+def test_a_taken_port_is_a_problem(problem):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = problem("port", "--port", str(taken.getsockname()[1]))
     assert "--port" in found["advice"]
 
 
-def test_a_folder_that_cannot_be_is_a_problem(problem: Run, tmp_path: Path):
+def test_a_folder_that_cannot_be_is_a_problem(problem, tmp_path):
     (tmp_path / "file").touch()
     problem("data folder", "--data", "file/below")
 
 
-def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(examined: Run, tmp_path: Path):
+def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(examined, tmp_path):
     (tmp_path / "moot.toml").write_text("port = true\n")
     code, findings = examined("--config", "moot.toml")
     assert code == ExitCode.FAILED
@@ -188,7 +188,7 @@ def test_wrong_settings_are_a_problem_and_the_rest_is_still_told(examined: Run, 
     assert findings["program"]["level"] == "ok"
 
 
-def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path):
+def test_a_certificate_is_tried_with_its_key(examined, tmp_path):
     assert examined()[1]["tls"]["text"] == "off"
     cert, key = certificate(tmp_path / "one")
     _, other = certificate(tmp_path / "other")
@@ -205,7 +205,7 @@ def test_a_certificate_is_tried_with_its_key(examined: Run, tmp_path: Path):
         assert findings["port"]["level"] == "ok"
 
 
-def test_the_findings_fit_a_terminal(cli: Cli):
+def test_the_findings_fit_a_terminal(cli):
     shown = cli.shown("doctor", "--port", "0", NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.endswith("\nNo problems found.\n")
@@ -216,7 +216,7 @@ def test_the_packages_looked_for_are_those_of_the_project_itself():
     assert "pytest" not in required()
 
 
-def test_a_program_that_runs_without_being_installed_is_told_so(monkeypatch: pytest.MonkeyPatch):
+def test_a_program_that_runs_without_being_installed_is_told_so(monkeypatch):
     monkeypatch.setattr(doctor, "PROGRAM", "no-such-package")
     finding = doctor.check_packages()
     assert (finding.level, finding.text) == ("warning", "Folkmoot itself is not installed")
@@ -229,9 +229,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
-def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(
-    examined: Run, tmp_path: Path
-):
+def test_tapes_that_cannot_be_written_and_rules_that_cannot_be_read_are_found(examined, tmp_path):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "one"\naction = "blok"\n')
     (tmp_path / "file").write_text("")
     chosen = {"FOLKMOOT_INTERCEPTORS_RULES": "rules.toml", "FOLKMOOT_RECORD_FOLDER": "file/tapes"}
@@ -270,7 +268,7 @@ def sent(folder: Path, count: int) -> None:
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(examined: Run, data: Path):
+def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(examined, data):
     sent(data, 5)
     before = snapshot(data)
     code, findings = examined()
@@ -287,7 +285,7 @@ def test_whoever_is_near_a_quota_is_named_and_a_full_disk_is_a_problem(examined:
 
 
 @pytest.mark.requirement("hub.quota-told")
-def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path):
+def test_a_share_that_was_counted_wrong_is_found(examined, data):
     sent(data, 2)
     with closing(apsw.Connection(str(data / "folkmoot.db"))) as connection:
         connection.execute("UPDATE mail_shares SET bytes = bytes - 1")
@@ -296,9 +294,7 @@ def test_a_share_that_was_counted_wrong_is_found(examined: Run, data: Path):
     assert findings["quotas"]["text"].endswith("miscounted: mail: 1 of the shares")
 
 
-def test_a_database_and_a_bus_that_cannot_be_reached_are_problems_without_their_passwords(
-    examined: Run,
-):
+def test_a_database_and_a_bus_that_cannot_be_reached_are_problems_without_their_passwords(examined):
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     code, findings = examined(

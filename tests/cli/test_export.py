@@ -15,7 +15,6 @@ from folkmoot.cli.output import ExitCode
 from folkmoot.operations.rooms.messages import envelope
 from folkmoot.rooms import Visitor, read_spec, visitor_of
 from folkmoot.settings import load
-from tests.cli.conftest import Cli
 
 WORDS = [f"word {number}" for number in range(130)]
 SPOKEN = [f"spoken {number}" for number in range(70)]
@@ -115,7 +114,7 @@ def check(export: Path) -> dict[str, Any]:
     return threads
 
 
-def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli: Cli, tmp_path: Path):
+def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli, tmp_path):
     make_mail(tmp_path / ".folkmoot")
     ran = cli("export", "@Ada", "-o", "ada.json")
     assert ran.code == 0, ran.err
@@ -137,7 +136,7 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli: Cli, tmp_path: 
     assert {it.name for it in tmp_path.iterdir()} == {".folkmoot", "ada.json"}
 
 
-def test_how_far_it_is_is_told_while_it_is_written(tmp_path: Path):
+def test_how_far_it_is_is_told_while_it_is_written(tmp_path):
     folder = tmp_path / "data"
     make_mail(folder)
     loaded = load(None, options={"data": str(folder)}, environ={})

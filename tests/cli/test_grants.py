@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from folkmoot.cli.operator import QUOTING
 from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Cli, StartHub, registered
+from tests.cli.conftest import registered
 from tests.harness import ask, run
 
 CALL = "mcp.request.tools/call"
@@ -21,7 +20,7 @@ ops = ["gina"]
 """
 
 
-def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli: Cli, data: Path):
+def test_rights_are_given_shown_and_taken_while_no_hub_runs(cli, data):
     (data / "config.toml").write_text(SETTINGS)
     ran = cli("grant", "@Alice", "msg/send", "!room/*", "weather:*")
     assert ran.out.splitlines() == [
@@ -69,7 +68,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path):
+def test_what_cannot_be_done_is_one_line_that_says_why(cli, data):
     assert data.is_dir()
     for arguments, code, told in REFUSED:
         ran = cli(*arguments)
@@ -78,9 +77,7 @@ def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path):
 
 
 def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited(
-    cli: Cli,
-    data: Path,
-    start_hub: StartHub,
+    cli, data, start_hub
 ):
     (data / "config.toml").write_text(SETTINGS)
     hub = start_hub()
@@ -108,9 +105,7 @@ def test_a_running_hub_goes_by_it_at_once_and_takes_in_whom_the_operator_invited
     assert invite["invite_code"] not in logged
 
 
-def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(
-    cli: Cli, data: Path, start_hub: StartHub
-):
+def test_what_is_done_while_no_hub_runs_is_in_the_log_of_the_next_start(cli, data, start_hub):
     assert data.is_dir()
     assert cli("grant", "alice", "msg/send", "!room/*").code == 0
     assert cli("grant", "alice", "msg/send").code == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,16 +33,14 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Authorization:", ""),
     ],
 )
-def test_a_secret_is_taken_from_where_it_is_kept(text: str, sent: str, tmp_path: Path):
+def test_a_secret_is_taken_from_where_it_is_kept(text, sent, tmp_path):
     (tmp_path / "token").write_text("s3cret\n")
     assert sent_headers([text.format(file=tmp_path / "token", TOKEN="{TOKEN}")]) == {
         "Authorization": sent
     }
 
 
-def test_the_settings_hold_the_place_and_not_the_secret(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_settings_hold_the_place_and_not_the_secret(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert written_headers(["A: Bearer $TOKEN", "B: env:TOKEN", "C: x file:token", "D: plain"]) == {
         "A": {"env": "TOKEN", "prefix": "Bearer "},
@@ -66,7 +63,7 @@ def test_the_settings_hold_the_place_and_not_the_secret(
         (["X: file:/nowhere/token"], "/nowhere/token: no such file or directory"),
     ],
 )
-def test_what_is_wrong_is_said_without_the_secret(given: list[str], why: str):
+def test_what_is_wrong_is_said_without_the_secret(given, why):
     with pytest.raises(typer.BadParameter) as caught:
         sent_headers(given)
     assert why in str(caught.value)

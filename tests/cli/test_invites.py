@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Cli, Hub, Person
 
 
 @pytest.mark.long  # It starts the command a dozen times.
-def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(
-    hub: Hub, person: Person, cli: Cli, tmp_path: Path
-):
+def test_open_invitations_are_listed_and_withdrawn_on_the_command_line(hub, person, cli, tmp_path):
     ada = person("ada")
     assert "No invitation is open." in ada("invites").err
     ada("invite")

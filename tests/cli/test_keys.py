@@ -20,7 +20,6 @@ from folkmoot.keys import (
 from folkmoot.offline import opened
 from folkmoot.settings import load
 from folkmoot.store import inspect_database
-from tests.cli.conftest import Cli, StartHub
 from tests.harness import run
 
 VARIABLE = "FOLKMOOT_MASTER_KEY"
@@ -45,7 +44,7 @@ def opened_by(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
-def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path):
+def test_the_key_is_changed_while_no_hub_runs(cli, data):
     old = read_key(data / "master.key")
     ran = cli("keys", "rotate-master")
     new = read_key(data / "master.key")
@@ -69,7 +68,7 @@ def test_the_key_is_changed_while_no_hub_runs(cli: Cli, data: Path):
 @pytest.mark.requirement("rest.rotate-master")
 @pytest.mark.requirement("key.backup-says-so")
 def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups_alone(
-    cli: Cli, start_hub: StartHub, tmp_path: Path
+    cli, start_hub, tmp_path
 ):
     hub = start_hub()
     data = tmp_path / ".folkmoot"
@@ -112,9 +111,7 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
 
 @pytest.mark.long
 @pytest.mark.requirement("rest.rotate-master")
-def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
-    cli: Cli, start_hub: StartHub, tmp_path: Path
-):
+def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(cli, start_hub, tmp_path):
     old = fresh_key()
     before = {VARIABLE: format_key(old)}
     hub = start_hub(**before)
@@ -147,7 +144,7 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(
 
 
 @pytest.mark.requirement("rest.rotate-master")
-def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path):
+def test_an_awaited_key_is_withdrawn_on_request(cli, tmp_path):
     old, new = fresh_key(), fresh_key()
     environ = {VARIABLE: format_key(old)}
     make(tmp_path / ".folkmoot", **environ)
@@ -163,7 +160,7 @@ def test_an_awaited_key_is_withdrawn_on_request(cli: Cli, tmp_path: Path):
     cli.fails("keys", "rotate-master", "--cancel", told="nothing to cancel", **environ)
 
 
-def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path):
+def test_the_new_key_may_come_from_the_standard_input(cli, data):
     mine = fresh_key()
     ran = cli("keys", "rotate-master", "--from", "-", given=mine.secret().hex() + "\n")
     assert ran.code == 0, ran.err
@@ -183,14 +180,14 @@ def test_the_new_key_may_come_from_the_standard_input(cli: Cli, data: Path):
         ["--keep-old", "a", "--discard-old"],
     ],
 )
-def test_options_that_do_not_go_together_are_refused(cli: Cli, data: Path, options: list[str]):
+def test_options_that_do_not_go_together_are_refused(cli, data, options):
     before = (data / "master.key").read_bytes()
     cli.fails("keys", "rotate-master", *options, told="folkmoot: error: ", code=ExitCode.USAGE)
     assert (data / "master.key").read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--to", "--keep-old"])
-def test_no_file_is_written_over_and_nothing_is_changed_then(cli: Cli, data: Path, option: str):
+def test_no_file_is_written_over_and_nothing_is_changed_then(cli, data, option):
     before = (data / "master.key").read_bytes()
     (data.parent / "taken").write_text("mine")
     told = f"folkmoot: error: {data.parent / 'taken'}: already exists.\n"
@@ -200,7 +197,7 @@ def test_no_file_is_written_over_and_nothing_is_changed_then(cli: Cli, data: Pat
     assert opened_by(data.parent) == (read_key(data / "master.key").id,)
 
 
-def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Path):
+def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli, data):
     key = (data / "master.key").read_bytes()
     (data / "master.key").chmod(0o644)
     cli.fails("keys", "rotate-master", "--to", "new.key", told="chmod 600", code=ExitCode.DATA)
@@ -208,7 +205,7 @@ def test_a_copy_of_a_key_that_was_refused_is_not_left_behind(cli: Cli, data: Pat
     assert (data / "master.key").read_bytes() == key
 
 
-def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path):
+def test_a_folder_that_another_command_has_is_left_alone(cli, data):
     before = (data / "master.key").read_bytes()
     with DataFolder.open(data):
         ran = cli("keys", "rotate-master")
@@ -217,7 +214,7 @@ def test_a_folder_that_another_command_has_is_left_alone(cli: Cli, data: Path):
     assert (data / "master.key").read_bytes() == before
 
 
-def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, data: Path):
+def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli, data):
     assert cli("keys", "rotate-master").code == 0
     [kept] = data.glob("master.key.*.old")
     kept.chmod(0o644)
@@ -226,7 +223,7 @@ def test_a_key_kept_for_old_backups_that_others_may_read_is_a_problem(cli: Cli, 
     assert f"{kept.name}: other users can read or write it" in ran.out
 
 
-def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli):
+def test_other_commands_open_the_database_in_the_middle_of_a_change(cli):
     old, new = fresh_key(), fresh_key()
     folder = cli.folder / ".folkmoot"
     before = {VARIABLE: format_key(old)}
@@ -244,7 +241,7 @@ def test_other_commands_open_the_database_in_the_middle_of_a_change(cli: Cli):
     run(open_with({VARIABLE: format_key(new)}))
 
 
-def test_on_a_terminal_the_change_is_told_in_lines_that_fit(cli: Cli, data: Path):
+def test_on_a_terminal_the_change_is_told_in_lines_that_fit(cli, data):
     old = read_key(data / "master.key")
     seen = cli.shown("keys", "rotate-master", "--discard-old")
     assert f"The master key was rotated from {old.id} to " in seen

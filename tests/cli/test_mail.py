@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from http.client import HTTPConnection
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Cli, Hub, People
 
 
 def read(url: str, path: str) -> tuple[int, str]:
@@ -25,7 +23,7 @@ def read(url: str, path: str) -> tuple[int, str]:
     return answer.status, text
 
 
-def test_two_people_write_to_each_other(people: People):
+def test_two_people_write_to_each_other(people):
     ada, bob = people
     sent = ada("send", "@Bob", "The boat is ready.\n\x1b[31mAda")
     assert re.fullmatch(r"Sent to @bob: [0-9a-f]{8}\n", sent.out)
@@ -62,7 +60,7 @@ def test_two_people_write_to_each_other(people: People):
     assert bob("threads").err == "No conversations.\n"
 
 
-def test_people_are_found_kept_and_kept_away(people: People):
+def test_people_are_found_kept_and_kept_away(people):
     ada, bob = people
     assert bob("account", "profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
         "Profile updated.\n"
@@ -84,7 +82,7 @@ def test_people_are_found_kept_and_kept_away(people: People):
 
 
 @pytest.mark.requirement("invite.page-valid", "invite.page-claimed", "invite.page-invalid")
-def test_someone_is_invited_and_finds_the_words_that_were_left(hub: Hub, people: People, cli: Cli):
+def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli):
     ada, _ = people
     link = ada("invite", "--message", "Welcome, Cy!").out.strip()
     path = urlsplit(link).path
@@ -109,7 +107,7 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub: Hub, people:
     assert "sk_" not in stopped.err.replace("sk_[", "")
 
 
-def test_a_handle_is_changed_and_an_account_left(people: People):
+def test_a_handle_is_changed_and_an_account_left(people):
     ada, bob = people
     assert ada("account", "change-handle", "countess").code == 0
     assert "@countess" in ada("account", "whoami").out
@@ -126,7 +124,7 @@ def test_a_handle_is_changed_and_an_account_left(people: People):
     assert bob("send", "countess", "Gone?").err == "folkmoot: error: User not found.\n"
 
 
-def test_someone_downloads_all_that_is_theirs(people: People, tmp_path: Path):
+def test_someone_downloads_all_that_is_theirs(people, tmp_path):
     ada, _ = people
     file = tmp_path / "ada-copy.json"
     ran = ada("account", "export", "-o", str(file))

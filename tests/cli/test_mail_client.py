@@ -63,9 +63,7 @@ def ada(cli: Cli, hub: Scripted) -> Cli:
     return cli
 
 
-def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
-    cli: Cli, hub: Scripted, keys: Path
-):
+def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(cli, hub, keys):
     ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
     assert (ran.code, ran.err) == (0, "")
     assert TOKEN in ran.out
@@ -89,7 +87,7 @@ def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(
         assert CODE not in later.out + later.err
 
 
-def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted):
+def test_register_for_a_program_answers_json(cli, hub):
     ran = cli("register", "ada", "--agent", "--json", "--url", hub.url)
     assert json.loads(ran.out) == {
         "hub": hub.url, "handle": "ada", "token": TOKEN, "recovery_code": CODE,
@@ -97,15 +95,13 @@ def test_register_for_a_program_answers_json(cli: Cli, hub: Scripted):
     assert hub.asked[0].arguments == {"handle": "ada", "account_type": "agent"}
 
 
-def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_token(
-    cli: Cli, hub: Scripted, keys: Path
-):
+def test_credentials_that_cannot_be_kept_are_found_out_before_the_hub_makes_a_token(cli, hub, keys):
     keys.mkdir(parents=True)
     cli.fails("register", "ada", "--url", hub.url, told="is a directory")
     assert hub.asked == []
 
 
-def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path):
+def test_recover_uses_the_code_that_was_kept(ada, hub, keys):
     ran = ada("account", "recover", "ada")
     assert ran.code == 0
     assert NEW_TOKEN in ran.out
@@ -117,7 +113,7 @@ def test_recover_uses_the_code_that_was_kept(ada: Cli, hub: Scripted, keys: Path
     assert hub.asked[-1].authorization == f"Bearer {NEW_TOKEN}"
 
 
-def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted):
+def test_recover_reads_the_code_from_the_standard_input(cli, hub):
     ran = cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n")
     assert ran.code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
@@ -128,7 +124,7 @@ def test_recover_reads_the_code_from_the_standard_input(cli: Cli, hub: Scripted)
 
 
 @pytest.mark.long
-def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted):
+def test_every_command_asks_for_the_operation_it_is(ada, hub):
     hub.answers |= {
         "msg/inbox": {"messages": []}, "msg/threads": {"threads": []}, "msg/send": {"to": "bob"},
         "msg/reply": {"to": "bob"}, "msg/contacts": {"contacts": []}, "msg/search_users": {},
@@ -172,9 +168,7 @@ def test_every_command_asks_for_the_operation_it_is(ada: Cli, hub: Scripted):
 
 
 @pytest.mark.requirement("crypto.mode-shown")
-def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
-    ada: Cli, hub: Scripted
-):
+def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(ada, hub):
     new = {**MESSAGE, "unread": True}
     sealed = {**MESSAGE, "body": None, "encryption_mode": "e2e", "priority": "urgent"}
     broken = {**MESSAGE, "body": None, "error": "It was changed.", "unread": False}
@@ -200,7 +194,7 @@ def test_mail_is_shown_with_who_when_how_it_was_encrypted_and_the_id_to_answer(
     assert ada.json("inbox") == hub.answers["msg/inbox"]
 
 
-def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub: Scripted):
+def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada, hub):
     new = [{**MESSAGE, "id": name, "thread_id": name[0], "unread": True} for name in ("a1", "a2")]
     seen = {**MESSAGE, "id": "b1", "thread_id": "b", "unread": False}
     hub.answers |= {
@@ -221,14 +215,14 @@ def test_what_the_inbox_showed_is_marked_as_read_and_nothing_else(ada: Cli, hub:
     ]
 
 
-def test_an_empty_inbox_says_so_where_no_program_reads(ada: Cli, hub: Scripted):
+def test_an_empty_inbox_says_so_where_no_program_reads(ada, hub):
     hub.answers["msg/inbox"] = {"messages": []}
     assert ada("inbox") == (0, "", "No mail.\n")
     assert ada("inbox", "--wait", "1") == (0, "", "No new mail.\n")
 
 
 @pytest.mark.parametrize("on_terminal", [False, True], ids=["pipe", "terminal"])
-def test_what_others_wrote_cannot_act_on_the_terminal(ada: Cli, hub: Scripted, on_terminal: bool):
+def test_what_others_wrote_cannot_act_on_the_terminal(ada, hub, on_terminal):
     hostile = {
         **MESSAGE,
         "from_handle": ESCAPE,
@@ -263,7 +257,7 @@ def test_what_others_wrote_cannot_act_on_the_terminal(ada: Cli, hub: Scripted, o
             assert char not in shown, command
 
 
-def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted):
+def test_text_comes_from_the_standard_input(ada, hub):
     hub.answers["msg/send"] = {"to": "bob", "message_id": "m"}
     ran = ada("send", "bob", "-", given="Grüße,\nund mehr\n")
     assert (ran.code, ran.out) == (0, "Sent to @bob: m\n")
@@ -271,7 +265,7 @@ def test_text_comes_from_the_standard_input(ada: Cli, hub: Scripted):
     ada.fails("send", "bob", "-", told="not UTF-8", code=ExitCode.USAGE, given=b"\xff\xfe")
 
 
-def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripted):
+def test_a_conversation_is_found_by_the_name_of_the_other(ada, hub):
     hub.answers |= {
         "msg/threads": {"threads": [{"id": "t1", "other_handle": "cy"},
                                     {"id": "t2", "other_handle": "bob"}]},
@@ -294,7 +288,7 @@ def test_a_conversation_is_found_by_the_name_of_the_other(ada: Cli, hub: Scripte
     ada.fails("thread", "dora", told=told)
 
 
-def test_a_conversation_reads_downward(ada: Cli, hub: Scripted):
+def test_a_conversation_reads_downward(ada, hub):
     late = {**MESSAGE, "body": "Later.", "created_at": MESSAGE["created_at"] + 60}  # type: ignore[operator]
     hub.answers["msg/thread"] = {"messages": [late, MESSAGE], "next_cursor": "c9"}
     ran = ada("thread", str(MESSAGE["id"]))
@@ -304,7 +298,7 @@ def test_a_conversation_reads_downward(ada: Cli, hub: Scripted):
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int):
+def test_mail_fits_a_terminal(ada, hub, columns):
     message = {**MESSAGE, "unread": True, "priority": "urgent", "body": "word " * 30}
     thread = {"id": MESSAGE["id"], "other_handle": "bob", "last_message_body": "word " * 30,
               "member_state": "starred", "unread_count": 3}  # fmt: skip
@@ -315,7 +309,7 @@ def test_mail_fits_a_terminal(ada: Cli, hub: Scripted, columns: int):
         assert max(map(len, shown.splitlines())) <= columns, shown
 
 
-def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted):
+def test_an_invites_link_says_which_hub(cli, hub):
     for link in (f"{hub.url}/invite/a-code", f" {hub.url}/invite/a-code/?x#y"):
         ran = cli("register", "ada", "--invite", link)
         assert (ran.code, ran.err) == (0, "")
@@ -335,7 +329,7 @@ def test_an_invites_link_says_which_hub(cli: Cli, hub: Scripted):
     assert hub.asked == []
 
 
-def test_conversations_are_put_away_and_deleted(ada: Cli, hub: Scripted):
+def test_conversations_are_put_away_and_deleted(ada, hub):
     name = str(MESSAGE["id"])
     hub.answers["msg/threads"] = {"threads": [{"id": name, "other_handle": "bob"}]}
     for tool in ("archive", "star", "mute"):
@@ -384,18 +378,18 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there():
 
 
 @pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
-def test_an_address_that_is_none_is_a_mistake(cli: Cli, url: str):
+def test_an_address_that_is_none_is_a_mistake(cli, url):
     cli.fails(
         "register", "ada", "--url", url, told="folkmoot: error: --url must ", code=ExitCode.USAGE
     )
 
 
-def test_an_account_is_deleted_only_by_someone_who_means_it(ada: Cli, hub: Scripted):
+def test_an_account_is_deleted_only_by_someone_who_means_it(ada, hub):
     ada.fails("account", "delete", told="--yes", code=ExitCode.USAGE)
     assert hub.asked == []
 
 
-def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(ada: Cli, hub: Scripted):
+def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(ada, hub):
     hub.answers["msg/register"] = {"handle": "bob", "token": NEW_TOKEN, "recovery_code": CODE}
     second = ada("register", "bob")
     assert f"Commands still run as @ada on {hub.url}" in second.out
@@ -418,14 +412,14 @@ def test_several_accounts_are_kept_and_one_is_used_when_none_is_named(ada: Cli, 
     assert ada("account", "whoami", "--url", "http://other.example").code == ExitCode.SIGNED_OUT
 
 
-def test_credentials_that_others_can_read_are_not_used(ada: Cli, keys: Path, hub: Scripted):
+def test_credentials_that_others_can_read_are_not_used(ada, keys, hub):
     keys.chmod(0o644)
     ada.fails("account", "whoami", told="others can read it")
     assert hub.asked == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"accounts": [{"hub": 1}]}', "\x00"])
-def test_a_broken_credentials_file_is_left_alone(cli: Cli, hub: Scripted, keys: Path, content: str):
+def test_a_broken_credentials_file_is_left_alone(cli, hub, keys, content):
     keys.parent.mkdir(parents=True)
     keys.write_text(content)
     keys.chmod(0o600)
@@ -469,9 +463,7 @@ def test_an_answer_that_comes_as_a_stream_is_found_in_it():
         (400, b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "M"}}', e.ToolRefused),
     ],
 )
-def test_what_is_not_a_hubs_answer_is_one_clear_error(
-    status: int, body: bytes, error: type[Exception]
-):
+def test_what_is_not_a_hubs_answer_is_one_clear_error(status, body, error):
     with answering(status, body) as url, pytest.raises(error):
         HubClient(url).call("msg/inbox", {})
 

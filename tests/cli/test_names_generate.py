@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli, Ran
+from tests.cli.conftest import Ran
 from tests.docs.following import fits
 from tests.docs.pages import pages
 
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(cli: Cli, project: Path):
+def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(cli, project):
     page = project / "NAMESPACES.md"
     missing = cli("names", "doc", "--check")
     assert (missing.code, missing.err) == (
@@ -56,14 +56,14 @@ def test_doc_writes_the_register_and_check_tells_when_it_is_out_of_date(cli: Cli
     assert cli("names", "doc") == Ran(0, f"{page} changed.\n", "")
 
 
-def test_doc_leaves_a_page_of_someone_elses_alone(cli: Cli, project: Path):
+def test_doc_leaves_a_page_of_someone_elses_alone(cli, project):
     (project / "NAMESPACES.md").write_text("Mine.\n")
     cli.fails("names", "doc", told="use --force to replace the whole file")
     assert (project / "NAMESPACES.md").read_text() == "Mine.\n"
     assert cli("names", "doc", "--force").code == 0
 
 
-def test_doc_asks_any_server_and_reads_any_file(cli: Cli, project: Path):
+def test_doc_asks_any_server_and_reads_any_file(cli, project):
     page = project / "NAMESPACES.md"
     (project / "docs").mkdir()
     (project / "other.json").write_text('{"tools": [{"name": "memos:create_memo"}]}')
@@ -77,7 +77,7 @@ def test_doc_asks_any_server_and_reads_any_file(cli: Cli, project: Path):
     assert (project / "docs/N.md").read_text() == written
 
 
-def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli: Cli, project: Path):
+def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli, project):
     (project / "docs").mkdir()
     real, page = project / "docs/names.md", project / "NAMESPACES.md"
     real.touch(0o640)
@@ -88,13 +88,13 @@ def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli: Cli, project:
     assert "mynotes:create_note" in real.read_text()
 
 
-def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli: Cli):
+def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli):
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
     made = cli("new", "server", "team-tasks")
     assert fits(blocks[0], made.out)
 
 
-def test_new_server_makes_it_and_says_how_to_go_on(cli: Cli, tmp_path: Path):
+def test_new_server_makes_it_and_says_how_to_go_on(cli, tmp_path):
     made = cli("new", "server", "my-notes", "--namespace", "memos")
     assert (made.code, made.err) == (0, "")
     assert made.out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
@@ -117,16 +117,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "code", "told"), WRONG)
-def test_a_wrong_use_is_told_in_one_line(
-    cli: Cli, project: Path, words: tuple[str, ...], code: int, told: str
-):
+def test_a_wrong_use_is_told_in_one_line(cli, project, words, code, told):
     (project / "README.md").touch()
     ran = cli.fails(*words, told=told, code=code)
     assert len([line for line in ran.err.splitlines() if not line.startswith("Try ")]) == 1
     assert ran.out == ""
 
 
-def test_doc_does_not_write_the_page_from_itself(cli: Cli, tmp_path: Path):
+def test_doc_does_not_write_the_page_from_itself(cli, tmp_path):
     page = "**Namespace:** `mynotes`\n\n## Registered Tools\n"
     (tmp_path / "NAMESPACES.md").write_text(page)
     told = "folkmoot: error: NAMESPACES.md is the page itself: give --url URL"

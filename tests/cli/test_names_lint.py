@@ -15,7 +15,7 @@ import yaml
 from folkmoot.cli import program
 from folkmoot.cli.output import ExitCode
 from folkmoot.names.lint import RULES
-from tests.cli.conftest import Cli, Run
+from tests.cli.conftest import Run
 
 BACKEND = str(Path(__file__).with_name("small_backend.py"))
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def faulty(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_finding_is_a_line_with_its_place_and_the_sum_is_told(lint: Run, faulty: Path):
+def test_each_finding_is_a_line_with_its_place_and_the_sum_is_told(lint, faulty):
     assert lint("names.txt") == (ExitCode.FAILED, TOLD, "")
 
 
@@ -59,20 +59,18 @@ def test_each_finding_is_a_line_with_its_place_and_the_sum_is_told(lint: Run, fa
         (("--namespace", "store", "--select", "foreign-namespace"), ExitCode.FAILED),
     ],
 )
-def test_it_ends_with_1_for_an_error_and_strictly_for_a_warning(
-    arguments: tuple[str, ...], code: ExitCode, lint: Run, faulty: Path
-):
+def test_it_ends_with_1_for_an_error_and_strictly_for_a_warning(arguments, code, lint, faulty):
     assert lint("names.txt", *arguments).code == code
 
 
-def test_names_without_faults_are_told_so(lint: Run, tmp_path: Path):
+def test_names_without_faults_are_told_so(lint, tmp_path):
     (tmp_path / "names.txt").write_text("shop:sell\n")
     assert lint("names.txt") == (0, "No problems: 1 name of names.txt.\n", "")
     (tmp_path / "names.txt").write_text("# none yet\n")
     assert lint("names.txt") == (0, "No names in names.txt.\n", "")
 
 
-def test_names_on_standard_input_are_read(cli: Cli):
+def test_names_on_standard_input_are_read(cli):
     told = TOLD.replace("names.txt", "<stdin>")
     assert cli("names", "lint", "-", given=FAULTY) == (1, told, "")
 
@@ -89,7 +87,7 @@ MANY: dict[str, Any] = {
 
 
 def test_what_collides_is_cut_or_refused_is_told_first_and_missing_namespaces_in_one_line(
-    lint: Run, tmp_path: Path
+    lint, tmp_path
 ):
     (tmp_path / "lists.json").write_text(json.dumps(MANY))
     ran = lint("lists.json")
@@ -144,7 +142,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments", WRONG)
-def test_a_wrong_command_line_is_told_in_one_line(arguments: tuple[str, ...], lint: Run):
+def test_a_wrong_command_line_is_told_in_one_line(arguments, lint):
     ran = lint(*arguments)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     told, where = ran.err.splitlines()
@@ -152,7 +150,7 @@ def test_a_wrong_command_line_is_told_in_one_line(arguments: tuple[str, ...], li
     assert where == "Try 'folkmoot names lint --help'."
 
 
-def test_a_wrong_configuration_ends_with_3(lint: Run, tmp_path: Path):
+def test_a_wrong_configuration_ends_with_3(lint, tmp_path):
     text = "[tool.folkmoot.names]\nnamspace = 'x'\nselect = 1\n"
     (tmp_path / "pyproject.toml").write_text(text)
     ran = lint()
@@ -163,14 +161,14 @@ def test_a_wrong_configuration_ends_with_3(lint: Run, tmp_path: Path):
     ]
 
 
-def test_a_file_that_cannot_be_used_ends_with_1(lint: Run, faulty: Path):
+def test_a_file_that_cannot_be_used_ends_with_1(lint, faulty):
     (faulty / "names.json").write_text("{}")
     ran = lint("names.json")
     assert (ran.code, ran.out) == (ExitCode.FAILED, "")
     assert ran.err.startswith("folkmoot: error: names.json: it is JSON, but not a list of tools")
 
 
-def test_json_is_for_programs(lint: Run, faulty: Path):
+def test_json_is_for_programs(lint, faulty):
     ran = lint("--json", "names.txt", "--select", "missing-namespace")
     assert ran.code == 1
     assert json.loads(ran.out) == {
@@ -191,7 +189,7 @@ def test_json_is_for_programs(lint: Run, faulty: Path):
     }
 
 
-def test_every_rule_is_listed_and_explained(lint: Run):
+def test_every_rule_is_listed_and_explained(lint):
     listed = lint("--list-rules").out.splitlines()
     assert [line.split()[0] for line in listed] == list(RULES)
     assert lint("--explain", "missing-namespace").out == (
@@ -210,7 +208,7 @@ def test_every_rule_is_listed_and_explained(lint: Run):
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_a_terminal_shows_all_of_it_within_its_width(columns: int, cli: Cli, faulty: Path):
+def test_a_terminal_shows_all_of_it_within_its_width(columns, cli, faulty):
     shown = cli.shown("names", "lint", "names.txt", columns=columns, NO_COLOR="1")
     lines = shown.replace("\r", "").splitlines()
     assert max(map(len, lines)) <= columns
@@ -219,7 +217,7 @@ def test_a_terminal_shows_all_of_it_within_its_width(columns: int, cli: Cli, fau
     assert "\x1b[1;31merror\x1b[0m" in coloured
 
 
-def test_a_name_from_a_stranger_cannot_act_on_the_terminal(lint: Run, tmp_path: Path):
+def test_a_name_from_a_stranger_cannot_act_on_the_terminal(lint, tmp_path):
     (tmp_path / "names.txt").write_text("\x1b[2J\u202e\n")
     for form in ((), ("--json",)):
         out = lint("names.txt", *form).out
@@ -234,7 +232,7 @@ LISTED: dict[str, Any] = {
 }
 
 
-def test_a_server_that_a_command_starts_is_asked(lint: Run, tmp_path: Path):
+def test_a_server_that_a_command_starts_is_asked(lint, tmp_path):
     (tmp_path / "lists.json").write_text(json.dumps(LISTED))
     ran = lint("--", sys.executable, BACKEND, "lists.json")
     assert (ran.code, ran.err) == (1, "")
@@ -251,7 +249,7 @@ def test_a_server_that_a_command_starts_is_asked(lint: Run, tmp_path: Path):
 
 @pytest.mark.requirement("names.namespaces-md")
 def test_in_a_project_the_server_that_it_names_is_asked_and_compared_with_the_register(
-    lint: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lint, tmp_path, monkeypatch
 ):
     (tmp_path / "server").symlink_to(sys.executable)
     command = json.dumps(["./server", BACKEND, "lists.json"])
@@ -271,7 +269,7 @@ def test_in_a_project_the_server_that_it_names_is_asked_and_compared_with_the_re
     assert outdated.out.startswith("error: NAMESPACES.md: The tool shop:buy is missing.")
 
 
-def test_a_project_that_names_no_server_has_its_register_checked(lint: Run, tmp_path: Path):
+def test_a_project_that_names_no_server_has_its_register_checked(lint, tmp_path):
     (tmp_path / "NAMESPACES.md").write_text("## Registered Tools\n\nNone yet.\n")
     assert lint() == lint("NAMESPACES.md") == (0, "No names in NAMESPACES.md.\n", "")
 
@@ -283,9 +281,7 @@ def test_a_project_that_names_no_server_has_its_register_checked(lint: Run, tmp_
         (("--", "/nowhere/server"), "it was not found"),
     ],
 )
-def test_a_server_that_cannot_be_reached_ends_with_7(
-    arguments: tuple[str, ...], told: str, lint: Run
-):
+def test_a_server_that_cannot_be_reached_ends_with_7(arguments, told, lint):
     ran = lint(*arguments)
     assert (ran.code, ran.out) == (ExitCode.UNREACHABLE, "")
     assert ran.err.startswith("folkmoot: error: The server cannot be asked. ")
@@ -305,7 +301,7 @@ PAGE = """\
 
 
 @pytest.mark.requirement("names.pre-commit")
-def test_the_hook_stops_a_commit_with_a_wrong_name_and_lets_a_right_one_pass(cli: Cli):
+def test_the_hook_stops_a_commit_with_a_wrong_name_and_lets_a_right_one_pass(cli):
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert (hook["id"], hook["pass_filenames"]) == ("folkmoot-names", False)
     [name, *arguments] = [*hook["entry"].split(), *hook["args"]]

@@ -20,13 +20,12 @@ from folkmoot.cli.output import ExitCode, duration, size
 from folkmoot.cli.serve import hub_status
 from folkmoot.core import errors as e
 from folkmoot.datafolder import Paths
-from tests.cli.conftest import Cli, StartHub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path: Path):
+def test_status_tells_of_the_running_hub(start_hub, cli, tmp_path):
     hub = start_hub("--data", "here")
     ran = cli("status", "--data", "here")
     assert (ran.code, ran.err) == (0, "")
@@ -46,7 +45,7 @@ def test_status_tells_of_the_running_hub(start_hub: StartHub, cli: Cli, tmp_path
     }
 
 
-def test_status_without_a_hub_has_an_exit_code_of_its_own(cli: Cli, tmp_path: Path):
+def test_status_without_a_hub_has_an_exit_code_of_its_own(cli, tmp_path):
     ran = cli("status")
     assert ran.code == ExitCode.NOT_RUNNING
     assert ran.err == f"folkmoot: error: No hub is running on {tmp_path / '.folkmoot'}.\n"
@@ -62,15 +61,13 @@ NOTHING_YET = {
 
 
 @pytest.mark.parametrize("command", NOTHING_YET)
-def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli: Cli, command: str):
+def test_where_no_hub_has_run_a_command_says_so_and_makes_nothing(cli, command):
     ran = cli.fails(*command.split(), told=NOTHING_YET[command])
     assert (ran.err.count("\n"), list(cli.folder.iterdir())) == (1, [])
 
 
 @pytest.mark.requirement("store.backup", "key.backup-says-so")
-def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(
-    start_hub: StartHub, cli: Cli, tmp_path: Path
-):
+def test_a_backup_is_whole_private_and_says_that_the_key_is_elsewhere(start_hub, cli, tmp_path):
     hub = start_hub()
     while_running = cli("backup", "one.db")
     assert hub.stop().code == 0
@@ -129,9 +126,7 @@ def answering(tmp_path: Path) -> Iterator[Callable[..., None]]:
         yield answer
 
 
-def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
-    answering: Callable[..., None], cli: Cli
-):
+def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(answering, cli):
     told = rb'{"pid": 1, "version": "\u001b]0;x\u0007\u009b2J", "uptime": 1.0, '
     told += rb'"url": "http://x\nData in     /forged"}'
     failed = rb'{"error": {"code": "backup_failed", "message": "bad\nfolkmoot: \u001b[2Jgood"}}'
@@ -148,7 +143,7 @@ def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(
         assert not set("\x07\x1b\x9b") & set(text)
 
 
-def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None], cli: Cli):
+def test_an_answer_that_is_none_is_one_clear_line(answering, cli):
     answering(
         (200, b"5"),
         (200, b'{"path": "/x"}'),
@@ -161,9 +156,7 @@ def test_an_answer_that_is_none_is_one_clear_line(answering: Callable[..., None]
         cli.fails(*command, told=told)
 
 
-def test_a_folder_that_may_not_be_entered_is_told_as_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_folder_that_may_not_be_entered_is_told_as_that(tmp_path, monkeypatch):
     def closed(self: Path) -> None:
         raise PermissionError(13, "Permission denied", str(self))
 
@@ -172,7 +165,7 @@ def test_a_folder_that_may_not_be_entered_is_told_as_that(
         hub_status(Paths(tmp_path))
 
 
-def test_what_cannot_be_backed_up_is_one_line(cli: Cli, tmp_path: Path):
+def test_what_cannot_be_backed_up_is_one_line(cli, tmp_path):
     own = cli("backup", ".folkmoot/master.key")
     assert "is a file of the data folder itself (master.key)" in own.err
     folder = cli("backup", ".")

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +14,11 @@ from websockets.asyncio.client import connect
 from folkmoot.cli.operator import ask_socket
 from folkmoot.cli.output import ExitCode
 from folkmoot.core import errors as e
-from tests.cli.conftest import Cli, StartHub
 from tests.harness import ask
 from tests.mcp_harness import INITIALIZE, both_eras, meeting
 
 
-def test_everything_works_while_no_hub_runs(cli: Cli, data: Path):
+def test_everything_works_while_no_hub_runs(cli, data):
     assert data.is_dir()
     rows = [line.split() for line in cli("people").out.splitlines()]
     assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
@@ -64,9 +62,7 @@ def test_everything_works_while_no_hub_runs(cli: Cli, data: Path):
     assert "already exists" in cli("audit", "--export", "lines.jsonl").err
 
 
-def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(
-    start_hub: StartHub, cli: Cli
-):
+def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_come(start_hub, cli):
     start_hub()
     for handle in ("ann", "bob"):
         assert cli("people", "add", handle, "--no-keep").code == 0
@@ -87,7 +83,7 @@ def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_com
     assert following.wait() == 0
 
 
-def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(cli: Cli, data: Path):
+def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(cli, data):
     assert data.is_dir()
     shown = re.sub(r"\x1b\[\d+m", "", cli.shown("people", columns=40))
     lines = [line.rstrip() for line in shown.splitlines()]
@@ -113,7 +109,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path):
+def test_what_cannot_be_done_is_one_line_that_says_why(cli, data):
     assert data.is_dir()
     for arguments, code, told in REFUSED:
         ran = cli(*arguments)
@@ -122,9 +118,7 @@ def test_what_cannot_be_done_is_one_line_that_says_why(cli: Cli, data: Path):
     assert cli.json("audit", "--by", "operator") == {"lines": []}
 
 
-def test_the_operator_makes_the_first_account_whatever_is_set(
-    start_hub: StartHub, cli: Cli, tmp_path: Path
-):
+def test_the_operator_makes_the_first_account_whatever_is_set(start_hub, cli, tmp_path):
     keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "keys.json")}
     closed = {"FOLKMOOT_REGISTRATION": "closed", "FOLKMOOT_RATES_REGISTER_PER_HOUR": "1"}
     hub = start_hub(FOLKMOOT_HOST="0.0.0.0", **closed)
@@ -154,7 +148,7 @@ def test_the_operator_makes_the_first_account_whatever_is_set(
 
 
 @pytest.mark.requirement("credentials.operate")
-def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(cli: Cli, data: Path):
+def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(cli, data):
     assert data.is_dir()
     wanted = ("tokens", "create", "--for", "@Alice", "--scope", "operate", "--label", "deploys")
     ran = cli(*wanted)
@@ -178,7 +172,7 @@ def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(cli: 
 
 
 @both_eras
-async def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_path: Path):
+async def test_a_suspended_account_is_out_at_once_and_told_why(era, tmp_path):
     async def refused(person: Any) -> str:
         try:
             payload, is_error = await person.result("msg/inbox", {})
@@ -218,7 +212,7 @@ async def test_a_suspended_account_is_out_at_once_and_told_why(era: str, tmp_pat
         assert room["role"] == "owner"
 
 
-async def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path: Path):
+async def test_removing_someone_takes_their_mail_and_their_place_in_rooms(tmp_path):
     async with meeting(tmp_path) as there:
         alice, bob = await there.people("alice", "bob")
         socket = tmp_path / "control.sock"

@@ -24,14 +24,13 @@ from folkmoot.cli.output import (
     exit_code,
 )
 from folkmoot.core import errors as e
-from tests.cli.conftest import Cli
 from tests.forge.forked import Forked
 
 if TYPE_CHECKING:
     pass
 
 
-def test_the_version_is_printed(cli: Cli):
+def test_the_version_is_printed(cli):
     assert cli("--version") == (0, f"folkmoot {__version__}\n", "")
 
 
@@ -41,7 +40,7 @@ def commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         yield from commands(inner, (*path, name))
 
 
-def test_every_command_explains_itself_within_eighty_columns(monkeypatch: pytest.MonkeyPatch):
+def test_every_command_explains_itself_within_eighty_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     every = dict(commands(get_command(program.app), ("folkmoot",)))
     assert len(every) > 100
@@ -55,7 +54,7 @@ def test_every_command_explains_itself_within_eighty_columns(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("command", [[], ["room"], ["room", "join"]], ids=" ".join)
-def test_the_short_option_is_the_same(cli: Cli, command: list[str]):
+def test_the_short_option_is_the_same(cli, command):
     assert cli(*command, "-h") == cli(*command, "--help")
 
 
@@ -65,7 +64,7 @@ def test_the_help_says_of_a_command_what_the_command_says_of_itself():
         assert commands.summary(name, 60) == command.get_short_help_str(60)
 
 
-def test_the_help_lists_every_command_once_under_six_headings(cli: Cli):
+def test_the_help_lists_every_command_once_under_six_headings(cli):
     shown = cli("--help").out
     assert len(program.COMMANDS) == 6
     place = -1
@@ -81,7 +80,7 @@ def test_the_help_lists_every_command_once_under_six_headings(cli: Cli):
      ["account", "--json", "use", "bob"]],
     ids=" ".join,
 )  # fmt: skip
-def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(cli: Cli, command: list[str]):
+def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(cli, command):
     ran = cli(*command)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     name = next(word for word in command if word in {"add", "list", "use"})
@@ -89,7 +88,7 @@ def test_an_option_of_a_group_is_not_taken_for_one_of_its_commands(cli: Cli, com
 
 
 @pytest.mark.parametrize("command", [[], ["config"]], ids=" ".join)
-def test_a_group_without_a_command_shows_its_help_as_a_mistake(cli: Cli, command: list[str]):
+def test_a_group_without_a_command_shows_its_help_as_a_mistake(cli, command):
     cli.fails(*command, told="Usage: folkmoot", code=ExitCode.USAGE)
 
 
@@ -123,16 +122,12 @@ def test_a_group_without_a_command_shows_its_help_as_a_mistake(cli: Cli, command
          "got unexpected extra argument(s) (b)", "folkmoot config check"),
     ],
 )  # fmt: skip
-def test_a_wrong_command_line_is_one_line_and_where_to_look(
-    cli: Cli, arguments: list[str], message: str, command: str
-):
+def test_a_wrong_command_line_is_one_line_and_where_to_look(cli, arguments, message, command):
     told = f"folkmoot: error: {message}\nTry '{command} --help'.\n"
     cli.fails(*arguments, told=told, code=ExitCode.USAGE)
 
 
-def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(monkeypatch, capsys):
     monkeypatch.setattr(serve, "settings_from", lambda *_, **__: 1 / 0)
     assert program.run(["config", "show"]) == ExitCode.UNEXPECTED
     assert capsys.readouterr().err == (
@@ -155,9 +150,7 @@ def test_an_unexpected_error_is_one_line_that_says_how_to_see_more(
         ),
     ],
 )
-def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
-    tmp_path: Path, damaged: str, told: str
-):
+def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(tmp_path, damaged, told):
     script = (
         "import py_compile, sys\n"
         "from importlib.util import find_spec\n"
@@ -179,9 +172,7 @@ def test_a_compiled_module_that_is_cut_off_is_an_error_and_no_interruption(
     assert ran.stderr.strip().startswith(f"folkmoot: error: {told}")
 
 
-def test_a_question_that_nobody_answers_ends_with_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_question_that_nobody_answers_ends_with_an_error(monkeypatch, capsys):
     monkeypatch.setattr(serve, "settings_from", lambda *_, **__: typer.confirm("Go?", abort=True))
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert program.run(["config", "show"]) == ExitCode.FAILED
@@ -189,7 +180,7 @@ def test_a_question_that_nobody_answers_ends_with_an_error(
     assert told == "\nfolkmoot: error: no answer was given, so nothing was done.\n"
 
 
-def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli):
+def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli):
     reading, writing = os.pipe()
     os.close(reading)
     arguments = ["config", "show", "--json"]
@@ -199,7 +190,7 @@ def test_a_reader_that_leaves_early_is_not_an_error_worth_a_word(cli: Cli):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_output_that_cannot_be_written_is_one_line(cli: Cli):
+def test_output_that_cannot_be_written_is_one_line(cli):
     with Path("/dev/full").open("wb") as full:
         shown = Forked(["config", "show"], env=cli.environ, stdout=full, stderr=subprocess.PIPE)
     told = shown.communicate()[1]
@@ -215,7 +206,7 @@ def test_output_that_cannot_be_written_is_one_line(cli: Cli):
         ">&- 2>&-",
     ],
 )
-def test_a_closed_stream_is_no_error(cli: Cli, closed: str):
+def test_a_closed_stream_is_no_error(cli, closed):
     ran = subprocess.run(
         f"{sys.executable} -m folkmoot config show {closed}",
         shell=True, capture_output=True, text=True, check=False, env=cli.environ,
@@ -223,7 +214,7 @@ def test_a_closed_stream_is_no_error(cli: Cli, closed: str):
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(cli: Cli):
+def test_errors_on_a_terminal_have_colour_unless_it_is_unwanted(cli):
     assert "\x1b[" in cli.shown("serv")
     assert "\x1b[" not in cli.shown("serv", NO_COLOR="1")
 
@@ -236,7 +227,7 @@ def test_every_exit_code_has_a_meaning_and_every_error_an_exit_code():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str):
+def test_completion_can_be_shown_for_every_shell(cli, shell):
     ran = cli(_FOLKMOOT_COMPLETE=f"source_{shell}")
     assert ran.code == 0
     assert "_FOLKMOOT_COMPLETE" in ran.out
@@ -252,13 +243,13 @@ def test_completion_can_be_shown_for_every_shell(cli: Cli, shell: str):
         ("folkmoot threads --state ", {"active", "archived", "muted", "starred"}),
     ],
 )
-def test_bash_completes_commands_options_and_values(cli: Cli, words: str, expected: set[str]):
+def test_bash_completes_commands_options_and_values(cli, words, expected):
     count = str(len(words.split(" ")) - 1)
     ran = cli(_FOLKMOOT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count)
     assert set(ran.out.split()) == expected
 
 
-def test_help_loads_neither_the_hub_nor_other_commands(cli: Cli):
+def test_help_loads_neither_the_hub_nor_other_commands(cli):
     script = (
         "import sys\n"
         "from folkmoot.cli import program\n"

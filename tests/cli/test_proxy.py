@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from folkmoot.cli import proxy_held
 from folkmoot.cli.output import ExitCode
 from folkmoot.datafolder.proxies import recorded
 from folkmoot.proxy.tape import read_tape
-from tests.cli.conftest import Cli
 
 SERVER = """\
 import json, sys
@@ -55,7 +53,7 @@ def asks(number: int, method: str) -> str:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_makes_no_sense_is_told_in_a_line_and_nothing_is_begun(
-    cli: Cli, tmp_path: Path, arguments: list[str], words: str
+    cli, tmp_path, arguments, words
 ):
     ran = cli.fails("proxy", *arguments, told=words, code=ExitCode.USAGE)
     assert ran.err.endswith("Try 'folkmoot proxy --help'.\n")
@@ -63,7 +61,7 @@ def test_what_makes_no_sense_is_told_in_a_line_and_nothing_is_begun(
 
 
 @pytest.mark.requirement("proxy.stdio", "proxy.record")
-def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(cli: Cli):
+def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(cli):
     ran = cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "two"))
     assert ran.code == 0
     assert [json.loads(line)["id"] for line in ran.out.splitlines()] == [1, 2]
@@ -72,7 +70,7 @@ def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(cli: C
     assert tape.end is not None
 
 
-def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(cli: Cli):
+def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(cli):
     first = cli.folder / "t.jsonl"
     assert cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one")).err == ""
     before = first.read_bytes()
@@ -89,7 +87,7 @@ def test_the_same_command_started_again_records_on_the_next_tape_and_says_so(cli
 
 
 @pytest.mark.requirement("proxy.own-answers")
-def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(cli: Cli):
+def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(cli):
     ran = cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "leave"))
     told = json.loads(ran.out.splitlines()[1])["error"]
     assert told["message"] == "The server ended before it answered."
@@ -103,7 +101,7 @@ def test_an_answer_of_the_proxys_own_is_on_the_tape_as_such_and_not_compared(cli
 
 
 @pytest.mark.requirement("proxy.slow-start")
-def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(cli: Cli):
+def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(cli):
     silent = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"]
     ran = cli("proxy", "--start-timeout", "1", "--", *silent, given=asks(1, "one"))
     assert json.loads(ran.out)["error"]["message"] == (
@@ -111,7 +109,7 @@ def test_a_server_that_says_nothing_is_given_up_after_the_time_it_has_to_start(c
     )
 
 
-def test_what_is_no_file_is_not_recorded_beside(cli: Cli, tmp_path: Path):
+def test_what_is_no_file_is_not_recorded_beside(cli, tmp_path):
     (tmp_path / "t.jsonl").mkdir()
     told = "t.jsonl: already exists"
     cli.fails("proxy", "--record", "t.jsonl", "--", *ECHO, told=told, given=asks(1, "one"))
@@ -120,7 +118,7 @@ def test_what_is_no_file_is_not_recorded_beside(cli: Cli, tmp_path: Path):
 
 @pytest.mark.parametrize("rules", [[], ["--rules", "rules.toml"]], ids=["alone", "with rules"])
 def test_a_command_that_is_not_there_is_told_to_client_and_user_and_leaves_no_empty_tape(
-    cli: Cli, tmp_path: Path, rules: list[str]
+    cli, tmp_path, rules
 ):
     (tmp_path / "rules.toml").write_text('[[rule]]\nname = "all"\naction = "continue"\n')
     ran = cli("proxy", "--record", "t.jsonl", *rules, "--", "no-such-server", given=asks(1, "one"))
@@ -130,7 +128,7 @@ def test_a_command_that_is_not_there_is_told_to_client_and_user_and_leaves_no_em
     assert not (tmp_path / "t.jsonl").exists()
 
 
-def test_a_server_that_ends_before_its_client_is_a_failure(cli: Cli):
+def test_a_server_that_ends_before_its_client_is_a_failure(cli):
     with cli.begin("proxy", "--", *ECHO) as process:
         process.stdin.write(asks(1, "leave"))
         process.stdin.flush()
@@ -142,9 +140,7 @@ def test_a_server_that_ends_before_its_client_is_a_failure(cli: Cli):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
-def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(
-    tmp_path: Path, cli: Cli, number: int
-):
+def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(tmp_path, cli, number):
     with cli.begin(
         "proxy",
         "--listen",
@@ -165,7 +161,7 @@ def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == [".redaction-key"]
 
 
-def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli: Cli):
+def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = cli("proxy", "--listen", f"127.0.0.1:{port}", "--record", "t.jsonl", "--", *ECHO)
@@ -174,14 +170,14 @@ def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli: Cli):
     assert not (cli.folder / "t.jsonl").exists()
 
 
-def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(cli: Cli):
+def test_someone_at_a_terminal_is_told_that_a_client_is_awaited(cli):
     with cli.at_terminal("proxy", "--", *ECHO) as terminal:
         terminal.wait_for("This command is meant to be started by an MCP client")
         terminal.type("\x04")
         assert terminal.process.wait(60) == ExitCode.OK
 
 
-def test_held_messages_are_shown_below_each_other_on_a_terminal(capsys: pytest.CaptureFixture[str]):
+def test_held_messages_are_shown_below_each_other_on_a_terminal(capsys):
     row = proxy_held.HeldRow(
         "7/1", "4 s", "→ server", "tools/call rm", "ask", "Why?", "{" + "x" * 90
     )
@@ -191,7 +187,7 @@ def test_held_messages_are_shown_below_each_other_on_a_terminal(capsys: pytest.C
     assert shown[2:] == [f"  {{{'x' * 77}", f"  {'x' * 13}"]
 
 
-def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(cli: Cli):
+def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(cli):
     (cli.folder / "rules.toml").write_text(
         '[[rule]]\nname = "ask"\nwhen = { type = "request", tool = "rm" }\n'
         'action = "hold"\nreason = "Sure?"\n'

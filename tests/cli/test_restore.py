@@ -14,7 +14,6 @@ from folkmoot.app import Hub as RealHub
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import load
 from folkmoot.store import restore as restoring
-from tests.cli.conftest import Cli, StartHub
 from tests.harness import run
 
 
@@ -59,7 +58,7 @@ def kept(folder: Path) -> list[Path]:
     return sorted(folder.glob(".folkmoot/folkmoot.db.*.old"))
 
 
-def test_a_backup_takes_the_databases_place_which_is_kept(cli: Cli, here: Path):
+def test_a_backup_takes_the_databases_place_which_is_kept(cli, here):
     database = here / ".folkmoot/folkmoot.db"
     before = epoch(database)
     ran = cli("restore", "monday.db", "--yes")
@@ -80,7 +79,7 @@ def test_a_backup_takes_the_databases_place_which_is_kept(cli: Cli, here: Path):
     assert len(kept(here)) == 2
 
 
-def test_a_running_hub_is_not_restored_over(start_hub: StartHub, cli: Cli, here: Path):
+def test_a_running_hub_is_not_restored_over(start_hub, cli, here):
     hub = start_hub()
     told = "; stop it first. Nothing was changed."
     cli.fails("restore", "monday.db", "--yes", told=told, code=ExitCode.DATA)
@@ -89,7 +88,7 @@ def test_a_running_hub_is_not_restored_over(start_hub: StartHub, cli: Cli, here:
     assert kept(here) == []
 
 
-def test_what_is_no_backup_or_has_no_key_changes_nothing(cli: Cli, here: Path):
+def test_what_is_no_backup_or_has_no_key_changes_nothing(cli, here):
     (here / "text.db").write_text("Not a database at all.")
     with closing(apsw.Connection(str(here / "other.db"))) as connection:
         connection.execute("CREATE TABLE mine (x)")
@@ -124,7 +123,7 @@ def test_what_is_no_backup_or_has_no_key_changes_nothing(cli: Cli, here: Path):
         assert kept(here) == []
 
 
-def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli: Cli, here: Path):
+def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli, here):
     folder = here / ".folkmoot"
     old = (folder / "master.key").read_text()
     assert cli("keys", "rotate-master").code == 0
@@ -137,7 +136,7 @@ def test_an_older_key_that_was_kept_comes_back_with_its_backup(cli: Cli, here: P
     assert cli("doctor").code == 0
 
 
-def test_a_backup_and_its_key_make_a_hub_where_none_was(cli: Cli, here: Path):
+def test_a_backup_and_its_key_make_a_hub_where_none_was(cli, here):
     (here / ".folkmoot/master.key").rename(here / "master.key")
     ran = cli("restore", "monday.db", "--data", "moved")
     assert "give it with --key FILE." in ran.err
@@ -147,7 +146,7 @@ def test_a_backup_and_its_key_make_a_hub_where_none_was(cli: Cli, here: Path):
     assert cli("doctor", "--data", "moved").code == 0
 
 
-def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path):
+def test_what_a_killed_hub_wrote_last_is_kept_too(here):
     database = here / ".folkmoot/folkmoot.db"
     writer = apsw.Connection(str(database))
     writer.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
@@ -164,7 +163,7 @@ def test_what_a_killed_hub_wrote_last_is_kept_too(here: Path):
     assert not (here / "killed.db-wal").exists()
 
 
-def test_a_damaged_database_is_kept_as_it_is(here: Path):
+def test_a_damaged_database_is_kept_as_it_is(here):
     database = here / "bad.db"
     database.write_bytes(b"broken " * 1_000)
     Path(f"{database}-wal").write_bytes(b"its log")
@@ -176,9 +175,7 @@ def test_a_damaged_database_is_kept_as_it_is(here: Path):
 
 
 @pytest.mark.parametrize("step", range(1, 8))
-def test_wherever_it_is_interrupted_both_databases_are_there(
-    step: int, here: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_wherever_it_is_interrupted_both_databases_are_there(step, here, monkeypatch):
     database, staged = here / ".folkmoot/folkmoot.db", here / ".folkmoot/staged"
     staged.write_bytes((here / "monday.db").read_bytes())
     steps = 0

@@ -13,7 +13,7 @@ from folkmoot.cli.output import ExitCode
 from folkmoot.cli.room import COMMANDS, options
 from folkmoot.rooms import model, spec
 from folkmoot.rooms.machine import ProposalStatus
-from tests.cli.conftest import Cli, Hub, People, Ran
+from tests.cli.conftest import Ran
 from tests.cli.roomers import post, propose
 from tests.cli.scripted import answering
 
@@ -25,7 +25,7 @@ def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None
     assert ran == (code, "", "".join(lines))
 
 
-def test_a_room_is_made_listed_shown_changed_and_deleted(people: People):
+def test_a_room_is_made_listed_shown_changed_and_deleted(people):
     ada, bob = people
     assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
     made = ada(
@@ -68,13 +68,13 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(people: People):
     refused(ada("room", "show", "planning"), "There is no such room.")
 
 
-def test_a_room_in_memory_says_so(people: People):
+def test_a_room_in_memory_says_so(people):
     ada, _ = people
     assert ada.json("room", "create", "passing", "--memory")["durable"] is False
     assert "in memory only" in ada("room", "show", "passing").out
 
 
-def test_something_is_said_and_read_again_page_by_page(room: People):
+def test_something_is_said_and_read_again_page_by_page(room):
     ada, bob = room
     assert ada("room", "say", "planning", "one").out == "Sent to planning, as message 1.\n"
     assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
@@ -99,7 +99,7 @@ def test_something_is_said_and_read_again_page_by_page(room: People):
     assert ada("room", "history", "planning", "--after", "3").err == "No messages.\n"
 
 
-def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room: People):
+def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room):
     ada, _ = room
     for number in range(1, 131):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
@@ -109,7 +109,7 @@ def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room: People):
     assert [it["seq"] for it in onwards] == list(range(6, 126))
 
 
-def test_rights_are_granted_to_one_who_is_here_and_taken_back(room: People):
+def test_rights_are_granted_to_one_who_is_here_and_taken_back(room):
     ada, bob = room
     refused(
         ada("room", "grant", "planning", "bob", "mcp.request.*"),
@@ -135,7 +135,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(room: People):
     refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
 
 
-def test_one_who_may_not_is_told_what_is_allowed(people: People):
+def test_one_who_may_not_is_told_what_is_allowed(people):
     ada, bob = people
     ada("room", "create", "planning", "--capability", "chat.*", "--capability", "mcp.proposal.*")
     bob("room", "say", "planning", "hi")
@@ -147,7 +147,7 @@ def test_one_who_may_not_is_told_what_is_allowed(people: People):
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
 
 
-def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room: People):
+def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room):
     ada, bob = room
     assert ada("room", "proposals", "planning") == (0, "", "No proposals.\n")
     with bob.begin("room", "join", "planning") as joined:
@@ -178,7 +178,7 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room: People):
         assert joined.wait(60) == 0
 
 
-def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room: People):
+def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room):
     ada, bob = room
     with bob.begin("room", "join", "planning") as joined:
         joined.stdout.readline()
@@ -203,7 +203,7 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert joined.wait(60) == 0
 
 
-def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room: People):
+def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room):
     ada, bob = room
     propose(bob, "planning", "one")
     propose(bob, "planning", "two", id="1")
@@ -214,7 +214,7 @@ def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others
     assert states == {1: "rejected", 2: "open"}
 
 
-def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room: People):
+def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room):
     ada, bob = room
     propose(bob, "planning", "one")
     refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
@@ -223,7 +223,7 @@ def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room: People):
     refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
 
 
-def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room: People):
+def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room):
     ada, bob = room
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
@@ -233,7 +233,7 @@ def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room: People)
         present.kill()
 
 
-def test_a_room_in_which_nothing_was_said_has_no_messages(room: People):
+def test_a_room_in_which_nothing_was_said_has_no_messages(room):
     ada, _ = room
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Messages +none$", shown, re.MULTILINE)
@@ -252,7 +252,7 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(room: People):
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")
 @pytest.mark.parametrize("way", ["stdin", "environment", "terminal"])
 def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
-    hub: Hub, people: People, cli: Cli, tmp_path: Path, way: str
+    hub, people, cli, tmp_path, way
 ):
     ada, _ = people
     ada("room", "create", "planning", "--access", "invite")
@@ -296,7 +296,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert kept[0]["credential"] not in log
 
 
-def test_someone_is_invited_by_handle(people: People):
+def test_someone_is_invited_by_handle(people):
     ada, bob = people
     ada("room", "create", "planning", "--access", "private")
     refused(bob("room", "say", "planning", "hi"), "There is no such room.")
@@ -305,7 +305,7 @@ def test_someone_is_invited_by_handle(people: People):
     refused(ada("room", "invite", "planning", "nobody"), "User not found.")
 
 
-def test_a_room_is_deleted_only_by_one_who_types_its_name(room: People):
+def test_a_room_is_deleted_only_by_one_who_types_its_name(room):
     ada, _ = room
     told = "there is no terminal to ask for confirmation; use --yes"
     ada.fails("room", "delete", "planning", told=told, code=ExitCode.USAGE)
@@ -319,7 +319,7 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(room: People):
     assert ada("room", "list").err.startswith("No rooms.")
 
 
-def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room: People):
+def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room):
     ada, _ = room
     ada("room", "say", "planning", "Look, @ada!")
     with ada.at_terminal("room", "history", "planning", columns=40) as terminal:
@@ -359,7 +359,7 @@ def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room: People):
         (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
     ],
 )  # fmt: skip
-def test_a_wrong_command_line_is_one_line(cli: Cli, arguments: list[str], message: str):
+def test_a_wrong_command_line_is_one_line(cli, arguments, message):
     ran = cli("room", *arguments)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert ran.err.splitlines()[0] == f"folkmoot: error: {message}"
@@ -385,9 +385,7 @@ def test_every_command_is_among_those_tried():
 
 
 @pytest.mark.parametrize("arguments", [["inbox"], *(["room", *words] for words in QUICK)])
-def test_without_an_account_every_command_says_how_to_get_one(
-    cli: Cli, tmp_path: Path, arguments: list[str]
-):
+def test_without_an_account_every_command_says_how_to_get_one(cli, tmp_path, arguments):
     ran = cli.fails(*arguments, told="folkmoot register HANDLE", code=ExitCode.SIGNED_OUT)
     assert ran.err.startswith("folkmoot: error: You are not signed in.")
     assert (ran.err.count("\n"), list(tmp_path.iterdir())) == (1, [])
@@ -402,9 +400,7 @@ def keep_account(folder: Path, url: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", QUICK, ids=" ".join)
-def test_without_a_hub_every_command_says_where_none_answers(
-    cli: Cli, tmp_path: Path, arguments: list[str]
-):
+def test_without_a_hub_every_command_says_where_none_answers(cli, tmp_path, arguments):
     file = keep_account(tmp_path, "http://127.0.0.1:1")
     told = "http://127.0.0.1:1: no hub answers there (connection refused).\n"
     if arguments[0] in {"join", "tail"}:
@@ -414,9 +410,7 @@ def test_without_a_hub_every_command_says_where_none_answers(
     assert ran.err.count("\n") == 1
 
 
-def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
-    hub: Hub, cli: Cli, tmp_path: Path
-):
+def test_with_a_token_that_is_none_every_command_says_how_to_get_another(hub, cli, tmp_path):
     file = keep_account(tmp_path, hub.url)
     for arguments in QUICK:
         ran = cli("room", *arguments, FOLKMOOT_CREDENTIALS=file)
@@ -427,7 +421,7 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(
         )
 
 
-def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people: People):
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people):
     for arguments in QUICK[2:]:
         refused(people[0]("room", *arguments), "There is no such room.")
 
@@ -442,9 +436,7 @@ def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people: People):
         (403, b'{"error": {"message": "No.\\u001b[2J"}}', "No.\\x1b[2J"),
     ],
 )
-def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(
-    cli: Cli, tmp_path: Path, status: int, body: bytes, message: str
-):
+def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(cli, tmp_path, status, body, message):
     with answering(status, body) as url:
         file = keep_account(tmp_path, url)
         ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=file)

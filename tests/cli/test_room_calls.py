@@ -85,7 +85,7 @@ def harbour(hub: Hub, room: People, person: Person) -> Iterator[Harbour]:
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harbour: Harbour):
+def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harbour):
     ada, bob, called, _ = harbour
     for who in (ada, bob):
         ran = who("room", "tools", "planning")
@@ -124,7 +124,7 @@ def test_a_person_lists_and_calls_tools_and_proposes_what_they_may_not_call(harb
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour: Harbour):
+def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour):
     ada, called, robot = harbour.ada, harbour.called, harbour.robot()
     with (
         agent(ada.hub, token_of(robot), called, slow=True),
@@ -140,7 +140,7 @@ def test_progress_of_a_call_is_shown_and_ctrl_c_cancels_it_at_the_agent(harbour:
     assert called == [{"ebb": "ended"}]
 
 
-def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour):
+def test_an_agent_without_tools_is_not_waited_for(harbour):
     ada, robot = harbour.ada, harbour.robot()
     ada("room", "create", "study")
     with robot.at_terminal("room", "join", "study") as there:
@@ -162,7 +162,7 @@ def test_an_agent_without_tools_is_not_waited_for(harbour: Harbour):
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour):
+def test_a_call_that_comes_to_nothing_says_why(harbour):
     ada, _, called, _ = harbour
     call = ("room", "call", "planning")
     for arguments, code, sentence in (
@@ -180,7 +180,7 @@ def test_a_call_that_comes_to_nothing_says_why(harbour: Harbour):
 
 
 @pytest.mark.requirement("room.call-tools")
-def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbour: Harbour):
+def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbour):
     ada, bob, _, _ = harbour
     with ada.at_terminal(*JOIN, rows=40) as hers, bob.at_terminal(*JOIN, rows=40) as his:
         hers.wait_for("live").type("/tools\r")
@@ -206,7 +206,7 @@ def test_tools_are_used_in_the_live_view_and_what_happens_is_said_in_words(harbo
 
 
 @pytest.mark.requirement("room.keys-by-right")
-def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour: Harbour):
+def test_the_live_view_offers_only_the_keys_and_commands_that_one_may_use(harbour):
     ada, bob, _, _ = harbour
     call = {"method": "tools/call", "params": {"name": "high_water", "arguments": {}}}
     with bob.at_terminal(*JOIN, rows=40) as his:

@@ -45,7 +45,7 @@ def waiting(deciding: WaitingProposals) -> list[str]:
     ],
     ids=lambda it: it["kind"],
 )
-def test_a_proposal_waits_until_something_comes_of_it(closing: dict[str, Any]):
+def test_a_proposal_waits_until_something_comes_of_it(closing):
     deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     deciding.see(proposed("two"))
@@ -103,7 +103,7 @@ def text_of(parts: Any) -> str:
 
 
 @pytest.mark.parametrize("width", [1, 5, 12, 20, 30, 40, 80, 200])
-def test_the_status_line_fits_whatever_the_width(width: int):
+def test_the_status_line_fits_whatever_the_width(width):
     deciding = WaitingProposals("ada")
     deciding.see(proposed("one"))
     for live in (True, False):
@@ -162,7 +162,7 @@ def test_a_fulfilment_has_the_method_and_params_of_its_proposal_untouched():
         ("/resume", Sending("participant.resume", {})),
     ],
 )  # fmt: skip
-def test_a_command_is_the_message_it_sends(line: str, made: Sending):
+def test_a_command_is_the_message_it_sends(line, made):
     assert sending(*read(line)) == made
 
 
@@ -181,9 +181,7 @@ F = {"name": "f", "arguments": {"a": "x y"}}
         ("resources/read:docs://a/b", "resources/read:docs://a/b", {"uri": "docs://a/b"}, None),
     ],
 )
-def test_a_call_is_typed_by_its_tool_or_by_its_method(
-    rest: str, kind: str, params: dict[str, Any], to: str | None
-):
+def test_a_call_is_typed_by_its_tool_or_by_its_method(rest, kind, params, to):
     asked = read_asked("propose", rest)
     made = proposal(*method_of(asked.name), read_arguments(asked.words))
     assert (made.kind, made.payload["params"]) == (f"mcp.proposal.{kind}", params)
@@ -204,14 +202,12 @@ def test_a_call_is_typed_by_its_tool_or_by_its_method(
         (("chat.*",), "help", True),
     ],
 )
-def test_a_command_is_offered_to_those_who_may_use_it(
-    held: tuple[Any, ...], command: str, is_offered: bool
-):
+def test_a_command_is_offered_to_those_who_may_use_it(held, command, is_offered):
     assert (command in offered(Holder(lambda: held))) is is_offered
 
 
 @pytest.mark.parametrize("rest", ["", "  ", "f @a @b", "f 'a"])
-def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str):
+def test_a_call_that_cannot_be_read_says_how_it_is_written(rest):
     with pytest.raises(Misused, match=r"Usage: /call TOOL"):
         read_asked("call", rest.strip())
 
@@ -221,7 +217,7 @@ def test_a_call_that_cannot_be_read_says_how_it_is_written(rest: str):
     ["/grant bob", "/grant 'bob", "/revoke", "/kick",
      "/kick a b", "/pause", "/resume a b", "/invite", "/unknown", "/", "/ who"],
 )  # fmt: skip
-def test_a_command_that_is_written_wrong_is_a_sentence(line: str):
+def test_a_command_that_is_written_wrong_is_a_sentence(line):
     with pytest.raises(Misused):
         sending(*read(line))
 

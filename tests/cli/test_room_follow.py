@@ -16,7 +16,6 @@ from folkmoot.client import Message
 from folkmoot.client.methods import MessagePage
 from folkmoot.client.model import make_gap
 from folkmoot.core import errors as e
-from tests.cli.conftest import Hub, People, StartHub
 from tests.cli.roomers import post, post_text, propose
 from tests.forge.forked import Forked
 
@@ -35,7 +34,7 @@ def is_end(process: Forked) -> tuple[int, str]:
     return code, process.stderr.read()
 
 
-def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: People):
+def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room):
     ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         assert envelope_of(tail)["kind"] == "system.presence.join"
@@ -55,7 +54,7 @@ def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room: 
     assert said[-1] == "system.presence.leave"
 
 
-def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People):
+def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room):
     ada, bob = room
     for number in range(1, 6):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
@@ -75,7 +74,7 @@ def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room: People):
             post(ada, "planning", "chat.message", {"text": "between"})
 
 
-def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People):
+def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room):
     _, bob = room
     with bob.begin("room", "tail", "planning") as tail:
         tail.stdout.readline()
@@ -84,9 +83,7 @@ def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room: People):
 
 
 @pytest.mark.requirement("room.resume")
-def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
-    hub: Hub, room: People, start_hub: StartHub
-):
+def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(hub, room, start_hub):
     ada, bob = room
     with bob.begin("room", "tail", "planning", "--json") as tail:
         seqs = [envelope_of(tail)["seq"]]
@@ -104,7 +101,7 @@ def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(
         assert is_end(tail)[0] == ExitCode.INTERRUPTED
 
 
-def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People):
+def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room):
     ada, bob = room
     ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
     assert (ran.code, ran.err) == (0, "")
@@ -119,7 +116,7 @@ def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room: People):
     assert "bob left" in ada("room", "history", "planning").out
 
 
-def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People):
+def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room):
     ada, bob = room
     ada("room", "change", "planning", "--capability", "reasoning.*")
     ran = bob("room", "join", "planning", given="one\ntwo\n")
@@ -129,7 +126,7 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room: People):
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 
-def test_one_who_is_put_out_is_told_and_the_command_fails(room: People):
+def test_one_who_is_put_out_is_told_and_the_command_fails(room):
     ada, bob = room
     with bob.begin("room", "join", "planning") as joined:
         line_of(joined)
@@ -139,7 +136,7 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(room: People):
         assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
-def test_a_proposal_is_one_line_with_its_arguments(room: People):
+def test_a_proposal_is_one_line_with_its_arguments(room):
     ada, bob = room
     with bob.begin("room", "tail", "planning") as tail:
         line_of(tail)
@@ -192,17 +189,13 @@ def played(room: Played, after: int) -> None:
     asyncio.run(main())
 
 
-def test_what_comes_while_the_history_is_fetched_is_printed_once(
-    capsys: pytest.CaptureFixture[str],
-):
+def test_what_comes_while_the_history_is_fetched_is_printed_once(capsys):
     played(Played([1, 2, 3, 4, 5], 4, come(4), come(5), come(6)), 1)
     printed = [json.loads(line)["seq"] for line in capsys.readouterr().out.splitlines()]
     assert printed == [2, 3, 4, 5, 6]
 
 
-def test_what_is_no_longer_kept_is_told_and_after_a_gap_the_numbers_may_begin_anew(
-    capsys: pytest.CaptureFixture[str],
-):
+def test_what_is_no_longer_kept_is_told_and_after_a_gap_the_numbers_may_begin_anew(capsys):
     began_anew, forgotten = make_gap(9, 0, "epoch_changed"), make_gap(2, 6, "history_gone")
     played(Played([8, 9], 9, began_anew, come(1), come(2), forgotten, come(7)), 3)
     shown = capsys.readouterr()
@@ -237,9 +230,7 @@ class Said:
     seq = 7
 
 
-def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(
-    capsys: pytest.CaptureFixture[str],
-):
+def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(capsys):
     room = Strict(e.RateLimited("Too fast.", retry_after=0.001), Said())
     speaker = Speaker(room)  # type: ignore[arg-type]
     asyncio.run(speaker._say("one"))
@@ -271,7 +262,7 @@ def test_lines_are_put_together_from_whatever_pieces_they_come_in():
     assert typed() == []
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path: Any):
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
     file = tmp_path / "long"
     file.write_bytes(b"x" * (MAX_LINE + 1_000_000))
 

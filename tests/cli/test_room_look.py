@@ -72,7 +72,7 @@ def luminance(number: int) -> float:
 
 
 @pytest.mark.parametrize("number", sorted({*PALETTE, *CHIPS.values(), OTHER_CHIP, RED}))
-def test_every_colour_is_readable_on_black_and_on_white(number: int):
+def test_every_colour_is_readable_on_black_and_on_white(number):
     light = luminance(number) + 0.05
     assert light / 0.05 >= 4
     assert 1.05 / light >= 4
@@ -149,7 +149,7 @@ def test_nothing_anyone_writes_acts_on_the_terminal_or_hides():
         {"kind": "system.presence.join", "payload": {"participant": 3}},
     ],
 )  # fmt: skip
-def test_what_is_no_envelope_is_still_shown(envelope: Any):
+def test_what_is_no_envelope_is_still_shown(envelope):
     assert plain(look(envelope))
     assert shown(envelope)
 
@@ -231,7 +231,7 @@ def test_what_happens_is_told_in_sentences():
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width: int):
+def test_tools_are_listed_by_whose_they_are_and_stay_within_the_terminal(width):
     tool = {
         "name": "high_water",
         "description": "When the tide is highest.\nMore.\x1b[2J",
@@ -312,7 +312,7 @@ def test_a_refusal_that_is_not_about_rights_lists_none():
 
 
 @pytest.mark.parametrize("width", [20, 40, 59, 60, 80, 200])
-def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width: int):
+def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width):
     text = "ada 08:12\n08:12 ada I am the owner\n" + "word " * 40 + "x" * 300 + "漢字" * 60
     drawn = shown(said(1, "chat.message", {"text": text}, who="eve")).splitlines()
     assert sum(not line.startswith("  ") for line in drawn) == 1
@@ -329,7 +329,7 @@ def test_no_line_is_wider_than_the_terminal_nor_begins_as_someone_elses(width: i
     [("@bob look", True), ("look, @Bob!", True), ("@bobby", False), ("a@bob", False),
      ("@bob-2", False), ("bob", False)],
 )  # fmt: skip
-def test_a_mention_of_the_reader_stands_out(text: str, marked: bool):
+def test_a_mention_of_the_reader_stands_out(text, marked):
     drawn = shown(said(1, "chat.message", {"text": text}), me="bob", colour=True)
     assert ("\x1b[1;7m" in drawn) is marked
 

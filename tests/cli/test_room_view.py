@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.cli.output import ExitCode
 from tests.amounts import few
-from tests.cli.conftest import Cli, Hub, People, StartHub
+from tests.cli.conftest import Cli, People
 from tests.cli.roomers import post, propose
 from tests.cli.terminal import Terminal
 
@@ -35,7 +35,7 @@ def is_said(text: str) -> Callable[[Terminal], bool]:
     return lambda it: any(text in row for row in it.rows) and bottom(it)[0] == "ada>"
 
 
-def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: People):
+def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room):
     ada, bob = room
     post(bob, "planning", "chat.message", {"text": "Earlier."})
     with ada.at_terminal(*JOIN) as terminal:
@@ -54,7 +54,7 @@ def test_what_was_said_before_is_shown_once_and_what_is_said_appears(room: Peopl
         assert terminal.end() == 0
 
 
-def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Terminal):
+def test_what_others_write_does_nothing_to_the_terminal(room, screen):
     _, bob = room
     evil = "\x1b[2J\x1b]0;owned\x07\r\n00:00 ada I agree.\u202e\x9b31m"
     post(bob, "planning", "chat.message", {"text": evil})
@@ -64,7 +64,7 @@ def test_what_others_write_does_nothing_to_the_terminal(room: People, screen: Te
     assert "\u202e" not in screen.raw.decode()
 
 
-def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room: People, screen: Terminal):
+def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room, screen):
     _, bob = room
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
@@ -82,9 +82,7 @@ def test_a_proposal_is_approved_with_a_key_by_one_who_looks_at_it(room: People, 
         present.wait(60)
 
 
-def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(
-    room: People, screen: Terminal
-):
+def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_who(room, screen):
     _, bob = room
     propose(bob, "planning", "a")
     screen.wait_for("1 proposal: Tab").type("\ta").wait_for("Who should do #2?")
@@ -92,7 +90,7 @@ def test_one_who_proposes_to_nobody_in_particular_leaves_it_to_the_other_to_say_
     screen.wait_for("1 proposal: Tab")
 
 
-def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal):
+def test_a_letter_that_is_typed_decides_nothing(room, screen):
     _, bob = room
     propose(bob, "planning", "a", to=["bob"])
     screen.wait_for("1 proposal: Tab").type("answer\r").wait_for(is_said("ada: answer"))
@@ -105,9 +103,7 @@ def test_a_letter_that_is_typed_decides_nothing(room: People, screen: Terminal):
     assert "approved" not in screen.text
 
 
-def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
-    room: People, screen: Terminal
-):
+def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(room, screen):
     _, bob = room
     propose(bob, "planning", "first")
     propose(bob, "planning", "second")
@@ -121,7 +117,7 @@ def test_a_proposal_is_rejected_with_a_reason_and_the_next_is_looked_at(
     screen.type("/approve 2\r").wait_for("There is no open proposal #2.")
 
 
-def test_proposals_that_were_open_before_are_found(room: People):
+def test_proposals_that_were_open_before_are_found(room):
     ada, bob = room
     propose(bob, "planning", "first")
     for number in range(40):
@@ -139,9 +135,7 @@ def last_proposal(who: Cli) -> str:
 
 
 @pytest.mark.long
-def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(
-    room: People, screen: Terminal
-):
+def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approved(room, screen):
     _, bob = room
     propose(bob, "planning", "x" * 2_000, to=["bob"])
     screen.wait_for("1 proposal: Tab").type("\t").wait_for("… all of it is printed above")
@@ -151,7 +145,7 @@ def test_what_is_too_long_for_the_card_is_printed_and_beyond_measure_not_approve
     screen.wait_for("Proposal #3 is too long to be shown in full.")
 
 
-def test_the_commands_of_the_input_line(room: People, screen: Terminal):
+def test_the_commands_of_the_input_line(room, screen):
     ada, bob = room
     screen.type("/help\r").wait_for("/quit").wait_for("Tab shows the proposals")
     screen.type("/who\r").wait_for("ada  person, owner").wait_for("You may: *")
@@ -187,7 +181,7 @@ def test_the_commands_of_the_input_line(room: People, screen: Terminal):
     assert screen.end() == 0
 
 
-def test_tab_completes_names_and_commands(screen: Terminal):
+def test_tab_completes_names_and_commands(screen):
     screen.type("/wh\t").wait_for("ada> /who").type("\r").wait_for("You may: *")
     screen.type("hello @a\t").wait_for("ada> hello @ada").type("\r")
     screen.wait_for(is_said("ada: hello @ada"))
@@ -195,7 +189,7 @@ def test_tab_completes_names_and_commands(screen: Terminal):
 
 @pytest.mark.requirement("room.resume")
 def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
-    hub: Hub, room: People, screen: Terminal, start_hub: StartHub
+    hub, room, screen, start_hub
 ):
     ada, _ = room
     hub.stop(signal.SIGKILL)
@@ -209,7 +203,7 @@ def test_a_lost_connection_is_shown_and_what_was_typed_meanwhile_arrives_once(
 
 
 @pytest.mark.parametrize("columns", [30, 40])
-def test_a_narrow_terminal_shows_what_matters(room: People, columns: int):
+def test_a_narrow_terminal_shows_what_matters(room, columns):
     ada, bob = room
     with ada.at_terminal(*JOIN, columns=columns, rows=20) as terminal:
         terminal.wait_for("live")
@@ -225,7 +219,7 @@ def test_a_narrow_terminal_shows_what_matters(room: People, columns: int):
         assert terminal.end() == 0
 
 
-def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal):
+def test_a_window_that_changes_its_size_is_redrawn(screen):
     screen.type("one\r").wait_for(is_said("ada: one"))
     screen.resize(50, 24)
     screen.type("two words").wait_for("ada> two words").type("\r")
@@ -236,7 +230,7 @@ def test_a_window_that_changes_its_size_is_redrawn(screen: Terminal):
     assert screen.text.count("ada>") == 1
 
 
-def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: People):
+def test_without_colour_there_is_none_and_everything_is_still_told_apart(room):
     ada, bob = room
     with ada.at_terminal(*JOIN, NO_COLOR="1") as terminal:
         terminal.wait_for("live")
@@ -252,7 +246,7 @@ def test_without_colour_there_is_none_and_everything_is_still_told_apart(room: P
 
 
 @pytest.mark.parametrize("way", few(["\x03", "SIGTERM", "\x04", "/quit\r", "SIGHUP"], 2))
-def test_whoever_leaves_gets_the_terminal_back_as_it_was(room: People, screen: Terminal, way: str):
+def test_whoever_leaves_gets_the_terminal_back_as_it_was(room, screen, way):
     ada, _ = room
     assert screen.attributes != screen.before
     if way.startswith("SIG"):
@@ -267,7 +261,7 @@ def test_whoever_leaves_gets_the_terminal_back_as_it_was(room: People, screen: T
     assert "ada left" in ada("room", "history", "planning").out
 
 
-def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: Terminal):
+def test_a_room_that_is_deleted_ends_the_view_with_a_line(room, screen):
     ada, _ = room
     assert ada("room", "delete", "planning", "--yes").code == 0
     assert screen.end() == ExitCode.FAILED
@@ -275,7 +269,7 @@ def test_a_room_that_is_deleted_ends_the_view_with_a_line(room: People, screen: 
     assert screen.attributes == screen.before
 
 
-def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Terminal):
+def test_a_flood_is_shown_in_order_and_typing_goes_on(room, screen):
     _, bob = room
     lines = "".join(f"number {number}\n" for number in range(150))
     with bob.begin("room", "join", "planning") as talking:
@@ -290,7 +284,7 @@ def test_a_flood_is_shown_in_order_and_typing_goes_on(room: People, screen: Term
     assert places == sorted(places)
 
 
-def test_a_dumb_terminal_gets_plain_lines(room: People):
+def test_a_dumb_terminal_gets_plain_lines(room):
     ada, _ = room
     with ada.at_terminal(*JOIN, TERM="dumb") as terminal:
         terminal.wait_for("system.presence.join ada joined").type("hello\r")

@@ -16,7 +16,7 @@ from folkmoot.cli.serve import reachable, welcome
 from folkmoot.keys import MasterKey
 from folkmoot.settings import load
 from folkmoot.store import inspect_database
-from tests.cli.conftest import Cli, StartHub, execute
+from tests.cli.conftest import StartHub, execute
 from tests.forge.forked import Forked
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     assert logged[-1] == "stopped"
 
 
-def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub: StartHub):
+def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub):
     ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         hub = start_hub()
@@ -69,7 +69,7 @@ def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub: StartHub):
     assert hub.stop().code == ExitCode.OK
 
 
-def test_options_win_over_the_environment_and_the_file(start_hub: StartHub, tmp_path: Path):
+def test_options_win_over_the_environment_and_the_file(start_hub, tmp_path):
     (tmp_path / "moot.toml").write_text('data = "of_file"\n\n[log]\nlevel = "error"\n')
     hub = start_hub("--config", "moot.toml", "--data", "of_option", FOLKMOOT_DATA="of_variable")
     assert re.search(r"Settings in +moot\.toml\n", hub.said)
@@ -79,7 +79,7 @@ def test_options_win_over_the_environment_and_the_file(start_hub: StartHub, tmp_
     assert hub.stop().err == ""
 
 
-def test_a_taken_port_is_one_line(cli: Cli):
+def test_a_taken_port_is_one_line(cli):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = cli("serve", "--port", str(port))
@@ -88,7 +88,7 @@ def test_a_taken_port_is_one_line(cli: Cli):
     assert ran.err.count("\n") == 1
 
 
-def test_an_address_that_is_not_ours_is_one_line(cli: Cli):
+def test_an_address_that_is_not_ours_is_one_line(cli):
     ran = cli("serve", "--host", "192.0.2.1", "--port", "0")
     assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
     warning, error = ran.err.splitlines()
@@ -97,14 +97,14 @@ def test_an_address_that_is_not_ours_is_one_line(cli: Cli):
 
 
 @pytest.mark.parametrize("folder", ["file", "file/below"])
-def test_a_folder_that_cannot_be_used_is_one_line(cli: Cli, tmp_path: Path, folder: str):
+def test_a_folder_that_cannot_be_used_is_one_line(cli, tmp_path, folder):
     (tmp_path / "file").touch()
     told = f"folkmoot: error: {tmp_path / folder}: "
     ran = cli.fails("serve", "--port", "0", "--data", folder, told=told, code=ExitCode.DATA)
     assert ran.err.count("\n") == 1
 
 
-def test_a_second_hub_on_the_same_folder_is_one_line(start_hub: StartHub, cli: Cli):
+def test_a_second_hub_on_the_same_folder_is_one_line(start_hub, cli):
     hub = start_hub()
     told = f"in use by another hub (process {hub.process.pid})"
     ran = cli.fails("serve", "--port", "0", told=told, code=ExitCode.DATA)
@@ -112,9 +112,7 @@ def test_a_second_hub_on_the_same_folder_is_one_line(start_hub: StartHub, cli: C
 
 
 @pytest.mark.requirement("key.from-environment")
-def test_the_key_in_the_environment_is_the_one_used_and_no_file_is_made(
-    start_hub: StartHub, tmp_path: Path
-):
+def test_the_key_in_the_environment_is_the_one_used_and_no_file_is_made(start_hub, tmp_path):
     key = "5f" * 32
     start_hub("--data", "here", FOLKMOOT_MASTER_KEY=key).stop()
     assert not (tmp_path / "here/master.key").exists()
@@ -124,7 +122,7 @@ def test_the_key_in_the_environment_is_the_one_used_and_no_file_is_made(
 
 @pytest.mark.requirement("key.malformed")
 def test_a_master_key_that_is_none_is_one_line_without_the_key_and_leaves_nothing_behind(
-    cli: Cli, tmp_path: Path
+    cli, tmp_path
 ):
     told = "folkmoot: error: FOLKMOOT_MASTER_KEY: is not a master key"
     for key in ("hush", "shorty12345"):
@@ -142,7 +140,7 @@ def test_a_master_key_that_is_none_is_one_line_without_the_key_and_leaves_nothin
         ("http://[fe80::1]:8420", "http://[fe80::1]:8420"),
     ],
 )
-def test_a_client_is_given_an_address_it_can_connect_to(url: str, expected: str):
+def test_a_client_is_given_an_address_it_can_connect_to(url, expected):
     assert reachable(url) == expected
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
-from tests.cli.conftest import Hub, Person, Ran
+from tests.cli.conftest import Ran
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Person):
+def test_tokens_are_created_listed_and_revoked_on_the_command_line(person):
     ada = person("ada")
 
     wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
@@ -57,7 +56,7 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(person: Perso
 
 
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
-    hub: Hub, person: Person, tmp_path: Path
+    hub, person, tmp_path
 ):
     ada = person("ada")
     laptop = ada._replace(
@@ -93,7 +92,7 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
     assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
 
 
-def test_connect_gives_a_client_a_token_of_its_own_scope(hub: Hub, person: Person, tmp_path: Path):
+def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
     ada = person("ada")
     file = tmp_path / "mcp.json"
     wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
@@ -120,7 +119,7 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(hub: Hub, person: Perso
     assert not (tmp_path / "other.json").exists()
 
 
-def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(person: Person):
+def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(person):
     ada = person("ada")
     ran = ada("digest")
     assert (ran.code, ran.err) == (0, "")

@@ -69,7 +69,7 @@ def at(hub: Town, person: Person) -> Room:
     return Room(hub.hub.base_url, room=ROOM, token=person.token)
 
 
-async def test_the_echo_agent_answers_those_who_mean_it(town: Town):
+async def test_the_echo_agent_answers_those_who_mean_it(town):
     ann, echo = await town.person("ann"), await town.person("echo")
     await town.room(ann)
     async with running("echo_agent.py", town, echo.token) as agent, at(town, ann) as room:
@@ -86,7 +86,7 @@ async def test_the_echo_agent_answers_those_who_mean_it(town: Town):
 
 
 @pytest.mark.requirement("chat.coordinator")
-async def test_the_coordinator_speaks_for_those_who_may_not_and_nobody_gets_past_it(town: Town):
+async def test_the_coordinator_speaks_for_those_who_may_not_and_nobody_gets_past_it(town):
     ann, bob = await town.person("ann"), await town.person("bob")
     coordinator = await town.person("coordinator")
     grants = {"coordinator": ["mcp.notification.notifications/chat/*"]}
@@ -119,7 +119,7 @@ async def test_the_coordinator_speaks_for_those_who_may_not_and_nobody_gets_past
         await agent.interrupt()
 
 
-async def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of_it(town: Town):
+async def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of_it(town):
     ann, agent = await town.person("ann"), await town.person("agent")
     await town.room(ann, capabilities=None)
     options = ("--tool", "chat.say", "--arguments", json.dumps({"text": "I may"}))
@@ -155,7 +155,7 @@ async def test_the_proposer_proposes_what_it_may_not_do_and_reports_what_came_of
         pytest.param("proposer.py", marks=pytest.mark.long),
     ],
 )
-async def test_an_example_that_cannot_begin_says_why_and_shows_no_traceback(town: Town, name: str):
+async def test_an_example_that_cannot_begin_says_why_and_shows_no_traceback(town, name):
     ann = await town.person("ann")
     async with running(name, town, ann.token, room="nowhere") as example:
         assert await example.ended() == (1, "", "There is no such room.\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ def at(hub: Town | str, person: Person | str, **more: object) -> Room:
     return Room(url, room=ROOM, token=token, backoff=SOON, **more)  # type: ignore[arg-type]
 
 
-async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(town: Town):
+async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(town):
     ann, bob = await town.person("ann"), await town.person("bob")
     await town.room(ann)
     async with at(town, ann) as one:
@@ -50,7 +49,7 @@ async def test_two_agents_call_each_others_tools_and_see_each_other_come_and_go(
 
 
 @pytest.mark.requirement("room.resume", "room.close-restarting")
-async def test_a_planned_restart_disturbs_nobody(tmp_path: Path):
+async def test_a_planned_restart_disturbs_nobody(tmp_path):
     async with town(tmp_path) as hub:
         ann, bob = await hub.person("ann"), await hub.person("bob")
         await hub.room(ann)

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +71,7 @@ WRONG: dict[str, str | bytes] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what: str):
+async def test_what_no_hub_would_send_ends_it_with_a_clear_sentence(what):
     async def script(socket: ServerConnection) -> None:
         await socket.send(WRONG[what])
 
@@ -172,9 +171,7 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         (b"", HubUnreachable),
     ],
 )
-async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
-    answer: bytes, error: type[FolkmootError]
-):
+async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(answer, error):
     async with answering(answer) as url:
         with pytest.raises(error) as refused:
             async with Room(url, room="square", token="sk_secret"):
@@ -183,7 +180,7 @@ async def test_what_is_no_hub_is_told_apart_from_one_that_is_away(
         assert "127.0.0.1" in str(refused.value)
 
 
-async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path: Path):
+async def test_tls_is_verified_unless_told_whom_to_trust(tmp_path):
     cert, key = certificate(tmp_path)
     serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     serving.load_cert_chain(cert, key)

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from io import BytesIO
-from pathlib import Path
 from typing import IO, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -60,7 +59,7 @@ def example(schema: dict[str, Any]) -> Any:
 
 
 @every_method
-def test_a_method_asks_what_its_route_takes(name: str):
+def test_a_method_asks_what_its_route_takes(name):
     each: Endpoint = METHODS[name]
     hub, properties = Asked("http://hub.example/moot", "sk_1"), each.row.schema["properties"]
     elsewhere = (*each.path_parameters, *each.query)
@@ -93,7 +92,7 @@ async def hub_of(here: House, handle: str) -> Hub:
     return Hub(here.hub.base_url, (await here.hub.accounts.register(handle)).token)
 
 
-async def test_a_hub_is_used_by_its_methods(tmp_path: Path):
+async def test_a_hub_is_used_by_its_methods(tmp_path):
     async with house(tmp_path) as here:
         ann, bob = await hub_of(here, "ann"), await hub_of(here, "bob")
 
@@ -123,7 +122,7 @@ async def test_a_hub_is_used_by_its_methods(tmp_path: Path):
         await asyncio.to_thread(used)
 
 
-async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path):
+async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path):
     async with house(tmp_path) as here:
         ann, url = await hub_of(here, "ann"), here.hub.base_url
 
@@ -141,7 +140,7 @@ async def test_a_refusal_is_raised_as_the_error_with_its_code(tmp_path: Path):
         await asyncio.to_thread(refused)
 
 
-async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path: Path):
+async def test_a_hub_that_is_not_there_or_is_none_is_told_apart(tmp_path):
     with pytest.raises(HubUnreachable):
         Hub("http://127.0.0.1:1").get_account()
     async with house(tmp_path) as here:

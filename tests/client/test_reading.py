@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from folkmoot.client import Gap, Room
+from folkmoot.client import Gap
 from folkmoot.client import link as links
 from folkmoot.client import queues as buffers
 from folkmoot.core.closecodes import CloseCode
-from tests.client.hub import CuttingHub
 from tests.client.support import check_whole, eventually, offer_double, read_to
 
 SMALL = 8
@@ -37,7 +36,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[links.Link]:
 
 
 async def test_one_who_does_not_read_is_read_for_no_more_and_then_misses_nothing(
-    alice: Room, bob: Room, connections: list[links.Link]
+    alice, bob, connections
 ):
     alice._entered().inbox.discard()
     mine = connections[1]
@@ -49,9 +48,7 @@ async def test_one_who_does_not_read_is_read_for_no_more_and_then_misses_nothing
     assert not mine._paused
 
 
-async def test_one_who_was_too_slow_comes_back_when_there_is_room(
-    hub: CuttingHub, alice: Room, bob: Room, connections: list[links.Link]
-):
+async def test_one_who_was_too_slow_comes_back_when_there_is_room(hub, alice, bob, connections):
     alice._entered().inbox.discard()
     for n in range(MANY):
         await alice.say(str(n))
@@ -65,7 +62,7 @@ async def test_one_who_was_too_slow_comes_back_when_there_is_room(
 
 
 async def test_one_whose_connection_ended_meanwhile_stays_away_until_there_is_room_or_need(
-    hub: CuttingHub, alice: Room, bob: Room, connections: list[links.Link]
+    hub, alice, bob, connections
 ):
     for n in range(MANY):
         await alice.say(str(n))
@@ -79,7 +76,7 @@ async def test_one_whose_connection_ended_meanwhile_stays_away_until_there_is_ro
     check_whole(await read_to(bob, "need"))
 
 
-async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(alice: Room, bob: Room):
+async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(alice, bob):
 
     @bob.tool
     async def chatty() -> str:
@@ -93,9 +90,7 @@ async def test_one_who_waits_for_an_answer_gets_it_though_nothing_is_read(alice:
     check_whole(await read_to(alice, "the end"))
 
 
-async def test_one_who_serves_tools_goes_on_serving_and_reads_everything_later(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_one_who_serves_tools_goes_on_serving_and_reads_everything_later(hub, alice, bob):
     offer_double(bob)
     for n in range(MANY):
         assert (await alice.call("bob", "double", {"n": n})).text == str(2 * n)
@@ -107,9 +102,7 @@ async def test_one_who_serves_tools_goes_on_serving_and_reads_everything_later(
     assert hub.kinds().count("system.presence.join") == joined
 
 
-async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(hub, alice, bob):
     offer_double(bob)
     for n in range(MANY):
         await alice.call("bob", "double", {"n": n})
@@ -125,9 +118,7 @@ async def test_what_did_not_fit_and_is_no_longer_kept_is_told_as_a_gap(
     assert (await alice.call("bob", "double", {"n": 1})).text == "2"
 
 
-async def test_a_buffer_is_full_by_bytes_as_well(
-    alice: Room, bob: Room, connections: list[links.Link], monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_buffer_is_full_by_bytes_as_well(alice, bob, connections, monkeypatch):
     monkeypatch.setattr(buffers, "MAX_INBOX", 1000)
     monkeypatch.setattr(buffers, "MAX_INBOX_BYTES", 10_000)
     for n in range(20):
@@ -137,7 +128,7 @@ async def test_a_buffer_is_full_by_bytes_as_well(
     check_whole(await read_to(bob, "the end"))
 
 
-async def test_several_readers_share_the_messages(alice: Room, bob: Room):
+async def test_several_readers_share_the_messages(alice, bob):
     read: list[int] = []
 
     async def reader() -> None:

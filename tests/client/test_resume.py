@@ -33,9 +33,7 @@ ENDS = [True, CloseCode.TOO_SLOW, CloseCode.RESTARTING, CloseCode.INTERNAL, Clos
 
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("moment", MOMENTS)
-async def test_what_is_said_is_stored_once_wherever_the_connection_is_lost(
-    hub: CuttingHub, bob: Room, moment: str, how: bool | CloseCode
-):
+async def test_what_is_said_is_stored_once_wherever_the_connection_is_lost(hub, bob, moment, how):
     hub.cut_once(moment, "chat.message", how)
     said = await bob.say("hello")
     assert hub.said() == ["hello"]
@@ -49,7 +47,7 @@ async def test_what_is_said_is_stored_once_wherever_the_connection_is_lost(
 @pytest.mark.parametrize("kind", ["mcp.request", "mcp.response"])
 @pytest.mark.parametrize("moment", [*MOMENTS, "told alice"])
 async def test_a_call_is_answered_or_fails_wherever_a_connection_is_lost(
-    hub: CuttingHub, alice: Room, bob: Room, moment: str, kind: str
+    hub, alice, bob, moment, kind
 ):
     runs = offer_double(bob)
     hub.cut_once(moment, kind)
@@ -64,9 +62,7 @@ async def test_a_call_is_answered_or_fails_wherever_a_connection_is_lost(
     assert sum(kind.startswith("mcp.response") for kind in kinds) == 1
 
 
-async def test_a_tool_is_not_run_for_one_whom_the_hub_answered_meanwhile(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_tool_is_not_run_for_one_whom_the_hub_answered_meanwhile(hub, alice, bob):
     runs: list[str] = []
 
     @bob.tool
@@ -89,9 +85,7 @@ async def test_a_tool_is_not_run_for_one_whom_the_hub_answered_meanwhile(
     assert runs == []
 
 
-async def test_a_tool_that_runs_when_the_hub_answers_for_it_is_ended(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_tool_that_runs_when_the_hub_answers_for_it_is_ended(hub, alice, bob):
     ended = asyncio.Event()
 
     @bob.tool
@@ -108,7 +102,7 @@ async def test_a_tool_that_runs_when_the_hub_answers_for_it_is_ended(
     await ended.wait()
 
 
-async def test_the_hub_may_be_away_for_a_while(hub: CuttingHub, alice: Room, bob: Room):
+async def test_the_hub_may_be_away_for_a_while(hub, alice, bob):
     await alice.say("one")
     await hub.close()
     async with asyncio.TaskGroup() as tasks:
@@ -119,7 +113,7 @@ async def test_the_hub_may_be_away_for_a_while(hub: CuttingHub, alice: Room, bob
     assert [m.text for m in await read_to(bob, "two") if m.text] == ["one", "two"]
 
 
-async def test_a_cancelled_say_is_not_sent_later(hub: CuttingHub, bob: Room):
+async def test_a_cancelled_say_is_not_sent_later(hub, bob):
     await hub.close()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.02):
@@ -130,9 +124,7 @@ async def test_a_cancelled_say_is_not_sent_later(hub: CuttingHub, bob: Room):
 
 
 @pytest.mark.parametrize("seed", few(range(8), 2))
-async def test_under_a_storm_of_lost_connections_everyone_reads_everything_once_and_in_order(
-    seed: int,
-):
+async def test_under_a_storm_of_lost_connections_everyone_reads_everything_once_and_in_order(seed):
     chance = random.Random(seed)
     many = 60
     async with cutting_hub() as there:
@@ -179,7 +171,7 @@ Plan = list[tuple[str, int]]
         max_size=12,
     )
 )
-def test_no_order_of_words_and_cuts_makes_a_gap_or_a_duplicate(plan: Plan):
+def test_no_order_of_words_and_cuts_makes_a_gap_or_a_duplicate(plan):
     async def main() -> None:
         async with (
             cutting_hub() as there,
@@ -206,9 +198,7 @@ def test_no_order_of_words_and_cuts_makes_a_gap_or_a_duplicate(plan: Plan):
     run(main())
 
 
-async def test_a_gap_is_told_where_the_history_no_longer_reaches_back(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_gap_is_told_where_the_history_no_longer_reaches_back(hub, alice, bob):
     await until(bob, lambda m: m.kind == "system.presence.join")
     last = bob.last_seq
     hub.refuses = (CloseCode.RESTARTING, "")
@@ -224,7 +214,7 @@ async def test_a_gap_is_told_where_the_history_no_longer_reaches_back(
     assert (await anext(bob)).text == "missed 4"
 
 
-async def test_a_gap_is_told_where_the_room_began_anew(hub: CuttingHub, bob: Room):
+async def test_a_gap_is_told_where_the_room_began_anew(hub, bob):
     for n in range(5):
         await bob.say(str(n))
     last = bob.last_seq
@@ -241,7 +231,7 @@ async def test_a_gap_is_told_where_the_room_began_anew(hub: CuttingHub, bob: Roo
     await until(bob, of("hello"))
 
 
-async def test_what_was_sent_into_a_room_that_began_anew_is_said_there(hub: CuttingHub, bob: Room):
+async def test_what_was_sent_into_a_room_that_began_anew_is_said_there(hub, bob):
 
     def cuts(moment: str, envelope: Envelope) -> bool:
         if moment != "after":
@@ -256,9 +246,7 @@ async def test_what_was_sent_into_a_room_that_began_anew_is_said_there(hub: Cutt
     assert bob.epoch == "e2"
 
 
-async def test_an_answer_that_may_be_in_the_gap_is_not_waited_for(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_an_answer_that_may_be_in_the_gap_is_not_waited_for(hub, alice, bob):
     proposal = await alice.propose("ping")
 
     async def lost(wait: Any) -> None:
@@ -276,9 +264,7 @@ async def test_an_answer_that_may_be_in_the_gap_is_not_waited_for(
         hub.refuses = None
 
 
-async def test_what_may_have_been_stored_and_forgotten_is_not_sent_again(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_what_may_have_been_stored_and_forgotten_is_not_sent_again(hub, alice, bob):
 
     def cuts(moment: str, envelope: Envelope) -> bool:
         if moment != "after":
@@ -294,7 +280,7 @@ async def test_what_may_have_been_stored_and_forgotten_is_not_sent_again(
     assert hub.said() == ["once at most", "and on"]
 
 
-async def test_an_echo_that_was_missed_is_made_up_from_what_was_sent(hub: CuttingHub, bob: Room):
+async def test_an_echo_that_was_missed_is_made_up_from_what_was_sent(hub, bob):
     hub.cut_once("after", "chat.message")
     # The room keeps ids for longer than this client is told of what it missed.
     hub._attach = without_replay(hub)  # type: ignore[method-assign]
@@ -304,9 +290,7 @@ async def test_an_echo_that_was_missed_is_made_up_from_what_was_sent(hub: Cuttin
     assert hub.said() == ["hello"]
 
 
-async def test_the_answer_to_what_was_stored_unseen_is_not_waited_for(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_the_answer_to_what_was_stored_unseen_is_not_waited_for(hub, alice, bob):
     hub._attach = without_replay(hub)  # type: ignore[method-assign]
     hub.cut_once("after", "mcp.request")
     with pytest.raises(AnswerLost):
@@ -331,7 +315,7 @@ def without_replay(there: CuttingHub) -> Any:
     return silent
 
 
-async def test_an_invitation_whose_answer_was_lost_is_not_waited_for(hub: CuttingHub, alice: Room):
+async def test_an_invitation_whose_answer_was_lost_is_not_waited_for(hub, alice):
     hub.cut_once("after", "room.invite")
     with pytest.raises(AnswerLost):
         await alice.invite(guest="kim")

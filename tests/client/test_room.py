@@ -10,7 +10,6 @@ import pytest
 
 from folkmoot.client import (
     AuthenticationRequired,
-    FolkmootError,
     HubUnreachable,
     Replaced,
     Room,
@@ -19,11 +18,10 @@ from folkmoot.client import (
     RoomNotFound,
 )
 from folkmoot.core import errors as e
-from tests.client.hub import CuttingHub
 from tests.client.support import enter, eventually, until
 
 
-async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(hub: CuttingHub, alice: Room):
+async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(hub, alice):
     assert (alice.me.id, alice.me.role, alice.me.capabilities) == ("alice", "owner", ("*",))
     assert alice.epoch == "e1"
     async with enter(hub, "bob") as bob:
@@ -35,9 +33,7 @@ async def test_one_who_comes_in_knows_who_it_is_and_who_is_there(hub: CuttingHub
     assert {*alice.participants} == {"alice"}
 
 
-async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
-    hub: CuttingHub, caplog: pytest.LogCaptureFixture
-):
+async def test_the_token_travels_in_a_header_and_is_shown_nowhere(hub, caplog):
     with caplog.at_level(1):
         async with enter(hub, "bob") as bob:
             hub.cut()
@@ -60,7 +56,7 @@ async def test_the_token_travels_in_a_header_and_is_shown_nowhere(
 )
 @pytest.mark.parametrize("later", [False, True])
 async def test_an_end_that_nothing_can_change_is_raised_with_the_hubs_sentence(
-    hub: CuttingHub, code: int, error: type[FolkmootError], later: bool
+    hub, code, error, later
 ):
     if not later:
         hub.refuses = (code, "Because.")
@@ -90,7 +86,7 @@ async def test_no_hub_at_the_address_is_told_at_once():
                 pass
 
 
-async def test_patience_ends_after_its_time(hub: CuttingHub):
+async def test_patience_ends_after_its_time(hub):
     async with enter(hub, "bob", patience=0.05) as bob:
         await hub.close()
         with pytest.raises(HubUnreachable):
@@ -98,14 +94,14 @@ async def test_patience_ends_after_its_time(hub: CuttingHub):
         await hub.open()
 
 
-async def test_an_error_of_the_author_comes_out_as_it_went_in(hub: CuttingHub):
+async def test_an_error_of_the_author_comes_out_as_it_went_in(hub):
     with pytest.raises(ZeroDivisionError):
         async with enter(hub, "bob"):
             raise ZeroDivisionError
     await eventually(lambda: not hub.clients)
 
 
-async def test_a_cancelled_author_leaves_the_room(hub: CuttingHub):
+async def test_a_cancelled_author_leaves_the_room(hub):
 
     async def agent() -> None:
         async with enter(hub, "bob") as bob:
@@ -138,7 +134,7 @@ async def test_who_waits_while_coming_in_can_be_cancelled():
     assert task.cancelled()
 
 
-async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: CuttingHub):
+async def test_nothing_can_be_done_before_entering_or_after_leaving(hub):
     bob = enter(hub, "bob")
     with pytest.raises(RoomLeft, match="not entered"):
         await anext(bob)
@@ -154,7 +150,7 @@ async def test_nothing_can_be_done_before_entering_or_after_leaving(hub: Cutting
             pass
 
 
-async def test_whoever_waits_when_the_room_is_left_is_told(hub: CuttingHub, alice: Room):
+async def test_whoever_waits_when_the_room_is_left_is_told(hub, alice):
     async with asyncio.TaskGroup() as tasks:
         async with enter(hub, "bob") as bob:
             proposal = await bob.propose("ping")
@@ -188,11 +184,11 @@ async def collect(room: Room) -> list[str]:
         "http://a:x",
     ],
 )
-def test_an_address_that_is_no_hubs_is_refused_at_once(url: str):
+def test_an_address_that_is_no_hubs_is_refused_at_once(url):
     with pytest.raises(ValueError, match="The hub's address"):
         Room(url, room="square", token="sk_secret")
 
 
-async def test_a_room_with_a_strange_name_is_asked_for_by_it(hub: CuttingHub):
+async def test_a_room_with_a_strange_name_is_asked_for_by_it(hub):
     async with Room(hub.url + "/", room="a&b=c d", token="sk_bob"):
         assert hub.joins[0]["room"] == "a&b=c d"

@@ -6,13 +6,12 @@ import asyncio
 
 import pytest
 
-from folkmoot.client import Context, Progress, RequestFailed, Room, ToolFailed
+from folkmoot.client import Context, Progress, RequestFailed, ToolFailed
 from folkmoot.client import service as served
-from tests.client.hub import CuttingHub
 from tests.client.support import enter, eventually, failing, offer_double, until
 
 
-async def test_tools_are_listed_and_called_whenever_they_were_offered(hub: CuttingHub, alice: Room):
+async def test_tools_are_listed_and_called_whenever_they_were_offered(hub, alice):
     room = enter(hub, "bob")
 
     @room.tool
@@ -52,7 +51,7 @@ async def test_tools_are_listed_and_called_whenever_they_were_offered(hub: Cutti
     ],
 )
 async def test_what_cannot_be_served_is_answered_with_the_reason(
-    alice: Room, bob: Room, method: str, params: dict[str, object], code: int, sentence: str
+    alice, bob, method, params, code, sentence
 ):
     offer_double(bob)
     with pytest.raises(RequestFailed) as failure:
@@ -60,9 +59,7 @@ async def test_what_cannot_be_served_is_answered_with_the_reason(
     assert failure.value.error == {"code": code, "message": sentence}
 
 
-async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(
-    hub: CuttingHub, alice: Room, bob: Room, caplog: pytest.LogCaptureFixture
-):
+async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(hub, alice, bob, caplog):
 
     @bob.tool
     def broken() -> None:
@@ -76,7 +73,7 @@ async def test_a_tool_that_breaks_tells_the_room_nothing_of_its_inside(
     assert "hunter2" in caplog.text
 
 
-async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room):
+async def test_a_tool_tells_how_far_it_has_come(alice, bob):
 
     @bob.tool
     async def count(to: int, ctx: Context) -> str:
@@ -92,7 +89,7 @@ async def test_a_tool_tells_how_far_it_has_come(alice: Room, bob: Room):
     assert len(told) == 2
 
 
-async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room):
+async def test_an_error_of_the_callers_own_ends_the_call(alice, bob):
 
     @bob.tool
     async def count(ctx: Context) -> None:
@@ -107,9 +104,7 @@ async def test_an_error_of_the_callers_own_ends_the_call(alice: Room, bob: Room)
     await eventually(lambda: not bob._service._running)
 
 
-async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(hub, alice, bob):
     begun, ended = asyncio.Event(), asyncio.Event()
 
     @bob.tool
@@ -129,9 +124,7 @@ async def test_a_cancelled_call_ends_the_tool_and_gets_no_answer(
     assert not [kind for kind in hub.kinds() if kind.endswith("tools/call:forever")][1:]
 
 
-async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(
-    alice: Room, bob: Room
-):
+async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(alice, bob):
     begun = asyncio.Event()
 
     @bob.tool
@@ -149,7 +142,7 @@ async def test_an_answer_that_comes_just_after_the_cancellation_harms_nothing(
     assert await alice.request("bob", "ping") == {}
 
 
-async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Room):
+async def test_no_more_calls_run_at_once_than_allowed(hub, alice):
     most = running = 0
     go_on = asyncio.Event()
     async with enter(hub, "bob", calls_at_once=2) as bob:
@@ -170,9 +163,7 @@ async def test_no_more_calls_run_at_once_than_allowed(hub: CuttingHub, alice: Ro
     assert most == 2
 
 
-async def test_one_call_too_many_is_told_that_the_agent_is_busy(
-    alice: Room, bob: Room, monkeypatch: pytest.MonkeyPatch
-):
+async def test_one_call_too_many_is_told_that_the_agent_is_busy(alice, bob, monkeypatch):
     monkeypatch.setattr(served, "MAX_CALLS", 2)
     go_on = asyncio.Event()
 
@@ -189,9 +180,7 @@ async def test_one_call_too_many_is_told_that_the_agent_is_busy(
         go_on.set()
 
 
-async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(
-    hub: CuttingHub, alice: Room
-):
+async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(hub, alice):
     async with asyncio.TaskGroup() as tasks:
         async with enter(hub, "bob") as bob:
 
@@ -204,7 +193,7 @@ async def test_calls_that_run_when_the_agent_leaves_are_answered_by_the_hub(
         assert (await calling).reason == "target_left"
 
 
-async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob: Room):
+async def test_an_agent_without_tools_answers_nothing_by_itself(alice, bob):
     async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(alice.request("bob", "tools/list"))
         asked = await until(bob, lambda m: m.base == "mcp.request.tools/list")
@@ -212,9 +201,7 @@ async def test_an_agent_without_tools_answers_nothing_by_itself(alice: Room, bob
         assert await asking == {"tools": []}
 
 
-async def test_what_is_asked_of_another_is_not_answered(
-    hub: CuttingHub, alice: Room, bob: Room, carol: Room
-):
+async def test_what_is_asked_of_another_is_not_answered(hub, alice, bob, carol):
 
     @bob.tool
     def work() -> None: ...
@@ -225,7 +212,7 @@ async def test_what_is_asked_of_another_is_not_answered(
     assert not [kind for kind in hub.kinds() if kind.startswith("mcp.response")]
 
 
-async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Room):
+async def test_run_serves_until_cancelled_and_keeps_nothing(alice, bob):
     offer_double(bob)
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(bob.run())
@@ -236,7 +223,7 @@ async def test_run_serves_until_cancelled_and_keeps_nothing(alice: Room, bob: Ro
 
 
 @pytest.mark.requirement("participant.pause-enforced")
-async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed(alice: Room, bob: Room):
+async def test_a_call_to_an_agent_that_is_paused_runs_when_it_is_resumed(alice, bob):
     ran: list[int] = []
 
     @bob.tool

@@ -38,7 +38,7 @@ def serving(room: Room) -> bool:
 
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
 async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs_it_once(
-    hub: CuttingHub, alice: Room
+    hub, alice
 ):
     first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     async with first.room:
@@ -51,9 +51,7 @@ async def test_of_two_connections_of_one_account_the_newest_runs_a_call_and_runs
 
 
 @pytest.mark.requirement("serving.begun-once")
-async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
-    hub: CuttingHub, alice: Room
-):
+async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(hub, alice):
     first, second = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     first.free.clear()
     async with first.room, asyncio.TaskGroup() as tasks:
@@ -66,7 +64,7 @@ async def test_a_call_that_is_running_is_not_begun_by_the_one_that_comes(
 
 
 @pytest.mark.requirement("serving.take-over")
-async def test_the_next_takes_over_what_the_first_had_not_begun(hub: CuttingHub, alice: Room):
+async def test_the_next_takes_over_what_the_first_had_not_begun(hub, alice):
     standby = Agent(enter(hub, "bob"))
     first = Agent(enter(hub, "bob", calls_at_once=1))
     first.free.clear()
@@ -83,9 +81,7 @@ async def test_the_next_takes_over_what_the_first_had_not_begun(hub: CuttingHub,
 
 @pytest.mark.requirement("serving.interrupted")
 @pytest.mark.parametrize("decided", [None, True, False])
-async def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(
-    decided: bool | None,
-):
+async def test_a_call_that_was_interrupted_is_run_again_only_if_the_author_says_so(decided):
     async with interrupted() as (calling, standby):
         asked: list[Message] = []
         if decided is not None:
@@ -115,9 +111,7 @@ async def test_an_author_may_answer_an_interrupted_call_by_hand():
         assert await calling == "it was done"
 
 
-async def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_an_author_whose_function_fails_has_the_call_answered_with_an_error(caplog):
     async with interrupted() as (calling, standby):
 
         @standby.room.on_interrupted
@@ -155,7 +149,7 @@ async def interrupted(**tool: Any) -> AsyncIterator[tuple[asyncio.Task[Any], Age
 @pytest.mark.settings(return_seconds=30.0)
 @pytest.mark.parametrize("moment", ["before", "after", "told bob"])
 async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_begun(
-    hub: CuttingHub, alice: Room, moment: str
+    hub, alice, moment
 ):
     agent, standby = Agent(enter(hub, "bob")), Agent(enter(hub, "bob"))
     async with standby.room, agent.room:
@@ -165,9 +159,7 @@ async def test_a_call_is_run_once_wherever_the_connection_is_lost_while_it_is_be
         assert sorted(agent.ran + standby.ran) == [1]
 
 
-async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
-    hub: CuttingHub, alice: Room
-):
+async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(hub, alice):
     async with enter(hub, "bob") as room:
         assert "serve" not in hub.joins[-1]
         agent = Agent(room)
@@ -178,9 +170,7 @@ async def test_offering_the_first_tool_after_coming_in_is_told_to_the_hub(
         assert hub.kinds().count("system.presence.join") == 2
 
 
-async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(
-    hub: CuttingHub, alice: Room
-):
+async def test_a_hub_that_knows_nothing_of_serving_is_served_as_before(hub, alice):
     hub.knows_serving = False
     agent = Agent(enter(hub, "bob"))
     async with agent.room:
@@ -241,7 +231,7 @@ async def test_a_program_that_comes_later_runs_what_was_asked_and_never_begun(sq
 
 
 @pytest.mark.requirement("room.welcome-waiting", "proposal.decided-by-id")
-async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square: Square):
+async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square):
     async with square.enter(square.account) as rob:
         call = {"name": "chat.say", "arguments": {"text": "Lunch!"}}
         why = "It is noon."
@@ -271,7 +261,7 @@ async def test_a_program_learns_what_it_may_decide_and_decides_by_the_id(square:
             assert refused.value.code == "proposal_unknown"
 
 
-async def test_a_program_reads_what_was_said_before_it_came(square: Square):
+async def test_a_program_reads_what_was_said_before_it_came(square):
     async def texts(*, count: int, **where: Any) -> list[str]:
         found: list[str] = []
         async with square.enter(square.account, **where) as rob:
@@ -301,7 +291,7 @@ async def test_a_program_reads_what_was_said_before_it_came(square: Square):
         assert gap.reason == "epoch_changed"
 
 
-async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(square: Square):
+async def test_a_program_lists_the_tools_of_others_with_what_they_say_of_themselves(square):
     async with square.enter(square.owner) as alice:
         agent = square.enter(square.account)
 

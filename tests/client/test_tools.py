@@ -132,7 +132,7 @@ def test_arguments_become_what_the_signature_says():
         ([], "Expected `object`, got `array`."),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused_with_the_reason(arguments: Any, sentence: str):
+def test_arguments_that_do_not_fit_are_refused_with_the_reason(arguments, sentence):
     with pytest.raises(e.ArgumentInvalid) as refused:
         call(place, arguments)
     assert str(refused.value) == sentence
@@ -171,7 +171,7 @@ def test_a_default_that_json_cannot_hold_is_left_out_of_the_schema():
         ),
     ],
 )
-def test_what_a_function_returns_is_written_as_mcp_writes_it(returned: Any, told: Any):
+def test_what_a_function_returns_is_written_as_mcp_writes_it(returned, told):
     assert result(returned) == told
 
 
@@ -196,7 +196,7 @@ def unspeakable(a: asyncio.Event) -> None: ...
 
 
 @pytest.mark.parametrize("function", [positional, rest, named, unspeakable])
-def test_a_function_that_cannot_be_called_with_json_is_refused_at_once(function: Function):
+def test_a_function_that_cannot_be_called_with_json_is_refused_at_once(function):
     with pytest.raises(TypeError, match=f"The tool {function.__name__} takes"):
         make_tool(function)
 
@@ -212,7 +212,7 @@ def test_an_annotation_that_the_module_does_not_know_is_refused_at_once():
 
 
 @pytest.mark.parametrize("name", ["", "a\n", "x" * 129])
-def test_a_name_that_no_kind_can_hold_is_refused_at_once(name: str):
+def test_a_name_that_no_kind_can_hold_is_refused_at_once(name):
     with pytest.raises(ValueError, match="name of a tool"):
         make_tool(place, name)
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.docs.pages import pages
 from tests.docs.test_patterns import Cook
 from tests.process import Process
@@ -13,7 +9,7 @@ from tests.process import Process
 PAGE = "docs/tutorials/agents.md"
 
 
-def test_every_step_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_every_step_prints_what_the_page_shows(tmp_path, monkeypatch):
     printed, compared = "", 0
     with Process(tmp_path / "hub") as hub:
         cook = Cook(hub, tmp_path, monkeypatch)

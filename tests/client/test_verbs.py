@@ -12,7 +12,6 @@ from folkmoot.client import (
     ParticipantPaused,
     ProposalRequired,
     RequestFailed,
-    Room,
     RoomForbidden,
     ToolFailed,
 )
@@ -24,9 +23,7 @@ from tests.client.hub import CuttingHub, Envelope
 from tests.client.support import enter, eventually, failing, of, until
 
 
-async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone(hub, alice, bob):
     said = await alice.say("*hello*", format="markdown", to="bob", mentions=["bob"])
     assert said.seq == hub.stored[-1].seq == alice.last_seq
     assert said.ts
@@ -36,7 +33,7 @@ async def test_what_is_said_comes_back_with_its_place_and_reaches_everyone(
     assert "hello" not in repr(said)
 
 
-async def test_chat_is_read_in_both_spellings(alice: Room, bob: Room):
+async def test_chat_is_read_in_both_spellings(alice, bob):
     method = "notifications/chat/message"
     payload = {"jsonrpc": "2.0", "method": method, "params": {"text": "notified"}}
     await alice.send(f"mcp.notification.{method}", payload)
@@ -44,9 +41,7 @@ async def test_chat_is_read_in_both_spellings(alice: Room, bob: Room):
     assert (await alice.send("reasoning.thought", {"text": "hm"})).text is None
 
 
-async def test_a_refusal_is_raised_as_the_error_with_the_hubs_code(
-    hub: CuttingHub, kim: Room, bob: Room
-):
+async def test_a_refusal_is_raised_as_the_error_with_the_hubs_code(hub, kim, bob):
     with pytest.raises(CapabilityDenied) as refused:
         await kim.send("reasoning.thought", {})
     assert refused.value.data["attempted_kind"] == "reasoning.thought"
@@ -63,9 +58,7 @@ def test_a_code_that_is_not_known_is_still_a_refusal():
     assert (error.code, str(error), error.data) == ("message_refused", "Not yet.", {"more": 1})
 
 
-async def test_a_request_is_answered_with_its_result_or_fails_with_its_error(
-    alice: Room, bob: Room
-):
+async def test_a_request_is_answered_with_its_result_or_fails_with_its_error(alice, bob):
 
     async def answer() -> None:
         asked = await until(bob, lambda m: m.base == "mcp.request.resources/read")
@@ -90,9 +83,7 @@ def cancelled(there: CuttingHub) -> int:
     return there.kinds().count("mcp.notification.notifications/cancelled")
 
 
-async def test_a_request_that_is_waited_for_no_longer_is_cancelled(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_request_that_is_waited_for_no_longer_is_cancelled(hub, alice, bob):
     failure = await failing(alice.request("bob", "ping", timeout=0.01))
     assert failure.reason == "request_timed_out"
     await eventually(lambda: cancelled(hub) == 1)
@@ -104,7 +95,7 @@ async def test_a_request_that_is_waited_for_no_longer_is_cancelled(
     await eventually(lambda: cancelled(hub) == 2)
 
 
-async def test_the_gateways_own_tool_can_be_called(alice: Room):
+async def test_the_gateways_own_tool_can_be_called(alice):
     result = await alice.call("gateway", "chat.say", {"text": "through the gateway"})
     assert result.structured["status"] == "broadcasted"
     assert "broadcasted" in result.text
@@ -113,9 +104,7 @@ async def test_the_gateways_own_tool_can_be_called(alice: Room):
     assert failure.value.reason == "method_unknown"
 
 
-async def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer(
-    alice: Room, bob: Room, files: Room
-):
+async def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer(alice, bob, files):
 
     @files.tool
     def write_file(path: str) -> dict[str, str]:
@@ -146,9 +135,7 @@ async def test_a_proposal_is_fulfilled_and_its_proposer_gets_the_answer(
     assert "no tool nothing" in str(outcome.error)
 
 
-async def test_a_fulfilment_that_is_cancelled_is_told_as_a_failure(
-    alice: Room, bob: Room, files: Room
-):
+async def test_a_fulfilment_that_is_cancelled_is_told_as_a_failure(alice, bob, files):
     proposal = await bob.propose("ping", to="files")
     seen = await until(alice, lambda m: m.id == proposal.id)
     await failing(alice.fulfil(seen, timeout=0.01))
@@ -157,9 +144,7 @@ async def test_a_fulfilment_that_is_cancelled_is_told_as_a_failure(
     assert "cancelled" in str(outcome.error)
 
 
-async def test_a_proposal_is_rejected_with_a_reason_or_withdrawn_or_expires(
-    hub: CuttingHub, alice: Room, bob: Room
-):
+async def test_a_proposal_is_rejected_with_a_reason_or_withdrawn_or_expires(hub, alice, bob):
     proposal = await bob.propose("ping")
     await alice.reject(proposal.message, "Not on a Sunday.")
     outcome = await proposal.outcome()
@@ -182,7 +167,7 @@ def tick(there: CuttingHub) -> bool:
 
 
 @pytest.mark.settings(quorum=2, rights={**DEFAULT_RIGHTS, Role.MEMBER: ("*",)})
-async def test_where_several_must_reject_one_is_not_enough(alice: Room, bob: Room, carol: Room):
+async def test_where_several_must_reject_one_is_not_enough(alice, bob, carol):
     proposal = await bob.propose("ping")
     await alice.reject(proposal.id, "No.")
     await bob.say("one has said no")
@@ -193,15 +178,13 @@ async def test_where_several_must_reject_one_is_not_enough(alice: Room, bob: Roo
     assert (await proposal.outcome()).by == "carol"
 
 
-async def test_a_proposal_that_is_refused_is_not_watched(kim: Room):
+async def test_a_proposal_that_is_refused_is_not_watched(kim):
     with pytest.raises(CapabilityDenied):
         await kim.propose("ping")
     assert not kim._proposals
 
 
-async def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows(
-    alice: Room, bob: Room
-):
+async def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows(alice, bob):
     with pytest.raises(ProposalRequired):
         await bob.request("alice", "ping")
     grant = await alice.grant("bob", ["mcp.request.ping"])
@@ -213,9 +196,7 @@ async def test_rights_are_granted_and_taken_back_and_the_one_they_are_for_knows(
         await alice.revoke("bob", ["mcp.request.ping"])
 
 
-async def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential(
-    hub: CuttingHub, alice: Room
-):
+async def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential(hub, alice):
     promised = ["mcp.proposal.*"]
     invitation = await alice.invite(guest="kim", capabilities=promised)
     assert (invitation.guest, invitation.token) == ("kim", "gi_kim")
@@ -231,7 +212,7 @@ async def test_a_guest_is_invited_comes_with_the_token_and_keeps_the_credential(
     assert all("gi_" not in str(asked) for asked in hub.joins)
 
 
-async def test_someone_is_paused_and_goes_on(alice: Room, bob: Room):
+async def test_someone_is_paused_and_goes_on(alice, bob):
     await alice.pause("bob", "Wait.", seconds=600)
     with pytest.raises(ParticipantPaused, match="alice paused you: Wait") as refused:
         await bob.say("but")
@@ -243,7 +224,7 @@ async def test_someone_is_paused_and_goes_on(alice: Room, bob: Room):
     await bob.say("and again")
 
 
-async def test_one_who_is_kicked_is_told_that_there_is_no_way_back(alice: Room, bob: Room):
+async def test_one_who_is_kicked_is_told_that_there_is_no_way_back(alice, bob):
     await alice.kick("bob", "enough")
     with pytest.raises(RoomForbidden):
         async for _ in bob:
@@ -254,7 +235,7 @@ async def test_one_who_is_kicked_is_told_that_there_is_no_way_back(alice: Room, 
     assert "bob" not in alice.participants
 
 
-async def test_a_tool_that_fails_raises_its_own_words_at_the_caller(alice: Room, bob: Room):
+async def test_a_tool_that_fails_raises_its_own_words_at_the_caller(alice, bob):
 
     @bob.tool
     def read_file(path: str) -> str:
@@ -264,9 +245,7 @@ async def test_a_tool_that_fails_raises_its_own_words_at_the_caller(alice: Room,
         await alice.call("bob", "read_file", {"path": "a"})
 
 
-async def test_a_message_the_hub_will_not_read_is_given_up_and_the_rest_goes_on(
-    hub: CuttingHub, alice: Room
-):
+async def test_a_message_the_hub_will_not_read_is_given_up_and_the_rest_goes_on(hub, alice):
     large = "x" * 100_000
 
     def cuts(moment: str, envelope: Envelope) -> bool | CloseCode:

@@ -50,13 +50,13 @@ def test_a_mark_for_another_process_says_so_and_is_worth_nothing():
 
 
 @pytest.mark.parametrize("late", [-MARK_SECONDS - 1, MARK_SECONDS + 1])
-def test_a_mark_of_another_time_or_key_is_refused(late: float):
+def test_a_mark_of_another_time_or_key_is_refused(late):
     receiver = Marks(KEY, TWO)
     assert receiver.check(made(), NOW + late) is None
     assert receiver.check(made(key=OTHER_KEY), NOW) is None
 
 
-def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch):
+def test_a_mark_of_another_release_is_refused(monkeypatch):
     with monkeypatch.context() as later:
         later.setattr(forwarding, "VERSION", forwarding.VERSION + 1)
         mark = made()
@@ -65,14 +65,14 @@ def test_a_mark_of_another_release_is_refused(monkeypatch: pytest.MonkeyPatch):
 
 
 @given(st.integers(0, 112), st.integers(1, 255))
-def test_a_mark_with_one_byte_changed_is_refused(place: int, change: int):
+def test_a_mark_with_one_byte_changed_is_refused(place, change):
     written = bytearray(base64.urlsafe_b64decode(made()))
     written[place] ^= change
     assert Marks(KEY, TWO).check(base64.urlsafe_b64encode(bytes(written)), NOW) is None
 
 
 @given(st.one_of(st.binary(max_size=200), st.binary(min_size=LENGTH, max_size=LENGTH)))
-def test_whatever_is_no_mark_is_refused(mark: bytes):
+def test_whatever_is_no_mark_is_refused(mark):
     assert Marks(KEY, TWO).check(mark, NOW) is None
 
 

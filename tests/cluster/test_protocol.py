@@ -174,7 +174,7 @@ def test_a_batch_leaves_once_for_a_node_whatever_the_number_of_its_connections()
     assert of(Overheard, pair.seen) == [Overheard((b"one", b"two")), Overheard((b"three",))]
 
 
-def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair):
+def test_a_node_without_connections_that_hear_gets_no_messages(pair):
     pair.do(pair.edge.leave(1))
     pair.run()
     pair.packets.clear()
@@ -183,7 +183,7 @@ def test_a_node_without_connections_that_hear_gets_no_messages(pair: Pair):
     assert not [one for one in pair.packets if one.batches]
 
 
-def test_messages_are_not_told_before_those_that_are_missing(pair: Pair):
+def test_messages_are_not_told_before_those_that_are_missing(pair):
     pair.owner.speak(2, [b"two"])
     pair.run()
     assert pair.seen == [FillGap(1, 2)]
@@ -191,7 +191,7 @@ def test_messages_are_not_told_before_those_that_are_missing(pair: Pair):
     assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"])]
 
 
-def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair):
+def test_what_was_lost_on_the_way_is_read_from_the_store(pair):
     pair.lose(1, [b"one"])
     pair.owner.speak(2, [b"two"])
     pair.owner.tell(pair.remote(1), b"for you")
@@ -209,7 +209,7 @@ def test_what_was_lost_on_the_way_is_read_from_the_store(pair: Pair):
 
 
 @pytest.mark.parametrize("found", [[b"one"], []])
-def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(found: list[bytes]):
+def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(found):
     pair = Pair().attach(1)
     pair.lose(1, [b"one"])
     pair.run(1.0)
@@ -229,7 +229,7 @@ def test_a_gap_that_is_read_when_nobody_hears_any_more_keeps_nobody_waiting(foun
     assert of(Overheard, pair.seen) == [Overheard((b"two",))]
 
 
-def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on(pair: Pair):
+def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_on(pair):
     pair.lose(1, [b"one", b"two", b"three"])
     pair.run(1.0)
     gap = FillGap(1, 3)
@@ -247,7 +247,7 @@ def test_a_gap_that_cannot_be_read_is_asked_for_again_and_one_read_in_part_goes_
     assert of(Overheard, pair.seen) == [Overheard([b"one", b"two"]), Overheard([b"three"])]
 
 
-def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once(pair: Pair):
+def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_told_once(pair):
     pair.deaf = True
     pair.owner.speak(1, [b"one", b"two"])
     pair.run(SILENCE_SECONDS + 1)
@@ -261,7 +261,7 @@ def test_what_was_read_from_the_store_and_what_the_owner_says_overlap_and_are_to
     assert told == [b"one", b"two", b"three"]
 
 
-def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair):
+def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair):
     for seq in range(1, MAX_EARLY + 2):
         pair.owner.speak(seq, [b"one"])
         pair.run(0.1)
@@ -273,7 +273,7 @@ def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair: Pair
     assert of(Overheard, pair.seen) == [Overheard((b"new",))]
 
 
-def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: Pair):
+def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair):
     pair.edge.join(2, b"who", 0)
     pair.run()
     pair.owner.tell(pair.remote(2), b"welcome")
@@ -285,7 +285,7 @@ def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair: 
     assert of(ShutConnection, pair.seen) == [ShutConnection(2, CloseCode.RESTARTING)]
 
 
-def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(pair: Pair):
+def test_whoever_comes_behind_those_who_were_read_to_from_the_store_comes_again(pair):
     pair.edge.join(2, b"who", None)
     pair.run()
     pair.deaf = True
@@ -311,14 +311,14 @@ def test_what_was_lost_of_a_room_in_memory_comes_again_from_its_owner():
     assert not of(FillGap, pair.seen)
 
 
-def test_messages_that_the_store_has_no_more_close_whoever_hears(pair: Pair):
+def test_messages_that_the_store_has_no_more_close_whoever_hears(pair):
     pair.lose(1, [b"one"])
     pair.run(1.0)
     pair.do(pair.edge.gone(FillGap(1, 1), pair.now))
     assert of(ShutConnection, pair.seen) == [ShutConnection(1, CloseCode.RESTARTING)]
 
 
-def test_a_command_is_taken_once_however_often_it_comes(pair: Pair):
+def test_a_command_is_taken_once_however_often_it_comes(pair):
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
     effects = pair.edge.poll(pair.now)
@@ -350,7 +350,7 @@ def test_commands_leave_together_while_earlier_ones_are_on_their_way():
     assert packet.packet.commands == (SendMessages(1, (b"d",)),)
 
 
-def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send(pair: Pair):
+def test_what_was_lost_is_sent_again_also_while_there_is_always_something_new_to_send(pair):
     pair.arrived.clear()
     pair.cut = True
     pair.edge.send(1, [b"0"])
@@ -387,7 +387,7 @@ def test_a_room_in_memory_that_is_lost_closes_its_connections():
     assert [one.connection for one in of(ShutConnection, effects)] == [1, 2]
 
 
-def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner(pair: Pair):
+def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_owner(pair):
     pair.owner.stop_taking()
     pair.edge.send(1, [b"late"])
     pair.edge.ask(5, b"who is here")
@@ -405,7 +405,7 @@ def test_what_a_room_did_not_take_before_it_was_handed_over_goes_to_its_next_own
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool):
+def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late):
     pair = Pair()
     pair.owner.stop_taking()
     if late:
@@ -419,7 +419,7 @@ def test_a_node_that_comes_while_a_room_is_handed_over_is_told_so(late: bool):
     assert pair.moved().commands == (JoinRoom(1, b"who", None),)
 
 
-def test_a_call_is_answered_once_or_said_to_be_unknown(pair: Pair):
+def test_a_call_is_answered_once_or_said_to_be_unknown(pair):
     pair.edge.ask(5, b"who")
     pair.edge.ask(6, b"what")
     pair.run()
@@ -460,7 +460,7 @@ def test_an_owner_that_never_answered_is_looked_for_long_before_it_counts_as_sil
     assert not of(SeekOwner, pair.seen)
 
 
-def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers(pair: Pair):
+def test_who_asks_a_silent_owner_is_answered_at_once_and_nothing_gathers(pair):
     pair.fall_silent()
     for call in range(MAX_COMMANDS + 1):
         assert pair.edge.ask(call, b"who") == [CallAnswered(call, None)]
@@ -512,7 +512,7 @@ def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call():
     assert len(of(SeekOwner, pair.seen)) == 3
 
 
-def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair):
+def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair):
     pair.fall_silent()
     assert pair.departed == [pair.remote(1)]
     pair.cut = False
@@ -524,7 +524,7 @@ def test_an_edge_that_is_silent_leaves_the_room_and_comes_back(pair: Pair):
     assert pair.commands == [JoinRoom(1, b"who", 0, True)]
 
 
-def test_an_owner_without_a_lease_takes_nothing(pair: Pair):
+def test_an_owner_without_a_lease_takes_nothing(pair):
     pair.acts = False
     pair.arrived.clear()
     pair.edge.send(1, [b"hello"])
@@ -542,7 +542,7 @@ def test_a_node_that_is_silent_leaves_also_an_owner_without_a_lease():
     assert pair.owner.due == math.inf
 
 
-def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pair: Pair):
+def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pair):
     pair.cut = True
     for number in range(MAX_UNRECEIVED + 1):
         pair.owner.tell(pair.remote(1), str(number).encode())
@@ -550,7 +550,7 @@ def test_an_edge_that_receives_nothing_is_dropped_before_it_fills_the_memory(pai
     assert pair.departed == [pair.remote(1)]
 
 
-def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair: Pair):
+def test_what_is_told_leaves_in_packets_of_a_bounded_size_in_its_order(pair):
     pair.packets.clear()
     told = [bytes([number]) * (MAX_PACKET_BYTES // 3) for number in range(10)]
     pair.owner.speak(1, told[:5])
@@ -594,7 +594,7 @@ def test_those_with_much_to_tell_a_node_have_their_turns_one_after_another():
     assert heard == list(range(1, 21))
 
 
-def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair: Pair):
+def test_who_waits_for_a_turn_waits_no_more_when_the_session_ends(pair):
     pair.cut = True
     pair.owner.tell(pair.remote(1), bytes(BACKLOG_BYTES))
     pair.owner.ask_turn(pair.key, 5, PAGE_BYTES)
@@ -626,7 +626,7 @@ def test_who_leaves_waits_for_no_turn_and_keeps_none():
     assert len(pair.turns) == 3
 
 
-def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pair):
+def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair):
     pair.edge.send(1, [b"hello"])
     said = Batch(pair.edge._queued + 1, (Spoken(1, 1, (b"one",)),), resolved=2)
 
@@ -643,7 +643,7 @@ def test_what_another_node_epoch_or_session_says_is_not_the_owners_word(pair: Pa
 
 
 @pytest.mark.parametrize("epoch", [0, 2])
-def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int):
+def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch):
     owner = Owner(7, 1, lambda now: True, durable=True)
     packet = ToOwner(7, epoch, 1, 1, (JoinRoom(1, b"who", None),), 0, False)
     assert owner.receive("e", packet, 0.0) == [SendPacket("e", NotOwner(7, epoch, 1))]
@@ -654,7 +654,7 @@ def test_what_is_meant_for_an_owner_before_or_after_is_not_taken(epoch: int):
     assert owner.nodes == ["e"]
 
 
-def test_an_old_session_never_begins_again(pair: Pair):
+def test_an_old_session_never_begins_again(pair):
     joined = ToOwner(7, 1, 1, 1, (JoinRoom(1, b"who", None),), 0)
     pair.do(pair.edge.end())
     assert pair.departed == [pair.remote(1)]
@@ -664,14 +664,14 @@ def test_an_old_session_never_begins_again(pair: Pair):
     assert pair.owner.receive("e", EndSession(7, 1, 1), pair.now) == []
 
 
-def test_an_edge_says_when_it_has_too_much_on_its_way(pair: Pair):
+def test_an_edge_says_when_it_has_too_much_on_its_way(pair):
     for _ in range(MAX_COMMANDS):
         assert not pair.edge.is_full
         pair.edge.send(1, [b"x"])
     assert pair.edge.is_full
 
 
-def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes(pair: Pair):
+def test_a_connection_that_is_held_twice_is_held_once_and_let_go_when_the_owner_changes(pair):
     for held in (True, True, False, False, True, True):
         pair.owner.hold(pair.remote(1), held=held)
         pair.run()
@@ -687,7 +687,7 @@ def test_bytes_that_are_no_packet_are_dropped():
     assert decode(encode(NotOwner(7, 1, 1))[:-1]) is None
 
 
-def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair):
+def test_an_answer_that_comes_in_parts_is_given_whole(pair):
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.do(pair.edge.ask(6, b"what is proposed?"))
     pair.run()
@@ -703,7 +703,7 @@ def test_an_answer_that_comes_in_parts_is_given_whole(pair: Pair):
     assert of(CallAnswered, pair.seen) == answers
 
 
-def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair: Pair):
+def test_a_part_of_an_answer_is_no_answer_when_the_owner_is_lost(pair):
     pair.do(pair.edge.ask(5, b"who is here?"))
     pair.run()
     pair.owner.answer(pair.key, 5, b"ada, ", more=True)

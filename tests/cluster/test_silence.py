@@ -48,7 +48,7 @@ def people(seed: int) -> World:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_people_are_heard_again_in_time_when_a_node_is_killed(seed: int):
+def test_people_are_heard_again_in_time_when_a_node_is_killed(seed):
     there = people(seed)
     epoch = there.database.epoch
     there.stop(owner(there))
@@ -58,9 +58,7 @@ def test_people_are_heard_again_in_time_when_a_node_is_killed(seed: int):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_people_elsewhere_hardly_notice_that_a_node_stops(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-):
+def test_people_elsewhere_hardly_notice_that_a_node_stops(seed, monkeypatch):
     monkeypatch.setattr(world, "STEP", 0.05)
     there = people(seed)
     epoch, node = there.database.epoch, owner(there)

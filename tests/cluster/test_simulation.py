@@ -169,7 +169,7 @@ def found(machine: type[Cluster]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("left_out", ["fence", "checks_marks"])
-def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out: str):
+def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out):
     class Careless(Cluster):
         mutations = Mutations(**{left_out: False})
 
@@ -178,15 +178,13 @@ def test_a_hub_without_a_fence_or_that_does_not_check_marks_is_found(left_out: s
 
 @pytest.mark.long
 @pytest.mark.parametrize("machine", [Cluster, ClusterInMemory])
-def test_a_hub_that_acts_after_its_lease_is_found(
-    machine: type[Cluster], monkeypatch: pytest.MonkeyPatch
-):
+def test_a_hub_that_acts_after_its_lease_is_found(machine, monkeypatch):
     monkeypatch.setattr(Lease, "holds", lambda self, now, term=None: True)
     found(machine)
 
 
 @pytest.mark.long
-def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch):
+def test_a_hub_that_fills_no_gaps_is_found(monkeypatch):
     def speak(self: Edge, item: Any, effects: Any) -> None:
         del effects
         self.delivered = max(self.delivered, item.first_seq + item.count - 1)
@@ -201,9 +199,7 @@ def test_a_hub_that_fills_no_gaps_is_found(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.long
-def test_a_hub_that_keeps_connections_with_unknown_messages_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_hub_that_keeps_connections_with_unknown_messages_is_found(monkeypatch):
     def wait_on(self: Edge) -> list[Any]:
         self._is_silent = True
         return []

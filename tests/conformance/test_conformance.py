@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
@@ -39,7 +38,7 @@ def documented(revision: str) -> set[str]:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("mcp.both-eras")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_no_scored_scenario_fails(revision: str, tmp_path: Path):
+def test_no_scored_scenario_fails(revision, tmp_path):
     node = node_or_skip()
     with hub(tmp_path / "hub") as url:
         outcome = run_suite(node, url, revision, tmp_path / "first")
@@ -59,7 +58,7 @@ def test_no_scored_scenario_fails(revision: str, tmp_path: Path):
 @pytest.mark.parametrize(
     ("way", "revision", "scenario"), [(way, *each) for way in WAYS for each in client_runs(way)]
 )
-def test_a_server_is_used_as_a_client_must(way: str, revision: str, scenario: str):
+def test_a_server_is_used_as_a_client_must(way, revision, scenario):
     ran = run_client(node_or_skip(), way, revision, scenario)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

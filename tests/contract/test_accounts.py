@@ -47,7 +47,7 @@ async def at_once(*actions: Awaitable[Any]) -> Counter[type]:
 
 
 @pytest.mark.requirement("handle.unique")
-async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(hubs: Hubs):
+async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_wins(hubs):
     one = hubs.one
     for number in range(5):
         outcome = await at_once(*(each.register(f"alice_{number}") for each in hubs * 2))
@@ -56,7 +56,7 @@ async def test_of_those_who_register_one_handle_at_the_same_moment_exactly_one_w
 
 
 @pytest.mark.requirement("handle.unique")
-async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(hubs: Hubs):
+async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_wins(hubs):
     one, two = hubs
     people = [(await one.register(f"person_{number}")).account for number in range(4)]
     changes = [
@@ -68,7 +68,7 @@ async def test_of_those_who_change_to_one_handle_at_the_same_moment_exactly_one_
 
 @pytest.mark.requirement("invite.claimed-once")
 @pytest.mark.settings(policy="invite")
-async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(hubs: Hubs):
+async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_registers(hubs):
     one, two = hubs
     for round_ in range(5):
         code = await one.create_invite(None)
@@ -83,9 +83,7 @@ async def test_of_those_who_claim_one_invite_at_the_same_moment_exactly_one_regi
         assert (await two.invitation(code)).state == "claimed"
 
 
-async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(
-    hubs: Hubs,
-):
+async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leave_no_trace(hubs):
     one, two = hubs
     alice, bob = [(await one.register(name)).account for name in ("alice", "bobby")]
     await asyncio.gather(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
+from folkmoot.core.ports import Event, Listener, Missed, Subscription
 from tests.contract.engines import BUSES
 
 pytestmark = pytest.mark.parametrize("open_bus", BUSES)
@@ -38,7 +38,7 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-async def test_a_pattern_matches_the_subjects_it_says_and_no_other(bus: Bus, pattern: str):
+async def test_a_pattern_matches_the_subjects_it_says_and_no_other(bus, pattern):
     subscription = await bus.subscribe(pattern)
     found: list[str] = []
     async with asyncio.timeout(300):
@@ -51,7 +51,7 @@ async def test_a_pattern_matches_the_subjects_it_says_and_no_other(bus: Bus, pat
     assert found == [*PATTERNS[pattern], PATTERNS[pattern][0]]
 
 
-async def test_events_come_in_the_order_of_publication_to_every_subscriber(bus: Bus):
+async def test_events_come_in_the_order_of_publication_to_every_subscriber(bus):
     subscriptions = [await bus.subscribe("a.*") for _ in range(3)]
     for number in range(4):
         await bus.publish("a.b", number)
@@ -60,7 +60,7 @@ async def test_events_come_in_the_order_of_publication_to_every_subscriber(bus: 
         assert found == [Event("a.b", number) for number in range(4)]
 
 
-async def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(bus: Bus):
+async def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_sent(bus):
     sent: dict[str, Any] = {"list": [1, 2], "tuple": (3,), "text": "ü"}
     first, second = await bus.subscribe("a"), await bus.subscribe("a")
     await bus.publish("a", sent)
@@ -72,7 +72,7 @@ async def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_
     assert one.data is not two.data
 
 
-async def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(bus: Bus):
+async def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(bus):
     endless: list[Any] = []
     endless.append(endless)
     for event in (object(), {"f": print}, "\ud800", endless):
@@ -80,13 +80,13 @@ async def test_an_event_that_json_cannot_say_is_refused_when_it_is_published(bus
             await bus.publish("a", event)
 
 
-async def test_an_event_over_the_size_limit_is_refused(bus: Bus):
+async def test_an_event_over_the_size_limit_is_refused(bus):
     await bus.publish("a", "x" * 1022)
     with pytest.raises(e.EventTooLarge, match="1,025 bytes"):
         await bus.publish("a", "x" * 1023)
 
 
-async def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(bus: Bus):
+async def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(bus):
     slow = await bus.subscribe("a")
     for number in range(7):
         await bus.publish("a", number)
@@ -96,7 +96,7 @@ async def test_a_full_queue_drops_the_oldest_and_tells_of_the_gap_once(bus: Bus)
     assert await receive(slow, 1) == [Event("a", 7)]
 
 
-async def test_a_slow_subscriber_costs_the_others_nothing(bus: Bus):
+async def test_a_slow_subscriber_costs_the_others_nothing(bus):
     await bus.subscribe("a")
     quick = await bus.subscribe("a")
     for number in range(50):
@@ -104,7 +104,7 @@ async def test_a_slow_subscriber_costs_the_others_nothing(bus: Bus):
         assert await receive(quick, 1) == [Event("a", number)]
 
 
-async def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(bus: Bus):
+async def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(bus):
     subscription = await bus.subscribe("a")
     await bus.publish("a", 1)
     await subscription.close()
@@ -113,7 +113,7 @@ async def test_closing_a_subscription_ends_its_iteration_and_drops_what_waits(bu
     assert await receive(subscription, 1) == []
 
 
-async def test_closing_the_bus_ends_every_iteration_that_waits(bus: Bus):
+async def test_closing_the_bus_ends_every_iteration_that_waits(bus):
     subscriptions = [await bus.subscribe("a") for _ in range(3)]
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(receive(each, 1)) for each in subscriptions]
@@ -122,7 +122,7 @@ async def test_closing_the_bus_ends_every_iteration_that_waits(bus: Bus):
     assert [task.result() for task in waiting] == [[], [], []]
 
 
-async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(bus: Bus):
+async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(bus):
     await bus.close()
     with pytest.raises(e.BusClosed):
         await bus.publish("a", 1)
@@ -150,19 +150,19 @@ async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(bus: Bus):
         "a." * 20,
     ],
 )
-async def test_what_is_no_subject_is_refused(bus: Bus, subject: str):
+async def test_what_is_no_subject_is_refused(bus, subject):
     with pytest.raises(e.SubjectInvalid):
         await bus.publish(subject, 1)
 
 
 @pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
-async def test_what_is_no_pattern_is_refused(bus: Bus, pattern: str):
+async def test_what_is_no_pattern_is_refused(bus, pattern):
     with pytest.raises(e.SubjectInvalid):
         await bus.subscribe(pattern)
 
 
 async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
-    bus: Bus,
+    bus,
 ):
     heard: list[tuple[str, str, Any]] = []
 
@@ -183,9 +183,7 @@ async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_ord
     assert heard == [(name, "a.c", None) for name in names[:-1]]
 
 
-async def test_a_listener_that_fails_costs_nobody_the_event(
-    bus: Bus, caplog: pytest.LogCaptureFixture
-):
+async def test_a_listener_that_fails_costs_nobody_the_event(bus, caplog):
     heard: list[Event] = []
 
     def fail(_: Event) -> None:
@@ -199,7 +197,7 @@ async def test_a_listener_that_fails_costs_nobody_the_event(
     assert "a listener failed" in caplog.text
 
 
-async def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(bus: Bus):
+async def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(bus):
     subscription = await bus.subscribe("room.*")
     assert bus.has_audience("room.2")
     await subscription.close()
@@ -210,7 +208,7 @@ async def test_a_subject_has_an_audience_while_someone_subscribed_or_listens(bus
     assert bus.has_audience("mail.2") in (False, True)
 
 
-async def test_nothing_is_missed_where_nothing_was_lost(bus: Bus):
+async def test_nothing_is_missed_where_nothing_was_lost(bus):
     missed: list[bool] = []
     end = bus.listen_missed(lambda: missed.append(True))
     for number in range(20):

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
 
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Event, NewRows, SqlStatement, Store, Tx, Unit
-from tests.contract.engines import STORES, OpenStore
+from tests.contract.engines import STORES
 from tests.store.support import all_notes, make_table
 
 pytestmark = pytest.mark.parametrize("open_store", STORES)
@@ -25,24 +24,24 @@ def insert(*numbers: int, fail: bool = False):
     return unit
 
 
-async def test_a_write_answers_with_what_its_unit_returned(store: Store):
+async def test_a_write_answers_with_what_its_unit_returned(store):
     assert await store.write(insert(1, 2, 3)) == 3
 
 
-async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(store: Store):
+async def test_what_was_written_is_read_as_soon_as_the_write_was_answered(store):
     for number in range(20):
         await store.write(insert(number))
         assert await store.read(all_notes) == list(range(number + 1))
 
 
-async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(store: Store):
+async def test_a_unit_that_raises_leaves_nothing_and_its_caller_gets_its_own_error(store):
     with pytest.raises(LookupError, match="changed my mind"):
         await store.write(insert(1, 2, fail=True))
     assert await store.read(all_notes) == []
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-async def test_units_that_fail_among_others_undo_only_themselves(store: Store):
+async def test_units_that_fail_among_others_undo_only_themselves(store):
     units = [insert(number, number + 1000, fail=number % 3 == 0) for number in range(100)]
     results = await asyncio.gather(*map(store.write, units), return_exceptions=True)
     kept = [number for number in range(100) if number % 3]
@@ -54,9 +53,7 @@ MORE = "ON CONFLICT (name) DO UPDATE SET value = tallies.value + excluded.value"
 
 
 @pytest.mark.parametrize("single", [False, True])
-async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
-    store: Store, single: bool
-):
+async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(store, single):
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
         await tx.execute(
@@ -90,7 +87,7 @@ async def test_rows_of_several_tables_are_inserted_together_or_not_at_all(
 
 
 @pytest.mark.parametrize("any_order", [False, True])
-async def test_statements_that_run_together_answer_what_each_returns(store: Store, any_order: bool):
+async def test_statements_that_run_together_answer_what_each_returns(store, any_order):
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
         await tx.execute("CREATE TABLE tallies (name TEXT NOT NULL PRIMARY KEY, value BIGINT)")
@@ -116,7 +113,7 @@ async def test_statements_that_run_together_answer_what_each_returns(store: Stor
         await store.write(refused, any_order=any_order)
 
 
-async def test_a_row_that_is_changed_gets_the_next_number(store: Store):
+async def test_a_row_that_is_changed_gets_the_next_number(store):
     async def number(tx: Tx) -> list[object]:
         change = "UPDATE notes SET body = ? WHERE id = ? RETURNING id, body"
         found: list[object] = [
@@ -129,14 +126,14 @@ async def test_a_row_that_is_changed_gets_the_next_number(store: Store):
     assert (first, absent, second, last) == ((1, "y", 1), None, (2, "y", 2), 3)
 
 
-async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(store: Store):
+async def test_a_broken_rule_of_the_schema_is_an_error_of_its_own(store):
     await store.write(insert(1))
     with pytest.raises(e.ConstraintViolated):
         await store.write(insert(2, 1))
     assert await store.read(all_notes) == [1]
 
 
-async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store: Store):
+async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store):
     async def nonsense(tx: Tx) -> int:
         return await tx.execute("SELEKT 1")
 
@@ -145,12 +142,12 @@ async def test_a_statement_that_makes_no_sense_is_an_error_of_the_store(store: S
             await attempt(nonsense)
 
 
-async def test_a_long_read_answers_what_a_short_one_does(store: Store):
+async def test_a_long_read_answers_what_a_short_one_does(store):
     await store.write(insert(*range(100)))
     assert await store.read(all_notes) == await store.read(all_notes, long=True)
 
 
-async def test_execute_answers_how_many_rows_it_changed(store: Store):
+async def test_execute_answers_how_many_rows_it_changed(store):
     async def unit(tx: Tx) -> list[int]:
         return [
             await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'a'), (2, 'b')"),
@@ -162,7 +159,7 @@ async def test_execute_answers_how_many_rows_it_changed(store: Store):
     assert await store.write(unit) == [2, 1, 0, 2]
 
 
-async def test_fetch_one_answers_the_first_row_or_none(store: Store):
+async def test_fetch_one_answers_the_first_row_or_none(store):
     async def unit(tx: Tx) -> list[object]:
         return [
             await tx.fetch_one("SELECT id, body FROM notes ORDER BY id DESC"),
@@ -175,7 +172,7 @@ async def test_fetch_one_answers_the_first_row_or_none(store: Store):
     assert await store.read(all_notes) == [1, 2, 3]
 
 
-async def test_values_come_back_as_they_went_in(store: Store):
+async def test_values_come_back_as_they_went_in(store):
     text, number = "naïve ☃ \U0001f600 'quoted'", 2**53 + 1
 
     async def unit(tx: Tx) -> None:
@@ -188,7 +185,7 @@ async def test_values_come_back_as_they_went_in(store: Store):
     assert await store.read(query) == (number, text)
 
 
-async def test_a_read_sees_one_view_however_many_statements_it_runs(store: Store):
+async def test_a_read_sees_one_view_however_many_statements_it_runs(store):
     async def sums(tx: Tx) -> bool:
         first = await tx.fetch("SELECT count(*) FROM notes")
         for _ in range(20):
@@ -202,9 +199,7 @@ async def test_a_read_sees_one_view_however_many_statements_it_runs(store: Store
     assert all(results)
 
 
-async def test_what_is_committed_is_there_after_closing_and_opening(
-    open_store: OpenStore, tmp_path: Path
-):
+async def test_what_is_committed_is_there_after_closing_and_opening(open_store, tmp_path):
     async with open_store(tmp_path) as store:
         await store.write(make_table)
         await store.write(insert(1, 2))
@@ -219,7 +214,7 @@ def heard_from(store: Store) -> list[Event]:
 
 
 async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_after_its_commit(
-    store: Store,
+    store,
 ):
     heard = heard_from(store)
 
@@ -232,7 +227,7 @@ async def test_what_a_unit_publishes_is_heard_before_its_caller_is_answered_and_
     assert heard == [Event("note.1", {"new": True}), Event("note.count", None)]
 
 
-async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(store: Store):
+async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it(store):
     heard = heard_from(store)
 
     def unit(number: int) -> Unit[None]:
@@ -248,7 +243,7 @@ async def test_a_unit_that_is_undone_publishes_nothing_whatever_stands_beside_it
     assert (len(heard), subjects) == (10, set(range(10)))
 
 
-async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store: Store):
+async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store):
     heard = heard_from(store)
     running, may_end = threading.Event(), threading.Event()
 
@@ -268,7 +263,7 @@ async def test_what_a_unit_publishes_is_heard_although_its_caller_has_gone(store
 
 
 @pytest.mark.parametrize(("subject", "event"), [("no subject", 1), ("a.*", 1), ("a", object())])
-async def test_what_cannot_be_published_fails_its_unit(store: Store, subject: str, event: object):
+async def test_what_cannot_be_published_fails_its_unit(store, subject, event):
 
     async def unit(tx: Tx) -> None:
         await insert(1)(tx)
@@ -279,7 +274,7 @@ async def test_what_cannot_be_published_fails_its_unit(store: Store, subject: st
     assert await store.read(all_notes) == []
 
 
-async def test_a_query_publishes_nothing(store: Store):
+async def test_a_query_publishes_nothing(store):
     heard = heard_from(store)
 
     async def query(tx: Tx) -> None:

@@ -91,7 +91,7 @@ def succeeded(told: Sequence[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("keys", [(KEY, KEY), (KEY, OTHER_KEY)], ids=["one key", "two keys"])
-async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterKey]):
+async def test_two_first_starts_make_one_data_key(keys):
     world = World(row_locks=True)
 
     def holds(told: list[Any]) -> bool:
@@ -108,7 +108,7 @@ async def test_two_first_starts_make_one_data_key(keys: tuple[MasterKey, MasterK
 
 
 @pytest.mark.parametrize("other", [KEY, THIRD_KEY], ids=["a start", "another change"])
-async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(other: MasterKey):
+async def test_whatever_meets_a_change_of_the_master_key_leaves_a_way_to_the_data(other):
     world = World(row_locks=True)
     store = world.store
     sealed = (await Vault.load(store, KEY)).seal("p", "r", b"words")
@@ -241,7 +241,7 @@ async def with_mail(world: World, count: int = 2) -> list[Account]:
 
 @pytest.mark.requirement("thread.unread-per-message")
 @pytest.mark.parametrize("whole", [False, True], ids=["messages", "thread"])
-async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool):
+async def test_what_is_marked_read_twice_at_once_is_counted_once(whole):
     world = World()
     _, bob = await with_mail(world)
     [[thread]] = world.store.rows("SELECT id FROM threads")
@@ -257,7 +257,7 @@ async def test_what_is_marked_read_twice_at_once_is_counted_once(whole: bool):
 
 @pytest.mark.requirement("thread.unread-per-message")
 @pytest.mark.parametrize("act", ["mark_read", "delete_message", "delete_thread"])
-async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act: str):
+async def test_what_comes_while_a_thread_or_message_is_read_or_removed_is_there(act):
     world = World(row_locks=True)
     ann, bob = await with_mail(world)
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages WHERE seq = 2")
@@ -300,7 +300,7 @@ async def test_a_message_goes_with_its_last_copy():
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["message", "thread"])
-async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole: bool):
+async def test_a_copy_that_is_removed_twice_at_once_is_taken_off_once(whole):
     world = World()
     _, bob = await with_mail(world, 1)
     [[message, thread]] = world.store.rows("SELECT id, thread_id FROM messages")
@@ -383,7 +383,7 @@ async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, l
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
 @pytest.mark.parametrize("row_locks", [False, True], ids=["free", "locks"])
-async def test_who_is_put_out_at_this_moment_stays_out(what: str, row_locks: bool):
+async def test_who_is_put_out_at_this_moment_stays_out(what, row_locks):
     world = World(row_locks=row_locks)
     room, (_, bob) = await with_room(world)
     await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
@@ -501,9 +501,7 @@ async def test_nobody_owns_a_room_too_many_by_making_two_at_once():
     await world.always_after(holds, make("one"), make("two"))
 
 
-async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_room_has_no_guest_too_many_by_inviting_two_at_once(monkeypatch):
     monkeypatch.setattr(invitations, "MAX_GUESTS", 1)
     world = World(row_locks=True)
     room, (ann, _) = await with_room(world)

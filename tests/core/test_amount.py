@@ -36,9 +36,7 @@ def count(value: object) -> int:
 
 
 @given(VALUES, st.booleans())
-def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
-    value: object, ascii_only: bool
-):
+def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(value, ascii_only):
     raw = json.dumps(value, ensure_ascii=ascii_only, separators=(",", ":")).encode()
     there_are = count(value)
     assert not is_too_much(raw, 2 * there_are)
@@ -47,9 +45,7 @@ def test_no_value_escapes_the_count_and_no_text_is_taken_for_values(
 
 @pytest.mark.parametrize("digits", [399, 400, 401, 799, 4_000])
 @pytest.mark.parametrize("place", [0, 1, 397, 398, 399, 400, 1_001])
-def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
-    digits: int, place: int
-):
+def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(digits, place):
     number = b"[" + b" " * place + b"7" * digits + b"]"
     assert is_too_much(number, 10**6) is (digits >= 400)
     assert not is_too_much(b'["' + b" " * place + b"7" * digits + b'"]', 10**6)
@@ -58,7 +54,7 @@ def test_a_number_of_hundreds_of_digits_is_too_much_and_a_text_of_them_is_not(
 @pytest.mark.parametrize(
     "raw", [b"[" + b"{}," * 2_000 + b"1]", b'["' + b"a" * 9 + b'",' + b"9" * 900 + b"]"]
 )
-def test_what_is_too_much_is_not_read(raw: bytes):
+def test_what_is_too_much_is_not_read(raw):
     with pytest.raises(e.MessageTooLarge, match="1,000 values"):
         decode(raw, Limits(values=1_000))
     assert isinstance(decode(raw), list)
@@ -81,7 +77,7 @@ def test_a_struct_is_not_read_from_more_values_than_are_accepted():
         assert (decode_whole(raw, Limits(values=10), read) is not None) is known
 
 
-def test_the_values_of_a_message_are_counted_once(monkeypatch: pytest.MonkeyPatch):
+def test_the_values_of_a_message_are_counted_once(monkeypatch):
     counted: list[int] = []
 
     def count(raw: bytes, most: int) -> bool:

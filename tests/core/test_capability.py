@@ -94,9 +94,7 @@ def allows(patterns: list[Any], kind: str, payload: Any = None) -> bool:
         ("mcp.request.a.b", ["mcp.request.a.b"], ["mcp.request.a", "mcp.request.axb"]),
     ],
 )
-def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(
-    pattern: str, yes: list[str], no: list[str]
-):
+def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(pattern, yes, no):
     for kind in yes:
         assert allows([pattern], kind), kind
         assert not allows(["*", f"!{pattern}"], kind), kind
@@ -108,7 +106,7 @@ def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(
 @pytest.mark.parametrize(
     "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["!mcp.request.tools/call:rm", "mcp.*"]]
 )
-def test_a_deny_wins_whatever_the_order(patterns: list[str]):
+def test_a_deny_wins_whatever_the_order(patterns):
     assert not allows(patterns, "mcp.request.tools/call:rm")
     assert allows(patterns, "mcp.request.tools/call:ls")
     assert Rights(patterns).denies(parse("mcp.request.tools/call:rm"))
@@ -119,7 +117,7 @@ def test_a_deny_wins_whatever_the_order(patterns: list[str]):
 @pytest.mark.parametrize(
     "patterns", [["mcp.*", "!mcp.request.tools/call:rm"], ["mcp.request.tools/call:ls"]]
 )
-def test_leaving_the_context_out_gains_nothing(patterns: list[str]):
+def test_leaving_the_context_out_gains_nothing(patterns):
     payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "rm"}}
     effective = check(parse("mcp.request.tools/call"), payload, ["files"])
     assert not Rights(patterns).allows(effective, payload)
@@ -127,7 +125,7 @@ def test_leaving_the_context_out_gains_nothing(patterns: list[str]):
 
 @pytest.mark.requirement("capability.system-not-held")
 @pytest.mark.parametrize("pattern", ["system.*", "system.welcome", "system", "system.error.x"])
-def test_nobody_can_hold_system(pattern: str):
+def test_nobody_can_hold_system(pattern):
     with pytest.raises(e.CapabilityReserved):
         capability(pattern)
     for wide in "*", "s*.*", "*.welcome", "sys*":
@@ -145,7 +143,7 @@ def test_nobody_can_hold_system(pattern: str):
         *("a" * 33, "a.b." + "c" * 129, "a" * 2000),
     ],
 )
-def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str):
+def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern):
     with pytest.raises(e.PatternSyntax) as caught:
         capability(pattern)
     assert repr(pattern[:80])[:-1] in str(caught.value)
@@ -155,7 +153,7 @@ def test_a_pattern_that_cannot_be_read_is_refused_by_name(pattern: str):
 @pytest.mark.parametrize(
     "source", [None, 1, ["a.b"], {}, {"payload": {}}, {"kind": "a.b", "other": 1}]
 )
-def test_a_capability_is_a_pattern_or_an_object(source: Any):
+def test_a_capability_is_a_pattern_or_an_object(source):
     with pytest.raises(e.ConstraintSyntax):
         capability(source)
     with pytest.raises(e.PatternSyntax):
@@ -163,7 +161,7 @@ def test_a_capability_is_a_pattern_or_an_object(source: Any):
 
 
 @given(st.text(max_size=30) | st.text(st.sampled_from("ab*.:!/"), max_size=10))
-def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text: str):
+def test_no_text_makes_the_compiler_raise_anything_but_its_own_errors(text):
     try:
         capability(text)
     except e.CapabilityError:
@@ -213,9 +211,7 @@ CALL = parse("mcp.request.tools/call:read")
         ("*", [["files"], ["gateway"]], [[]]),
     ],
 )
-def test_a_right_with_a_target_opens_nobody_else(
-    target: Any, yes: list[list[str]], no: list[list[str]]
-):
+def test_a_right_with_a_target_opens_nobody_else(target, yes, no):
     rights = Rights([{"kind": "mcp.request.tools/call", "to": target}])
     for to in yes:
         assert rights.allows(CALL, {}, to), to
@@ -256,7 +252,7 @@ def test_a_deny_of_chat_with_a_target_holds_for_what_everyone_hears():
 @pytest.mark.parametrize(
     "target", [None, 1, "", [], [["files"]], "Files", "@files", "a b", "x" * 65]
 )
-def test_a_target_that_names_nobody_is_refused(target: Any):
+def test_a_target_that_names_nobody_is_refused(target):
     with pytest.raises(e.ConstraintSyntax, match='"to" must be'):
         capability({"kind": "mcp.request.*", "to": target})
     with pytest.raises(e.ConstraintSyntax):
@@ -265,13 +261,13 @@ def test_a_target_that_names_nobody_is_refused(target: Any):
 
 @pytest.mark.requirement("capability.matching-total")
 @given(SETS, kind_texts() | small_kinds())
-def test_a_verdict_is_always_yes_or_no(patterns: list[str], kind: str):
+def test_a_verdict_is_always_yes_or_no(patterns, kind):
     assert allows(patterns, kind) in (True, False)
 
 
 @pytest.mark.requirement("capability.index-agrees")
 @given(SETS, st.lists(small_kinds(), min_size=1, max_size=4))
-def test_the_index_says_what_trying_every_pattern_would(patterns: list[str], kinds: list[str]):
+def test_the_index_says_what_trying_every_pattern_would(patterns, kinds):
     rights = Rights(patterns)
     for kind in map(parse, kinds * 2):
         speaking = [held for held in rights.capabilities if held.matches(kind)]
@@ -282,9 +278,7 @@ def test_the_index_says_what_trying_every_pattern_would(patterns: list[str], kin
 
 @pytest.mark.requirement("policy.adding-allow-never-denies", "policy.adding-deny-never-allows")
 @given(SETS, small_patterns(), small_kinds())
-def test_more_allows_never_deny_and_more_denies_never_allow(
-    patterns: list[str], more: str, kind: str
-):
+def test_more_allows_never_deny_and_more_denies_never_allow(patterns, more, kind):
     before = allows(patterns, kind)
     assert allows([*patterns, more], kind) >= before
     assert allows([*patterns, f"!{more}"], kind) <= before
@@ -292,14 +286,14 @@ def test_more_allows_never_deny_and_more_denies_never_allow(
 
 @pytest.mark.requirement("capability.covers-agrees")
 @given(small_patterns(), small_patterns(), small_kinds())
-def test_what_a_covered_pattern_allows_is_allowed(a: str, b: str, kind: str):
+def test_what_a_covered_pattern_allows_is_allowed(a, b, kind):
     if covers(a, b) and capability(b).matches(parse(kind)):
         assert capability(a).matches(parse(kind))
 
 
 @pytest.mark.requirement("capability.covers", "capability.covers-agrees")
 @given(SETS, small_patterns(), small_kinds())
-def test_what_rights_cover_they_allow(patterns: list[str], pattern: str, kind: str):
+def test_what_rights_cover_they_allow(patterns, pattern, kind):
     if Rights(patterns).covers(pattern) and capability(pattern).matches(parse(kind)):
         assert allows(patterns, kind)
 
@@ -316,7 +310,7 @@ RECIPIENTS = st.lists(st.sampled_from(["a", "b", "ab", "c"]), max_size=2)
 @given(
     st.lists(st.builds(aimed, TARGETS, st.sampled_from(["", "!"])), max_size=4), TARGETS, RECIPIENTS
 )
-def test_what_rights_with_targets_cover_they_allow(held: list[Any], asked: Any, to: list[str]):
+def test_what_rights_with_targets_cover_they_allow(held, asked, to):
     rights = Rights(held)
     if rights.covers(aimed(asked)) and capability(aimed(asked)).matches(CALL, {}, to):
         assert rights.allows(CALL, {}, to)
@@ -338,9 +332,7 @@ def test_what_rights_with_targets_cover_they_allow(held: list[Any], asked: Any, 
         (["chat.*", {"kind": "chat.*", "to": "a"}], True),
     ],
 )
-def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(
-    held: list[Any], known: bool
-):
+def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(held, known):
     rights, kind = Rights(held), parse("chat.message")
     assert rights.allows_all(kind) is known
     assert rights.allows_all(kind) is known, "asked again"
@@ -388,7 +380,7 @@ def test_a_kind_is_allowed_with_every_payload_where_nothing_depends_on_it(
         (["*", aimed("calc", "!")], "mcp.request.*", False),
     ],
 )
-def test_nobody_grants_what_they_do_not_have(held: list[Any], asked: Any, covered: bool):
+def test_nobody_grants_what_they_do_not_have(held, asked, covered):
     assert Rights(held).covers(asked) is covered
 
 
@@ -401,7 +393,7 @@ def test_the_cache_has_a_bound():
 
 
 @pytest.mark.requirement("capability.cache-not-thrashed")
-def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch: pytest.MonkeyPatch):
+def test_made_up_contexts_take_no_room_in_the_cache(monkeypatch):
     judged: list[str] = []
     original = Rights._judge
     monkeypatch.setattr(
@@ -475,5 +467,5 @@ def test_rights_know_whether_they_deny_anything():
         (["*", "!mcp"], False),
     ],
 )
-def test_some_payload_may_be_allowed(held: list[Any], allowed: bool):
+def test_some_payload_may_be_allowed(held, allowed):
     assert Rights(held).may_allow(parse("mcp.request.tools/call:read")) is allowed

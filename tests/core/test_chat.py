@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from folkmoot.core import errors as e
@@ -39,7 +37,7 @@ MARKED = {"text": "x", "format": "markdown"}
         ("mcp.request.tools/list", {}, set()),
     ],
 )
-def test_chat_has_several_spellings(kind: str, payload: Any, expected: set[str]):
+def test_chat_has_several_spellings(kind, payload, expected):
     assert {str(spelling) for spelling, _ in spellings(parse(kind), payload)} == expected
 
 
@@ -51,25 +49,25 @@ def test_chat_has_several_spellings(kind: str, payload: Any, expected: set[str])
         (f"{CALL}:chat.say", {"params": {"arguments": MARKED}}),
     ],
 )
-def test_each_spelling_has_the_body_where_it_keeps_it(kind: str, payload: Any):
+def test_each_spelling_has_the_body_where_it_keeps_it(kind, payload):
     spelled = {str(spelling): shown for spelling, shown in spellings(parse(kind), payload)}
     assert spelled["chat.message.markdown"] == MARKED
     assert spelled[NOTE]["params"] == MARKED
 
 
 @pytest.mark.parametrize("body", [None, [], {}, {"text": None}, {"text": "x", "format": "html"}])
-def test_a_body_without_text_or_with_a_strange_format_is_refused(body: Any):
+def test_a_body_without_text_or_with_a_strange_format_is_refused(body):
     with pytest.raises(e.PayloadInvalid):
         check_body(body)
 
 
 @pytest.mark.parametrize("said", [None, "plain", "text", "markdown"])
-def test_a_body_with_text_and_a_known_format_is_chat(said: str | None):
+def test_a_body_with_text_and_a_known_format_is_chat(said):
     check_body({"text": "x", "format": said})
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
-def test_a_text_of_nothing_or_white_space_is_refused(text: str):
+def test_a_text_of_nothing_or_white_space_is_refused(text):
     with pytest.raises(e.PayloadInvalid, match="must not be empty"):
         check_body({"text": text})
     check_body({"text": f"{text}."})

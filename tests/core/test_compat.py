@@ -57,7 +57,7 @@ def test_without_a_timing_an_older_message_was_created_just_now():
 
 @pytest.mark.requirement("compat.from-frame", "compat.old-direction")
 @pytest.mark.parametrize("old", Direction)
-def test_a_frame_becomes_an_envelope(old: Direction):
+def test_a_frame_becomes_an_envelope(old):
     envelope = envelope_from_frame(Frame(SessionId("s"), old, OLD), NOW)
     assert envelope.message == OLD
     assert envelope.context.direction is direction_from_old(old)

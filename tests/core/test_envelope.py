@@ -7,7 +7,6 @@ import json
 import os
 import runpy
 import time
-from typing import Any
 
 import msgspec
 import pytest
@@ -32,7 +31,7 @@ TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
 
 
 @pytest.mark.requirement("envelope.new-is-minimal", "transport.stdio")
-def test_what_the_shell_knows_need_not_be_given(monkeypatch: pytest.MonkeyPatch):
+def test_what_the_shell_knows_need_not_be_given(monkeypatch):
     before = time.monotonic()
     timing = MessageEnvelope.new(REQUEST).context.timing
     assert before <= timing.created_at <= time.monotonic()
@@ -79,7 +78,7 @@ def test_a_new_envelope_has_minimal_context():
         ("with_timing", "timing", LATER),
     ],
 )
-def test_a_builder_changes_one_part_and_leaves_the_original(builder: str, part: str, value: Any):
+def test_a_builder_changes_one_part_and_leaves_the_original(builder, part, value):
     before = full()
     after = getattr(before, builder)(value)
     assert after.message is before.message
@@ -132,9 +131,7 @@ def test_a_context_survives_being_written_down():
         (MessageDirection.UNKNOWN, False, False, MessageDirection.UNKNOWN),
     ],
 )
-def test_the_direction_routes(
-    direction: MessageDirection, to_server: bool, to_client: bool, reverse: MessageDirection
-):
+def test_the_direction_routes(direction, to_server, to_client, reverse):
     assert direction.should_forward_to_server() is to_server
     assert direction.should_send_to_client() is to_client
     assert direction.reverse() is reverse
@@ -150,7 +147,7 @@ def test_a_direction_from_elsewhere_decodes_as_unknown():
 
 @pytest.mark.requirement("direction.not-from-method")
 @pytest.mark.parametrize("direction", MessageDirection)
-def test_a_method_never_decides_the_direction(direction: MessageDirection):
+def test_a_method_never_decides_the_direction(direction):
     cancelled = Notification(method="notifications/cancelled")
     envelope = MessageEnvelope.new(cancelled, NOW).with_direction(direction)
     assert envelope.context.direction is direction
@@ -170,7 +167,7 @@ def test_the_answer_goes_the_other_way_in_the_same_session():
 
 
 @pytest.mark.parametrize("identity", ["1", 2, None])
-def test_an_answer_to_another_request_is_refused(identity: Any):
+def test_an_answer_to_another_request_is_refused(identity):
     with pytest.raises(e.InvalidResponse):
         full().answered_by(Response(id=identity, result={}), LATER)
 
@@ -199,9 +196,7 @@ STATELESS = SessionContext(protocol_version=ProtocolVersion("2026-07-28"))
         (MessageDirection.UNKNOWN, STATELESS, False),
     ],
 )
-def test_a_context_is_complete_when_it_can_be_routed(
-    direction: MessageDirection, session: SessionContext, complete: bool
-):
+def test_a_context_is_complete_when_it_can_be_routed(direction, session, complete):
     context = MessageContext(NOW, direction, session)
     assert context.is_complete() is complete
     assert context.session.era in Era

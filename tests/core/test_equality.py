@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 
@@ -12,7 +10,7 @@ from tests.core.strategies import JSON
 
 
 @given(JSON)
-def test_everything_is_the_same_as_itself(value: Any):
+def test_everything_is_the_same_as_itself(value):
     assert same(value, value)
 
 
@@ -33,7 +31,7 @@ def test_everything_is_the_same_as_itself(value: Any):
         (2**60, 2**60 + 1),
     ],
 )
-def test_values_that_json_tells_apart_are_not_the_same(a: Any, b: Any):
+def test_values_that_json_tells_apart_are_not_the_same(a, b):
     assert not same(a, b)
     assert not same(b, a)
 

@@ -38,7 +38,7 @@ def test_a_leaf_is_named_as_its_code_and_one_of_another_module_is_told_as_its_ba
 
 @pytest.mark.requirement("error.forms")
 @pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.code)
-def test_every_leaf_knows_its_forms(leaf: type[e.FolkmootError]):
+def test_every_leaf_knows_its_forms(leaf):
     assert -32768 <= leaf.jsonrpc <= -32000
     assert 400 <= HTTPStatus(leaf.http) < 600
     assert leaf.close in CLOSE_REASONS

@@ -28,7 +28,7 @@ LONE = rb'{"text":"\ud800"}'
         (b"7", None),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_tied_to_its_request(raw: bytes, known: int | str | None):
+def test_an_answer_that_cannot_be_read_is_tied_to_its_request(raw, known):
     assert answered_id(raw) == known
 
 
@@ -40,5 +40,5 @@ def test_an_answer_that_cannot_be_read_is_tied_to_its_request(raw: bytes, known:
         (b'{"jsonrpc":"2.0","id":7,"result":%b}' % DEEP, None),
     ],
 )
-def test_a_request_that_cannot_be_read_is_refused_under_its_id(raw: bytes, known: int | str | None):
+def test_a_request_that_cannot_be_read_is_refused_under_its_id(raw, known):
     assert readable_id(raw) == known

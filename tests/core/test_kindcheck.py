@@ -70,7 +70,7 @@ FAILURE = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
         ("completion/complete", {"ref": {"type": "ref/resource", "uri": "d://{x}"}}, "d://{x}"),
     ],
 )
-def test_the_effective_context_is_the_payloads(method: str, params: dict[str, Any], context: str):
+def test_the_effective_context_is_the_payloads(method, params, context):
     for operation, more in ("request", ()), ("proposal", ()):
         whole = f"mcp.{operation}.{method}:{context}"
         payload = request(method, params)
@@ -243,9 +243,7 @@ WRONG: list[tuple[str, Any, Any, Any, type[e.KindError]]] = [
     WRONG,
     ids=[f"{row[0]}-{row[4].code}-{n}" for n, row in enumerate(WRONG)],
 )
-def test_each_way_to_be_wrong_is_refused(
-    kind: str, payload: Any, to: Any, about: Any, error: type[e.KindError]
-):
+def test_each_way_to_be_wrong_is_refused(kind, payload, to, about, error):
     with pytest.raises(error) as caught:
         checked(kind, payload, to, about)
     assert type(caught.value) is error
@@ -310,9 +308,7 @@ def test_the_codes_are_these_and_stay_these():
         ("stream.data", [1], [], [], "stream.data"),
     ],
 )
-def test_what_is_right_passes_with_its_effective_kind(
-    kind: str, payload: Any, to: Any, about: Any, answer: str
-):
+def test_what_is_right_passes_with_its_effective_kind(kind, payload, to, about, answer):
     assert checked(kind, payload, to, about) == answer
 
 
@@ -331,9 +327,7 @@ def test_what_is_right_passes_with_its_effective_kind(
     st.lists(st.text(max_size=3), max_size=2),
     st.lists(st.text(max_size=3), max_size=2),
 )
-def test_no_message_makes_it_raise_anything_but_its_own_errors(
-    kind: str, payload: Any, to: list[str], about: list[str]
-):
+def test_no_message_makes_it_raise_anything_but_its_own_errors(kind, payload, to, about):
     try:
         checked(kind, payload, to, about)
     except e.KindError:

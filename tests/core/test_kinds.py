@@ -43,7 +43,7 @@ def parts(text: str) -> tuple[str, str, str | None, str | None]:
         ("chat.message.text", ("chat", "message", "text", None)),
     ],
 )
-def test_a_kind_has_four_parts(text: str, expected: tuple[str, str, str | None, str | None]):
+def test_a_kind_has_four_parts(text, expected):
     assert parts(text) == expected
 
 
@@ -59,13 +59,13 @@ def test_a_kind_has_four_parts(text: str, expected: tuple[str, str, str | None, 
         ("mcp.request.a:b\u00a0 c", "a", "b\u00a0 c"),
     ],
 )
-def test_the_context_is_cut_off_first(text: str, method: str, context: str | None):
+def test_the_context_is_cut_off_first(text, method, context):
     assert parts(text)[2:] == (method, context)
 
 
 @pytest.mark.requirement("kind.formats-back")
 @given(kind_texts())
-def test_any_kind_that_parses_formats_back_to_itself(text: str):
+def test_any_kind_that_parses_formats_back_to_itself(text):
     kind = parse(text)
     assert str(kind) == text
     assert make(*parts(text)) == kind
@@ -75,7 +75,7 @@ def test_any_kind_that_parses_formats_back_to_itself(text: str):
 @pytest.mark.requirement("kind.own-errors-only")
 @given(st.text(max_size=40) | st.text(st.sampled_from("ab.:/ \n\ud800"), max_size=12))
 @example("a.b.c:\ud800")
-def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str):
+def test_no_text_makes_it_raise_anything_but_its_own_errors(text):
     try:
         kind = parse(text)
     except e.KindError:
@@ -128,14 +128,14 @@ def test_no_text_makes_it_raise_anything_but_its_own_errors(text: str):
         "mcp.request.x:\ud800",
     ],
 )
-def test_what_the_grammar_does_not_know_is_refused(text: str):
+def test_what_the_grammar_does_not_know_is_refused(text):
     with pytest.raises(e.KindSyntax):
         parse(text)
 
 
 @pytest.mark.requirement("kind.mcp-needs-method", "check.spoof-two-levels")
 @pytest.mark.parametrize("text", ["mcp.request", "mcp.response", "mcp.anything"])
-def test_a_kind_of_mcp_needs_a_method(text: str):
+def test_a_kind_of_mcp_needs_a_method(text):
     with pytest.raises(e.KindNeedsMethod):
         parse(text)
 
@@ -162,7 +162,7 @@ def test_the_old_spelling_is_no_kind():
         ("mcp.request.x:{}", "😀", 256),
     ],
 )
-def test_the_longest_part_passes_and_one_more_does_not(template: str, letter: str, most: int):
+def test_the_longest_part_passes_and_one_more_does_not(template, letter, most):
     assert parse(template.format(letter * most))
     with pytest.raises(e.KindTooLong):
         parse(template.format(letter * (most + 1)))
@@ -181,7 +181,7 @@ def test_two_spellings_of_one_letter_are_two_contexts():
 
 
 @pytest.mark.parametrize("arguments", [("a.b", "c"), ("a", "b", "c:d"), ("mcp", "x.y")])
-def test_a_part_cannot_smuggle_a_separator(arguments: tuple[str, ...]):
+def test_a_part_cannot_smuggle_a_separator(arguments):
     with pytest.raises(e.KindSyntax):
         make(*arguments)
 
@@ -217,7 +217,7 @@ def test_every_kind_of_the_protocol_is_in_the_table():
         ("room.invite", False),
     ],
 )
-def test_some_kinds_are_the_gateways(text: str, reserved: bool):
+def test_some_kinds_are_the_gateways(text, reserved):
     assert is_reserved(parse(text)) is reserved
 
 
@@ -246,7 +246,7 @@ def test_some_kinds_are_the_gateways(text: str, reserved: bool):
         ("mcp/proposal:withdraw", "mcpx.withdraw.proposal"),
     ],
 )
-def test_an_old_spelling_has_a_present_one(old: str, new: str):
+def test_an_old_spelling_has_a_present_one(old, new):
     assert migrate(old) == new
     assert migrate(new) == new
     assert isinstance(parse(new), Kind)
@@ -261,7 +261,7 @@ def test_an_old_spelling_has_a_present_one(old: str, new: str):
         ("proposal/*", "mcpx.*"),
     ],
 )
-def test_an_old_pattern_has_a_present_one(old: str, new: str):
+def test_an_old_pattern_has_a_present_one(old, new):
     assert migrate(old) == new
 
 
@@ -269,6 +269,6 @@ def test_an_old_pattern_has_a_present_one(old: str, new: str):
 @pytest.mark.parametrize(
     "old", ["mcp/other:tools/call", "system/other", "proposal/accept", "mcp/request:"]
 )
-def test_an_old_spelling_outside_the_table_is_refused(old: str):
+def test_an_old_spelling_outside_the_table_is_refused(old):
     with pytest.raises(e.KindSyntax):
         parse(migrate(old))

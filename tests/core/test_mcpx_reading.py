@@ -78,7 +78,7 @@ def check_same(raw: bytes, **how: Any) -> None:
 
 
 @given(texts(), st.booleans())
-def test_what_is_read_once_means_what_it_means_when_read_slowly(raw: bytes, old: bool):
+def test_what_is_read_once_means_what_it_means_when_read_slowly(raw, old):
     check_same(raw, accept_old_spellings=old)
 
 
@@ -95,7 +95,7 @@ def test_what_is_read_once_means_what_it_means_when_read_slowly(raw: bytes, old:
         b',"correlation_id":"p1"',
     ],
 )
-def test_what_looks_common_and_is_not_is_read_slowly(more: bytes):
+def test_what_looks_common_and_is_not_is_read_slowly(more):
     raw = b'{"protocol":"mcpx/v1","kind":"chat.message"' + more + b"}"
     check_same(raw)
     found = read(raw)

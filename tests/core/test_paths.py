@@ -123,7 +123,7 @@ PATHS = st.lists(PIECES, max_size=8).map("".join)
         ("notes/", "no\u200btes /a", None),
     ],
 )
-def test_a_path_is_in_a_folder_where_it_leads_there(folder: str, value: str, holds: bool | None):
+def test_a_path_is_in_a_folder_where_it_leads_there(folder, value, holds):
     assert Folder(folder).holds(value) is holds
     # An allow takes what is certain, and a deny whatever is not certain to be elsewhere.
     constraint = Constraint({"path": {"under": folder}})
@@ -138,7 +138,7 @@ def test_a_path_is_in_a_folder_where_it_leads_there(folder: str, value: str, hol
         *("a\nb", "https://example.com/a?b", "file:notes", "file://elsewhere/a"),
     ],
 )
-def test_a_folder_is_written_plainly(folder: str):
+def test_a_folder_is_written_plainly(folder):
     for under in (folder, ["notes/", folder]):
         with pytest.raises(e.ConstraintSyntax, match="one folder"):
             Constraint({"path": {"under": under}})
@@ -158,7 +158,7 @@ def test_a_folder_is_written_plainly(folder: str):
         ({"under": "notes/"}, False, True),
     ],
 )
-def test_a_list_of_paths_and_what_is_no_path(value: Any, allows: bool, denies: bool):
+def test_a_list_of_paths_and_what_is_no_path(value, allows, denies):
     constraint = Constraint({"paths": {"under": ["notes/", "drafts/"]}})
     assert constraint.matches({"paths": value}) is allows
     assert constraint.matches({"paths": value}, if_unclear=True) is denies
@@ -187,7 +187,7 @@ def test_an_object_of_more_members_is_read_member_by_member():
         ({"other": 1}, {"under": "notes/"}, False),
     ],
 )
-def test_a_folder_covers_what_is_in_it(wide: Any, narrow: Any, wanted: bool):
+def test_a_folder_covers_what_is_in_it(wide, narrow, wanted):
     kind = "mcp.request.tools/call:read"
     allowed, asked = ({"kind": kind, "payload": {"path": it}} for it in (wide, narrow))
     assert covers(allowed, asked) is wanted
@@ -202,7 +202,7 @@ def trimmed(value: str, space: str = " ") -> str:
 
 
 @given(PATHS)
-def test_nothing_that_is_allowed_escapes_its_folder(value: str):
+def test_nothing_that_is_allowed_escapes_its_folder(value):
     if Folder("notes/").holds(value) is not True:
         return
     read = value
@@ -215,7 +215,7 @@ def test_nothing_that_is_allowed_escapes_its_folder(value: str):
 
 
 @given(PATHS, st.sampled_from(["notes/", "/srv", "https://a.example/b"]))
-def test_no_spelling_of_something_denied_is_taken_for_something_else(value: str, folder: str):
+def test_no_spelling_of_something_denied_is_taken_for_something_else(value, folder):
     denied = Folder(folder)
     inside = f"{folder.rstrip('/')}/{value}"
     if posixpath.normpath(inside).startswith(posixpath.normpath(folder)):
@@ -224,7 +224,7 @@ def test_no_spelling_of_something_denied_is_taken_for_something_else(value: str,
 
 
 @given(PATHS)
-def test_a_place_is_the_same_when_it_is_written_plainly(value: str):
+def test_a_place_is_the_same_when_it_is_written_plainly(value):
     try:
         once = Folder(value).place
     except e.ConstraintSyntax:
@@ -276,5 +276,5 @@ def test_rights_ask_where_a_path_leads():
         ({"profile": "a*", "name": "read_*", "": "x*"}, []),
     ],
 )
-def test_paths_that_are_compared_as_text_are_found(source: Any, members: list[str]):
+def test_paths_that_are_compared_as_text_are_found(source, members):
     assert loose_paths(source) == members

@@ -62,7 +62,7 @@ def test_what_no_right_covers_is_denied_with_a_reason():
     "rights",
     [["mcp.proposal.*"], ["mcp.proposal.tools/call:rm"], ["mcp.*", "!mcp.request.tools/call:rm"]],
 )
-def test_who_may_propose_is_told_so(rights: list[str]):
+def test_who_may_propose_is_told_so(rights):
     refused = verdict(rights, CALL)
     assert refused.decision is Decision.PROPOSE
     assert isinstance(refused.error, e.ProposalRequired)
@@ -74,7 +74,7 @@ def test_who_may_propose_is_told_so(rights: list[str]):
     "kind",
     ["chat.message", "mcp.notification.notifications/x", "mcpx.reject.proposal", "room.kick"],
 )
-def test_nothing_but_a_request_can_be_proposed(kind: str):
+def test_nothing_but_a_request_can_be_proposed(kind):
     assert verdict(["mcp.proposal.*"], kind).decision is Decision.DENY
     assert verdict(["mcp.proposal.tools/list"], CALL).decision is Decision.DENY
 
@@ -120,7 +120,7 @@ DENIES: list[Any] = [
 @pytest.mark.requirement("chat.deny-both")
 @pytest.mark.parametrize("deny", DENIES, ids=str)
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
-def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny: Any, kind: str, payload: Any):
+def test_a_deny_on_one_spelling_of_chat_denies_them_all(deny, kind, payload):
     assert verdict(MEMBER, kind, payload).decision is Decision.ALLOW
     refused = verdict([*MEMBER, deny], kind, payload)
     assert refused.decision is Decision.DENY
@@ -136,7 +136,7 @@ def test_a_format_that_is_none_does_not_slip_past_a_deny_on_a_format():
 
 
 @pytest.mark.parametrize(("kind", "payload"), CHATS, ids=[kind for kind, _ in CHATS])
-def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(kind: str, payload: Any):
+def test_a_deny_on_another_format_or_another_thing_leaves_chat_alone(kind, payload):
     for deny in (
         "!chat.message.markdown",
         "!chat.cancel",
@@ -199,9 +199,7 @@ def test_a_plain_message_is_judged_by_the_same_rights():
         {"kind": "!mcp.request.tools/call", "payload": {"params": {"arguments": {"path": "*"}}}},
     ],
 )
-def test_a_request_is_judged_by_its_payload_where_a_capability_speaks_of_that(
-    limit: dict[str, Any],
-):
+def test_a_request_is_judged_by_its_payload_where_a_capability_speaks_of_that(limit):
     rights = Rights(["chat.*", *(["mcp.request.*"] if "!" in limit["kind"] else []), limit])
     assert not rights.by_kind_alone
     said = {"name": "rm", "arguments": {"path": "/"} if "!" in limit["kind"] else {}}

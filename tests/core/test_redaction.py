@@ -28,7 +28,7 @@ def test_every_row_of_the_table_has_an_example():
 
 
 @pytest.mark.parametrize("row", EXAMPLES)
-def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str):
+def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row):
     text, secret = EXAMPLES[row]
     forms = [form for form in (*FORMS, *NAMED_FORMS) if form.name == row]
     for form in forms:
@@ -57,7 +57,7 @@ def test_an_example_is_found_by_its_row_and_suspicious_at_a_glance(row: str):
         "pass_word",
     ],
 )
-def test_names_of_secrets_are_known_in_any_spelling(name: str):
+def test_names_of_secrets_are_known_in_any_spelling(name):
     assert is_secret_name(name)
     assert is_secret_name(name.replace("_", "-"))
     assert sounds_secret(name)
@@ -86,23 +86,23 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str):
         "OLDPWD",
     ],
 )
-def test_other_names_are_no_secrets(name: str):
+def test_other_names_are_no_secrets(name):
     assert not is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["X-Key-Id", "GITHUB_TOKEN_2", "x-auth-user", "Authorisation"])
-def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name: str):
+def test_what_only_sounds_like_a_secret_is_hidden_as_a_header_or_a_variable(name):
     assert sounds_secret(name)
     assert is_secret_header(name.lower())
 
 
 @pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "content-type", "Authority", "PWD", "HOME"])
-def test_what_does_not_is_shown(name: str):
+def test_what_does_not_is_shown(name):
     assert not sounds_secret(name)
 
 
 @pytest.mark.parametrize("name", ["smtpPass", "userOTP", "DBPass", "basicAuth", "dbpass"])
-def test_capital_letters_begin_a_word_of_a_name(name: str):
+def test_capital_letters_begin_a_word_of_a_name(name):
     assert is_secret_name(name)
 
 

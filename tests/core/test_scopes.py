@@ -58,7 +58,7 @@ def test_to_run_the_hub_must_be_named():
         ("mail.read", "mail.read", True),
     ],
 )
-def test_a_scope_covers_what_has_nothing_more(parent: str, child: str, covered: bool):
+def test_a_scope_covers_what_has_nothing_more(parent, child, covered):
     assert scope(parent).covers(scope(child)) is covered
 
 

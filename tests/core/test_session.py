@@ -47,7 +47,7 @@ def test_the_default_version_is_a_real_one():
     [(v, Era.STATELESS if v == "2026-07-28" else Era.HANDSHAKE) for v in KNOWN_VERSIONS]
     + [("2027-01-01", Era.STATELESS), ("draft", Era.HANDSHAKE), ("2026-07-28\n", Era.HANDSHAKE)],
 )
-def test_a_version_tells_its_era(version: str, era: Era):
+def test_a_version_tells_its_era(version, era):
     assert ProtocolVersion(version).era is era
     assert SessionContext().with_version(ProtocolVersion(version)).era is era
 
@@ -62,7 +62,7 @@ def test_a_session_carries_a_correlation():
 @pytest.mark.requirement("session.states")
 @pytest.mark.parametrize("before", SessionState)
 @pytest.mark.parametrize("after", SessionState)
-def test_states_go_where_the_table_says_and_nowhere_else(before: SessionState, after: SessionState):
+def test_states_go_where_the_table_says_and_nowhere_else(before, after):
     session = SessionContext(state=before)
     if after in TRANSITIONS[before]:
         assert session.with_state(after).state is after

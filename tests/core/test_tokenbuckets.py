@@ -89,9 +89,7 @@ def test_what_is_overdrawn_is_taken_all_the_same():
     st.integers(1, 5),
     st.lists(st.floats(0, 30, allow_nan=False), min_size=1, max_size=40),
 )
-def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(
-    at_once: bool, tokens: int, pauses: list[float]
-):
+def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(at_once, tokens, pauses):
     buckets = TokenBuckets[str](at_once=at_once)
     now, given_at = 0.0, list[float]()
     for pause in pauses:
@@ -112,9 +110,7 @@ def test_no_span_of_time_has_more_than_twice_what_a_bucket_holds(
     st.integers(1, 9),
     st.lists(st.tuples(st.floats(-5, 30, allow_nan=False), st.integers(1, 5)), max_size=20),
 )
-def test_to_take_tokens_together_is_to_take_each_or_none(
-    tokens: int, steps: list[tuple[float, int]]
-):
+def test_to_take_tokens_together_is_to_take_each_or_none(tokens, steps):
     together, alone = TokenBuckets[str](), TokenBuckets[str]()
     now = 100.0
     for pause, amount in steps:

@@ -38,16 +38,14 @@ VARIANTS: list[tuple[TransportMetadata, TransportType]] = [
 
 @pytest.mark.requirement("transport.types")
 @pytest.mark.parametrize(("metadata", "transport"), VARIANTS)
-def test_the_metadata_tells_the_transport(metadata: TransportMetadata, transport: TransportType):
+def test_the_metadata_tells_the_transport(metadata, transport):
     assert TransportContext(metadata).transport_type is transport
     assert {transport for _, transport in VARIANTS} | {TransportType.UNKNOWN} == set(TransportType)
 
 
 @pytest.mark.requirement("transport.metadata-tagged")
 @pytest.mark.parametrize(("metadata", "transport"), VARIANTS)
-def test_metadata_survives_a_round_trip_by_its_tag(
-    metadata: TransportMetadata, transport: TransportType
-):
+def test_metadata_survives_a_round_trip_by_its_tag(metadata, transport):
     raw = msgspec.json.encode(metadata)
     assert msgspec.json.decode(raw)["type"] == transport.value
     assert msgspec.json.decode(raw, type=TransportMetadata) == metadata

@@ -13,7 +13,7 @@ MOMENTS = st.lists(st.floats(min_value=0, max_value=2**33), min_size=1, max_size
 
 
 @given(moments=MOMENTS)
-def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments: list[float]):
+def test_each_is_a_uuid_of_version_7_and_comes_after_the_one_before(moments):
     clock = iter(moments)
     new_id = Uuids(lambda: next(clock), secrets.token_bytes)
     made = [new_id() for _ in moments]
@@ -55,9 +55,7 @@ def test_eight_characters_of_an_id_are_enough_to_name_it():
 
 
 @given(counts=st.lists(st.integers(1, 3 * MANY), max_size=30), moments=MOMENTS)
-def test_many_ids_at_once_follow_each_other_as_single_ones_do(
-    counts: list[int], moments: list[float]
-):
+def test_many_ids_at_once_follow_each_other_as_single_ones_do(counts, moments):
     clock = cycle(moments)
     new_id = Uuids(lambda: next(clock), secrets.token_bytes)
     made = []

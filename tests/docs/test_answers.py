@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 from docs.pages.answers import ANSWERS
@@ -69,7 +68,7 @@ async def in_a_room(alice: Person, bob: Person) -> dict[str, Any]:
     return given | {name: await alice.call(name, **rest[name]) for name in rest}
 
 
-async def test_every_tool_answers_as_its_example_does(tmp_path: Path):
+async def test_every_tool_answers_as_its_example_does(tmp_path):
     async with meeting(tmp_path) as there:
         stranger = await there.stranger()
         given = {"msg/register": await stranger.call("msg/register", handle="alice")}

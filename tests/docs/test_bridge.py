@@ -42,7 +42,7 @@ class Desk:
 
 @pytest.mark.long
 @pytest.mark.requirement("bridge.first-key")
-def test_the_tutorial_of_the_bridge_can_be_followed_to_the_letter(tmp_path: Path):
+def test_the_tutorial_of_the_bridge_can_be_followed_to_the_letter(tmp_path):
     page = pages()["docs/tutorials/bridge.md"]
     seen: dict[str, str] = {}
     followed = 0

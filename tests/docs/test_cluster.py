@@ -7,7 +7,6 @@ import shlex
 import shutil
 import tomllib
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,12 +36,12 @@ def documents(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_named_on_the_page(name: str):
+def test_every_file_is_named_on_the_page(name):
     assert f"../../examples/cluster/{name}" in pages()[PAGE].links
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_variables_of_a_file_exist(name: str):
+def test_the_variables_of_a_file_exist(name):
     known = {field.variable for field in FIELDS.values()} | set(OTHER_VARIABLES)
     found = set(re.findall(r"\bFOLKMOOT_[A-Z_]+", text_of(name)))
     assert found <= known
@@ -68,7 +67,7 @@ def toml_texts() -> list[str]:
 
 
 @pytest.mark.parametrize("text", toml_texts())
-def test_a_settings_file_is_valid(text: str, tmp_path: Path):
+def test_a_settings_file_is_valid(text, tmp_path):
     assert tomllib.loads(text)
     file = tmp_path / "config.toml"
     file.write_text(text, encoding="utf-8")
@@ -94,7 +93,7 @@ def test_the_image_has_the_wheel_that_is_made_and_what_nodes_need():
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path):
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     check_unit(text_of("folkmoot.service"), tmp_path)
 
 

@@ -116,7 +116,7 @@ def test_every_decision_is_listed_under_its_number_and_title():
     ("method", "place"),
     [(method, place) for method, places in PLACES.items() for place in places.split(" or ")],
 )
-def test_the_context_of_a_method_stands_where_the_page_says(method: str, place: str):
+def test_the_context_of_a_method_stands_where_the_page_says(method, place):
     payload: Any = "here"
     for member in reversed(place.split(".")):
         payload = {member: payload}
@@ -147,7 +147,7 @@ REFUSED: dict[str, list[Any]] = {
 @pytest.mark.parametrize(
     ("member", "shape"), [(m, shape) for m, (shape, _) in MEMBERS.items() if shape != "required"]
 )
-def test_the_members_of_a_rooms_message_are_what_the_page_says(member: str, shape: str):
+def test_the_members_of_a_rooms_message_are_what_the_page_says(member, shape):
     def read(value: Any) -> None:
         sent = {"protocol": "mcpx/v1", "kind": "chat.message", member: value}
         decode_mcpx(json.dumps(sent).encode())

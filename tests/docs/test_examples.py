@@ -48,14 +48,14 @@ def test_the_python_of_the_developers_tutorial_prints_what_the_page_shows():
 @pytest.mark.parametrize(
     "name", [name for name in pages() if name != "docs/tutorials/developer.md"]
 )
-def test_the_python_of_the_other_pages_can_be_read(name: str):
+def test_the_python_of_the_other_pages_can_be_read(name):
     for block in pages()[name].blocks:
         if block.language == "python":
             compile("\n" * block.line + dedent(block.text), name, "exec")
 
 
 @pytest.mark.parametrize("name", pages())
-def test_the_json_and_toml_of_a_page_can_be_read(name: str):
+def test_the_json_and_toml_of_a_page_can_be_read(name):
     for block in pages()[name].blocks:
         if block.language == "json":
             json.loads(block.text)
@@ -64,7 +64,7 @@ def test_the_json_and_toml_of_a_page_can_be_read(name: str):
 
 
 @pytest.mark.parametrize("name", pages())
-def test_the_commands_a_page_names_exist(name: str):
+def test_the_commands_a_page_names_exist(name):
     for line in commands(pages()[name]):
         words = shlex.split(line, comments=True)
         if words[0] == "make":

@@ -46,9 +46,7 @@ def test_every_page_is_current():
         ("operations/observability.md", "folkmoot_store_wal_pages"),
     ],
 )
-def test_a_page_that_differs_is_named_and_written_anew(
-    folder: Path, capsys: pytest.CaptureFixture[str], page: str, word: str
-):
+def test_a_page_that_differs_is_named_and_written_anew(folder, capsys, page, word):
     path = folder / page
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(word, "something_else"), encoding="utf-8")
@@ -65,9 +63,7 @@ def test_a_page_that_differs_is_named_and_written_anew(
         pytest.param("kindness", "docs: there is no table 'kindness'\n", marks=pytest.mark.long),
     ],
 )
-def test_a_table_that_is_nowhere_or_unknown_is_told(
-    folder: Path, capsys: pytest.CaptureFixture[str], mark: str, told: str
-):
+def test_a_table_that_is_nowhere_or_unknown_is_told(folder, capsys, mark, told):
     path = folder / "architecture.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(f"{text}\n<!-- made by make docs: {mark} -->\n<!-- end -->\n", encoding="utf-8")

@@ -67,7 +67,7 @@ def installed(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_page_names_the_wheel_that_is_made(wheel: Path):
+def test_the_page_names_the_wheel_that_is_made(wheel):
     assert wheel.is_file()
     text = pages()[PAGE].text
     assert set(re.findall(r"folkmoot-\d\S*?\.whl", text)) == {WHEEL}
@@ -86,7 +86,7 @@ def copied(clone: Path) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("source", [".", "./dist/*.tar.gz"], ids=["clone", "sdist"])
-def test_a_wheel_that_pip_builds_has_the_documentation(source: str, tmp_path: Path):
+def test_a_wheel_that_pip_builds_has_the_documentation(source, tmp_path):
     clone = copied(tmp_path)
     done = shell(
         f"{sys.executable} -c 'from docs import packing; packing.build_sdist(\"dist\")' && "
@@ -100,7 +100,7 @@ def test_a_wheel_that_pip_builds_has_the_documentation(source: str, tmp_path: Pa
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_pip_installs_the_wheel_as_the_page_says(wheel: Path, tmp_path: Path):
+def test_pip_installs_the_wheel_as_the_page_says(wheel, tmp_path):
     newest, tested = (b.text for b in pages()[PAGE].blocks if "pip install" in b.text)
     shutil.copy(wheel, tmp_path)
     shutil.copy(ROOT / "constraints.txt", tmp_path)
@@ -120,7 +120,7 @@ def test_pip_installs_the_wheel_as_the_page_says(wheel: Path, tmp_path: Path):
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_example_of_testing_with_tapes_runs_in_a_new_environment(wheel: Path, tmp_path: Path):
+def test_the_example_of_testing_with_tapes_runs_in_a_new_environment(wheel, tmp_path):
     page = pages()["docs/testing-with-tapes.md"]
     install, run = (block.text for block in page.blocks[:4] if block.language == "sh")
     server, test = (block.text for block in page.blocks[:4] if block.language == "python")
@@ -149,7 +149,7 @@ def test_the_example_of_testing_with_tapes_runs_in_a_new_environment(wheel: Path
     ],
     ids=["uvx", "uv tool", "pipx"],
 )
-def test_the_other_ways_of_the_page_work(command: str, wheel: Path, tmp_path: Path):
+def test_the_other_ways_of_the_page_work(command, wheel, tmp_path):
     program = command.split()[0]
     assert command.partition(" &&")[0].removesuffix(" --version") in pages()[PAGE].text
     if shutil.which(program) is None:
@@ -176,14 +176,14 @@ def test_the_unit_fits_what_the_page_installs():
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
-def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path):
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
     check_unit(unit(), tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_a_clone_installs_its_lock_files_with_nothing_configured(installer: str, tmp_path: Path):
+def test_a_clone_installs_its_lock_files_with_nothing_configured(installer, tmp_path):
     uv = shutil.which("uv") or ""
     if installer == "uv" and not uv:
         pytest.skip("there is no uv here")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +15,6 @@ from folkmoot.proxy.rules.actions import ACTIONS
 from folkmoot.proxy.rules.conditions import COMPARISONS
 from folkmoot.proxy.rules.file import BUILT_IN
 from folkmoot.proxy.rules.when import ABOUT_VALUES, NAMES
-from tests.docs.pages import Block as Code
 from tests.docs.pages import pages
 from tests.proxy.rules.support import Clock, Way, call, envelope
 
@@ -44,7 +42,7 @@ def codes(rows: list[list[str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("block", READABLE, ids=lambda block: f"line {block.line}")
-def test_every_file_of_rules_on_the_page_is_read(block: Code, tmp_path: Path):
+def test_every_file_of_rules_on_the_page_is_read(block, tmp_path):
     path = tmp_path / "rules.toml"
     path.write_text(block.text, encoding="utf-8")
     rules = Rules.load(path, clock=Clock(), groups=lambda _: ())
@@ -66,7 +64,7 @@ def test_the_page_shows_every_interceptor_in_use():
         (None, False),
     ],
 )
-def test_the_rules_about_a_folder_do_what_the_page_says(path: str | None, stopped: bool):
+def test_the_rules_about_a_folder_do_what_the_page_says(path, stopped):
     (text,) = (block.text for block in READABLE if "shared folder" in block.text)
     arguments = {} if path is None else {"path": path}
     verdict = Way(text).judge(call("read_file", arguments)).verdict
@@ -107,7 +105,7 @@ def default(field: Any) -> str | None:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_option_is_told_with_its_default(name: str):
+def test_every_option_is_told_with_its_default(name):
     rows = {row[0].strip("`"): row for row in table(f"### {name}")}
     fields = {field.name: field for field in msgspec.structs.fields(BUILT_IN[name].options)}
     assert list(rows) == list(fields)

@@ -24,7 +24,7 @@ def inside(page: Page) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", pages())
-def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name: str):
+def test_every_link_within_the_project_leads_to_a_file_and_a_heading(name):
     for file, anchor in inside(pages()[name]):
         assert (ROOT / file).is_file(), f"{name} links to {file}, which is not there"
         if anchor:

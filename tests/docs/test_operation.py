@@ -109,7 +109,7 @@ class Clone:
 
 
 @pytest.mark.long
-def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path: Path):
+def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path):
     clone = Clone(tmp_path)
     clone.write()
     clone.run("docs.generate")

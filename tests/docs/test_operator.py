@@ -84,7 +84,7 @@ class Reader:
 
 
 @pytest.mark.long
-def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path: Path):
+def test_the_operators_tutorial_can_be_followed_to_the_letter(tmp_path):
     reader = Reader(tmp_path)
     printed = ""
     shown = 0

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 from asyncio.subprocess import PIPE
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +26,7 @@ def commands() -> list[list[str]]:
 @pytest.mark.requirement("operator.socket")
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-async def test_curl_operates_a_hub_as_the_page_says(tmp_path: Path):
+async def test_curl_operates_a_hub_as_the_page_says(tmp_path):
     data, backups = tmp_path / "data", tmp_path / "backups"
     backups.mkdir()
 

@@ -94,7 +94,7 @@ class Cook:
 
 @pytest.mark.long
 @pytest.mark.requirement("room.patterns-documented")
-def test_every_recipe_does_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_every_recipe_does_what_the_page_says(tmp_path, monkeypatch):
     printed, compared = "", 0
     with Process(tmp_path / "hub") as hub:
         cook = Cook(hub, tmp_path, monkeypatch)

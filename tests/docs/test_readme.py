@@ -80,7 +80,7 @@ class Visitor:
             running.wait()
 
 
-def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path):
+def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path):
     with Process(tmp_path / "hub") as hub:
         reader = Visitor(hub, tmp_path)
         reader.does("folkmoot register ada")
@@ -102,7 +102,7 @@ def test_the_readme_leads_into_a_room_where_a_proposal_is_decided(tmp_path: Path
 
 
 @pytest.mark.long
-def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path: Path):
+def test_the_blocks_of_the_readme_about_servers_run_as_they_are_pasted(tmp_path):
     node = node_or_skip()
     programs = tmp_path / "programs"
     programs.mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -47,7 +46,7 @@ def test_every_short_form_of_the_page_stands_for_what_it_says():
 
 
 @pytest.mark.parametrize("block", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
-def test_the_settings_of_the_page_can_be_used(block: str, tmp_path: Path):
+def test_the_settings_of_the_page_can_be_used(block, tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(block)
     settled = ConfiguredRights(load(file, environ={}).gateway)

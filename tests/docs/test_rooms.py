@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from tests.docs.pages import pages
 from tests.docs.stage import Stage
@@ -13,7 +12,7 @@ PAGE = "docs/reference/rooms.md"
 ROOM = "planning"
 
 
-async def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path: Path):
+async def test_a_hub_says_what_the_page_of_rooms_shows(tmp_path):
     async with town(tmp_path) as there, AsyncExitStack() as stack:
         ada = await there.person("ada")
         bob = await there.person("bob")

@@ -33,7 +33,7 @@ def functions(path: str) -> frozenset[str]:
 @pytest.mark.parametrize(
     ("path", "name"), sorted(set(NAMED.findall((ROOT / PAGE).read_text(encoding="utf-8"))))
 )
-def test_every_test_that_is_named_exists(path: str, name: str):
+def test_every_test_that_is_named_exists(path, name):
     assert name in functions(path)
 
 
@@ -43,7 +43,7 @@ def test_nothing_that_looks_like_a_test_is_named_in_another_way():
 
 
 @pytest.mark.parametrize("chapter", [OWASP, PRACTICES])
-def test_every_risk_has_a_test_that_shows_what_is_done(chapter: str):
+def test_every_risk_has_a_test_that_shows_what_is_done(chapter):
     for heading, text in sections(chapter).items():
         assert NAMED.search(text), heading
 

@@ -114,7 +114,7 @@ class Author:
 
 @pytest.mark.long
 @pytest.mark.requirement("names.example-server")
-def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path: Path):
+def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path):
     printed, shown = "", 0
     with ExitStack() as stack:
         author = Author(tmp_path, stack)

@@ -40,16 +40,12 @@ def test_the_page_shows_several_commands_with_what_they_print():
 @pytest.mark.parametrize(
     ("command", "printed"), [each for each in shown() if "diff" not in each[0]]
 )
-def test_a_command_prints_what_the_page_shows(
-    capsys: pytest.CaptureFixture[str], command: str, printed: str
-):
+def test_a_command_prints_what_the_page_shows(capsys, command, printed):
     assert program.run(shlex.split(command)[1:]) == 0
     assert capsys.readouterr() == (printed, "")
 
 
-def test_a_comparison_prints_what_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_comparison_prints_what_the_page_shows(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, tools, words in (
         ("session", ("echo", "add"), "Echo: hello"),

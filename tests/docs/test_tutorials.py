@@ -99,7 +99,7 @@ def session(block: Block) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_the_blocks_of_a_tutorial_run_as_they_are_pasted(name: str, tmp_path: Path):
+def test_the_blocks_of_a_tutorial_run_as_they_are_pasted(name, tmp_path):
     with shell(tmp_path) as opened:
         pasted = 0
         for block in pages()[name].blocks:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -31,9 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @both_kinds
-async def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(
-    era: str, tmp_path: Path
-):
+async def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated_is(era, tmp_path):
     async with trouble(tmp_path, era) as at:
         process = await at.echo()
         waiting = asyncio.ensure_future(at.refused("hang"))
@@ -57,9 +54,7 @@ async def test_a_server_that_is_killed_is_started_again_and_what_may_be_repeated
 
 @pytest.mark.long
 @both_kinds
-async def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(
-    era: str, tmp_path: Path
-):
+async def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_dead(era, tmp_path):
     async with trouble(tmp_path, era, call_seconds=3, connect_seconds=30) as at:
         process = await at.echo()
         late = await at.refused("hang")
@@ -80,9 +75,7 @@ async def test_a_server_that_hangs_is_told_of_in_time_and_given_up_when_it_is_de
 
 @pytest.mark.long
 @both_kinds
-async def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(
-    era: str, tmp_path: Path
-):
+async def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_on(era, tmp_path):
     async with trouble(tmp_path, era, call_seconds=4) as at:
         params = {"name": "flawed_slow", "arguments": {"steps": 10, "seconds": 0.5}}
         told = await at.wire.ask("tools/call", params, meta={"progressToken": "mine"})
@@ -93,7 +86,7 @@ async def test_a_server_that_is_slow_has_longer_as_long_as_it_says_that_it_goes_
 
 @pytest.mark.long
 @both_kinds
-async def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str, tmp_path: Path):
+async def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era, tmp_path):
     async with trouble(tmp_path, era) as at:
         assert (await at.call("flood"))["content"][0]["text"] == "pouring"
         heard = at.view()["dropped"]
@@ -106,9 +99,7 @@ async def test_a_server_that_floods_on_every_way_it_has_is_heard_slowly(era: str
 
 @pytest.mark.long
 @both_kinds
-async def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(
-    era: str, tmp_path: Path
-):
+async def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(era, tmp_path):
     async with trouble(tmp_path, era, call_seconds=3) as at:
         process = await at.echo()
         for _ in range(3):
@@ -121,7 +112,7 @@ async def test_what_belongs_to_nothing_and_what_cannot_be_read_reaches_nobody(
 
 
 async def test_a_server_that_lies_about_its_schemas_spoils_no_list_and_is_passed_on_as_it_is(
-    tmp_path: Path,
+    tmp_path,
 ):
     async with trouble(tmp_path) as at:
         tools = await at.listed()
@@ -141,7 +132,7 @@ async def test_a_server_that_lies_about_its_schemas_spoils_no_list_and_is_passed
 
 @both_kinds
 async def test_a_tool_that_changes_is_held_back_until_the_operator_accepts_it(
-    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    era, tmp_path, caplog
 ):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     async with trouble(tmp_path, era) as at:
@@ -176,7 +167,7 @@ async def test_a_tool_that_changes_is_held_back_until_the_operator_accepts_it(
 
 @pytest.mark.long
 @pytest.mark.requirement("gateway.tools-aggregated")
-async def test_ten_thousand_tools_over_many_pages_are_all_listed_and_can_be_called(tmp_path: Path):
+async def test_ten_thousand_tools_over_many_pages_are_all_listed_and_can_be_called(tmp_path):
     folder = tmp_path / "flawed"
     folder.mkdir()
     (folder / "tools").write_text("10000")
@@ -190,7 +181,7 @@ async def test_ten_thousand_tools_over_many_pages_are_all_listed_and_can_be_call
         assert "flawed_tool_4321" in told
 
 
-async def test_a_server_that_dies_at_every_start_is_told_of_and_used_once_it_starts(tmp_path: Path):
+async def test_a_server_that_dies_at_every_start_is_told_of_and_used_once_it_starts(tmp_path):
     folder = tmp_path / "flawed"
     folder.mkdir()
     (folder / "dies").touch()

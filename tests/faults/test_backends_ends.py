@@ -9,7 +9,6 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,7 +104,7 @@ def restartable() -> Iterator[Restartable]:
 @pytest.mark.long
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 @pytest.mark.timeout(250)
-async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era: str, tmp_path: Path):
+async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era, tmp_path):
     with restartable() as server:
         spec = backend("every", server.place)
         async with (
@@ -140,9 +139,7 @@ async def test_a_server_over_http_that_restarts_on_its_port_is_used_again(era: s
 
 @pytest.mark.long
 @pytest.mark.timeout(250)
-async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(
-    tmp_path: Path,
-):
+async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_its_call(tmp_path):
     async with trouble(tmp_path) as at:
         process = await at.echo()
         large = await at.call("huge", megabytes=16)
@@ -153,7 +150,7 @@ async def test_a_very_large_result_passes_and_one_that_is_larger_is_an_error_of_
         assert await at.echo() == process
 
 
-async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path):
+async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path):
     async with trouble(tmp_path) as at:
         processes = [await at.echo()]
         waiting = asyncio.ensure_future(at.call("hang"))
@@ -164,7 +161,7 @@ async def test_a_hub_that_stops_leaves_no_process_behind(tmp_path: Path):
 
 
 @pytest.mark.long
-async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path: Path):
+async def test_a_hub_that_is_killed_takes_the_processes_behind_it_along(tmp_path):
     spec = flawed("flawed", tmp_path / "flawed")
     folder = tmp_path / "data"
     folder.mkdir()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 
 import msgspec
-import pytest
 
 from folkmoot.app import Hub
 from folkmoot.cli.operator import ask_socket
@@ -29,7 +27,7 @@ class Wall:
         return self._true() + self.moved
 
 
-async def test_a_clock_that_jumps_disturbs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_clock_that_jumps_disturbs_nothing(tmp_path, monkeypatch):
     wall = Wall()
     monkeypatch.setattr(time, "time", wall)
     settings = msgspec.convert({"port": 0, "data": str(tmp_path / "data")}, Settings)

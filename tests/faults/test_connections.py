@@ -79,9 +79,7 @@ async def honest(port: int) -> AsyncIterator[Callable[[], Awaitable[int]]]:
     ],
     ids=["nothing", "path", "value", "headers"],
 )
-async def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, start: bytes, drop: bytes
-):
+async def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(monkeypatch, start, drop):
     async with serving(max_connections=100) as hub, honest(hub.port) as look:
         monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
         dripping = asyncio.gather(*(drip(hub.port, start, drop) for _ in range(50)))
@@ -90,9 +88,7 @@ async def test_a_head_that_comes_a_little_at_a_time_is_not_waited_for(
         assert set(await dripping) == {b""}
 
 
-async def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(monkeypatch):
     async with (
         serving(ROUTES, max_connections=100, max_body_bytes=1_000_000) as hub,
         honest(hub.port) as look,
@@ -106,7 +102,7 @@ async def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
         assert {said.split()[1] for said in await dripping if said} <= {b"408"}
 
 
-async def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest.MonkeyPatch):
+async def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch):
     monkeypatch.setattr(bodies, "BODY_SECONDS", 2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 1)
     async with serving(ROUTES) as hub:
@@ -119,9 +115,7 @@ async def test_a_body_that_comes_slowly_but_steadily_is_read(monkeypatch: pytest
         writer.close()
 
 
-async def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_clients_that_vanish_in_the_middle_of_a_body_leave_nothing_behind(caplog):
     caplog.set_level(logging.INFO)
     async with serving(ROUTES, max_body_bytes=1_000_000) as hub:
         for _ in range(50):
@@ -163,7 +157,7 @@ def descriptors(pid: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files by /proc")
-async def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path):
+async def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path):
     limit = 300
     with Process(tmp_path, FOLKMOOT_HTTP_MAX_CONNECTIONS=str(limit)) as hub:
         before = descriptors(hub.child.pid)
@@ -185,7 +179,7 @@ async def test_a_thousand_idle_connections_are_held_to_the_limit(tmp_path: Path)
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
-async def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path: Path):
+async def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path):
     with Process(tmp_path) as hub:
         before = resource.prlimit(hub.child.pid, resource.RLIMIT_NOFILE)
         reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
@@ -209,7 +203,7 @@ async def test_a_hub_that_may_open_no_more_files_lives_on_until_it_may(tmp_path:
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
-def test_a_hub_makes_room_for_the_connections_it_is_to_serve(tmp_path: Path):
+def test_a_hub_makes_room_for_the_connections_it_is_to_serve(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
     try:

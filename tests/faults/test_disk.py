@@ -28,9 +28,7 @@ def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("room", [0, 20, 4096, 20_000])
-def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_is(
-    tmp_path: Path, room: int
-):
+def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_is(tmp_path, room):
     ended = started_with_room(tmp_path, room)
     assert ended.returncode == ExitCode.DATA
     assert ended.stderr.startswith("folkmoot: error: ")
@@ -41,7 +39,7 @@ def test_a_hub_without_room_to_begin_says_so_in_one_line_and_begins_when_there_i
 
 
 async def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes_it_refused(
-    tmp_path: Path,
+    tmp_path,
 ):
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     with Process(tmp_path) as hub:

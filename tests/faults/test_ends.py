@@ -65,12 +65,12 @@ def check_kills(folder: Path, rounds: int) -> None:
     assert names == {"folkmoot.db", "master.key", "hub.lock"}
 
 
-def test_a_hub_killed_while_it_writes_starts_again_whole(tmp_path: Path):
+def test_a_hub_killed_while_it_writes_starts_again_whole(tmp_path):
     check_kills(tmp_path, 3)
 
 
 @pytest.mark.long
-def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path: Path):
+def test_a_hub_killed_again_and_again_starts_again_whole(tmp_path):
     check_kills(tmp_path, times(8))
 
 
@@ -139,7 +139,7 @@ STAGES = (BEGUN, "typer", "folkmoot.cli.program", "apsw", "starlette", "folkmoot
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_during_the_start_ends_it_in_good_order(tmp_path: Path, number: signal.Signals):
+def test_a_signal_during_the_start_ends_it_in_good_order(tmp_path, number):
     for module in STAGES:
         check_start(tmp_path, number, module, further=1)
     with Process(tmp_path) as hub:
@@ -150,9 +150,7 @@ def test_a_signal_during_the_start_ends_it_in_good_order(tmp_path: Path, number:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_at_any_moment_of_the_start_ends_it_in_good_order(
-    tmp_path: Path, number: signal.Signals
-):
+def test_a_signal_at_any_moment_of_the_start_ends_it_in_good_order(tmp_path, number):
     chance = random.Random(number)
     for _ in range(times(8)):
         check_start(tmp_path, number, BEGUN, further=chance.randrange(1, 700))
@@ -160,7 +158,7 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_in_good_order(
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_hub_killed_at_any_moment_of_its_first_start_starts_the_next_time(tmp_path: Path):
+def test_a_hub_killed_at_any_moment_of_its_first_start_starts_the_next_time(tmp_path):
     chance = random.Random(9)
     for round_ in range(times(5)):
         folder = tmp_path / str(round_)

@@ -114,9 +114,7 @@ class Town:
 
 
 @pytest.mark.requirement("delete.erases", "store.erasure")
-def test_what_was_deleted_is_in_no_file_after_the_log_was_emptied_nor_after_a_clean_stop(
-    tmp_path: Path,
-):
+def test_what_was_deleted_is_in_no_file_after_the_log_was_emptied_nor_after_a_clean_stop(tmp_path):
     town = Town(tmp_path / "data")
     with Process(
         town.folder, FOLKMOOT_RATE_LIMITS="off", FOLKMOOT_STORE_EMPTY_LOG_SECONDS="1"
@@ -135,7 +133,7 @@ def test_what_was_deleted_is_in_no_file_after_the_log_was_emptied_nor_after_a_cl
 
 
 @pytest.mark.requirement("delete.erases", "store.erasure")
-def test_what_was_deleted_is_in_no_file_after_a_kill_and_another_start(tmp_path: Path):
+def test_what_was_deleted_is_in_no_file_after_a_kill_and_another_start(tmp_path):
     town = Town(tmp_path / "data")
     with Process(town.folder, FOLKMOOT_RATE_LIMITS="off") as hub:
         run(town.live(hub.port))

@@ -71,7 +71,7 @@ def check_rounds(tmp_path: Path, rounds: int, answers: int) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("durable.answered-is-kept")
-def test_every_acknowledged_message_is_there_once_after_many_kills(tmp_path: Path):
+def test_every_acknowledged_message_is_there_once_after_many_kills(tmp_path):
     check_rounds(tmp_path, times(40), 60)
 
 
@@ -100,7 +100,7 @@ async def send_until_killed(hub: Process, token: str, waiting: deque[int], answe
 
 @pytest.mark.long
 @pytest.mark.requirement("message.idempotency-key", "durable.answered-is-kept")
-def test_what_is_sent_again_after_each_kill_is_there_once(tmp_path: Path):
+def test_what_is_sent_again_after_each_kill_is_there_once(tmp_path):
     letters, folder, ledger = 200, tmp_path / "data", Ledger()
     waiting, moments = deque(range(letters)), random.Random(9)
     while waiting:

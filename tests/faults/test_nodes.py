@@ -282,7 +282,7 @@ async def rounds(folder: Path, count: int) -> None:
 
 @pytest.mark.timeout(900 * TIMES)
 @pytest.mark.requirement("room.durable", "durable.answered-is-kept")
-def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path: Path):
+def test_nothing_is_lost_doubled_or_reordered_whatever_fails(tmp_path):
     run(rounds(tmp_path, times(ROUNDS)), seconds=800 * TIMES)
 
 
@@ -332,7 +332,7 @@ async def lose_the_database(folder: Path, how: Cut) -> None:
 
 @pytest.mark.parametrize("how", Cut)
 def test_rooms_whose_owner_alone_loses_the_database_go_on_within_two_leases(
-    tmp_path: Path, how: Cut, monkeypatch: pytest.MonkeyPatch
+    tmp_path, how, monkeypatch
 ):
     monkeypatch.setattr(roamers, "PATIENCE_SECONDS", 100.0)
     run(lose_the_database(tmp_path, how), seconds=240)
@@ -411,5 +411,5 @@ async def move_one_server(folder: Path, count: int) -> None:
 
 
 @pytest.mark.timeout(900 * TIMES)
-def test_a_server_that_one_node_links_is_never_asked_after_its_successor(tmp_path: Path):
+def test_a_server_that_one_node_links_is_never_asked_after_its_successor(tmp_path):
     run(move_one_server(tmp_path, times(ROUNDS)), seconds=800 * TIMES)

@@ -150,7 +150,7 @@ async def check_resumes(port: int, token: str, epoch: str, last: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.requirement("wire.slow-consumer")
-def test_ten_of_a_hundred_who_never_read_are_let_go_and_cost_the_others_nothing(tmp_path: Path):
+def test_ten_of_a_hundred_who_never_read_are_let_go_and_cost_the_others_nothing(tmp_path):
     limits = {"FOLKMOOT_LIMITS_UNSENT_BYTES": str(UNSENT), "FOLKMOOT_RATE_LIMITS": "off"}
     with Process(tmp_path, **limits) as hub:
         run(main(hub))

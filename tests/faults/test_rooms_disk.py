@@ -34,9 +34,7 @@ class Full:
 
 
 @pytest.mark.requirement("room.commit-failure", "room.resume")
-async def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_space(
-    tmp_path: Path,
-):
+async def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_is_space(tmp_path):
     people = Gathering()
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         disk = Full(hub, tmp_path)

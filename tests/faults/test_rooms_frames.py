@@ -7,7 +7,6 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -126,7 +125,7 @@ async def came_and_went(witness: Seat, name: str) -> None:
 
 
 @pytest.mark.requirement("wire.strict")
-async def test_what_is_no_text_message_ends_its_connection_and_no_other(tmp_path: Path):
+async def test_what_is_no_text_message_ends_its_connection_and_no_other(tmp_path):
     async with square(tmp_path) as there:
         await there.people("ann", "mallory")
         await there.room("ann", durable=False)
@@ -140,7 +139,7 @@ async def test_what_is_no_text_message_ends_its_connection_and_no_other(tmp_path
 
 
 @pytest.mark.requirement("wire.strict", "wire.refusal-to-sender")
-async def test_what_is_text_and_no_message_is_refused_and_the_connection_goes_on(tmp_path: Path):
+async def test_what_is_text_and_no_message_is_refused_and_the_connection_goes_on(tmp_path):
     async with square(tmp_path) as there:
         await there.people("ann", "mallory")
         await there.room("ann", durable=False, capabilities=["*"])
@@ -159,7 +158,7 @@ async def test_what_is_text_and_no_message_is_refused_and_the_connection_goes_on
 
 
 @pytest.mark.requirement("wire.strict")
-async def test_a_message_in_fragments_with_pings_between_them_is_one_message(tmp_path: Path):
+async def test_a_message_in_fragments_with_pings_between_them_is_one_message(tmp_path):
     async with square(tmp_path) as there:
         await there.people("ann", "bob")
         await there.room("ann", durable=False)
@@ -174,7 +173,7 @@ async def test_a_message_in_fragments_with_pings_between_them_is_one_message(tmp
 
 @pytest.mark.requirement("room.presence")
 @pytest.mark.parametrize("how", ["half closed", "reset", "amid a frame", "amid a message"])
-async def test_whoever_vanishes_is_gone_for_the_room_as_well(tmp_path: Path, how: str):
+async def test_whoever_vanishes_is_gone_for_the_room_as_well(tmp_path, how):
     unfinished = {
         "amid a frame": frame(HELLO)[:20],
         "amid a message": frame(HELLO[:20], TEXT, fin=False),

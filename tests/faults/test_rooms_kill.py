@@ -49,12 +49,12 @@ def check_rounds(folder: Path, rounds: int, answers: int) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("room.durable", "room.resume", "wire.id-retry-safe")
-def test_what_anyone_heard_is_there_once_after_many_kills(tmp_path: Path):
+def test_what_anyone_heard_is_there_once_after_many_kills(tmp_path):
     check_rounds(tmp_path / "data", times(20), 200)
 
 
 @pytest.mark.requirement("room.close-restarting", "room.resume")
-def test_a_hub_that_is_stopped_amid_a_burst_disturbs_nobody(tmp_path: Path):
+def test_a_hub_that_is_stopped_amid_a_burst_disturbs_nobody(tmp_path):
     people = Gathering()
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         run(people.begin(hub.port))

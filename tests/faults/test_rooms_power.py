@@ -111,9 +111,7 @@ def lose_power(
 
 @pytest.mark.requirement("room.durable")
 @pytest.mark.parametrize("seed", few([None, 1, 2], 2))
-def test_nothing_that_was_heard_is_lost_with_the_power(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int | None
-):
+def test_nothing_that_was_heard_is_lost_with_the_power(tmp_path, monkeypatch, seed):
     chance = None if seed is None else random.Random(seed)
     at_sync = 30 if chance is None else chance.randint(20, 60)
     lose_power(tmp_path, monkeypatch, at_sync, chance)
@@ -121,8 +119,6 @@ def test_nothing_that_was_heard_is_lost_with_the_power(
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 100 + times(12)))
-def test_it_holds_in_many_more_ways_to_lose_power(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-):
+def test_it_holds_in_many_more_ways_to_lose_power(tmp_path, monkeypatch, seed):
     chance = random.Random(seed)
     lose_power(tmp_path, monkeypatch, chance.randint(10, 200), chance)

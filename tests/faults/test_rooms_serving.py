@@ -230,5 +230,5 @@ def check(folder: Path, rounds: int, seed: int, seconds: float) -> Races:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("serving.begun-once", "serving.take-over", "serving.interrupted")
 @pytest.mark.parametrize("seed", range(2))
-def test_each_call_is_begun_at_most_once_and_none_is_forgotten(tmp_path: Path, seed: int):
+def test_each_call_is_begun_at_most_once_and_none_is_forgotten(tmp_path, seed):
     check(tmp_path, times(8), seed, 800)

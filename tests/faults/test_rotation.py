@@ -72,7 +72,7 @@ async def write_and_rotate(hub: Process, ledger: Ledger, folder: Path, changes: 
         tasks.create_task(change())
 
 
-def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_it(tmp_path: Path):
+def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_it(tmp_path):
     folder, ledger = tmp_path / "data", Ledger()
     log: list[str] = []
     with doomed(folder, log) as hub:
@@ -148,12 +148,12 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(tmp_path: Path):
+def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(tmp_path):
     check_rounds(tmp_path, times(20))
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")
-def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: Path):
+def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path):
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     refused = 0
     with Process(tmp_path) as hub:
@@ -180,7 +180,7 @@ def test_a_full_disk_leaves_a_key_in_the_file_that_opens_the_database(tmp_path: 
         hub.stop()
 
 
-def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path: Path):
+def test_commands_that_change_the_key_at_the_same_moment_end_with_one_key(tmp_path):
     order = ["keys", "rotate-master", "--discard-old", "--data", str(tmp_path)]
     with Process(tmp_path) as hub:
         started = [

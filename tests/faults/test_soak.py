@@ -194,7 +194,7 @@ async def soak(hub: Process, seconds: float) -> tuple[list[Sample], int]:
 
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at the hub through /proc")
-def test_a_hub_under_steady_load_answers_right_and_does_not_grow(tmp_path: Path):
+def test_a_hub_under_steady_load_answers_right_and_does_not_grow(tmp_path):
     folder = tmp_path / "data"
     with Process(folder) as hub:
         samples, answers = run(soak(hub, SECONDS), SECONDS + 60)

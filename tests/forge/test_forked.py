@@ -35,9 +35,7 @@ def executed(arguments: list[str], **options: Any) -> subprocess.Popen[str]:
     few([READS, ["config", "show"], ["statu"]]),
     ids=" ".join,
 )
-def test_a_forked_command_says_and_ends_like_one_started_from_nothing(
-    tmp_path: Path, arguments: list[str]
-):
+def test_a_forked_command_says_and_ends_like_one_started_from_nothing(tmp_path, arguments):
     kept = str(tmp_path / "kept.json")
     names = {"FOLKMOOT_TELEMETRY_SERVICE_NAME": "Grüße", "FOLKMOOT_CREDENTIALS": kept}
     env = environment(COLUMNS="60", **names)
@@ -68,7 +66,7 @@ def channels(pid: int) -> int:
 
 
 @pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
-def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path: Path):
+def test_the_system_sees_no_difference_but_the_sign_of_life(tmp_path):
     env = environment(FOLKMOOT_CREDENTIALS=str(tmp_path / "kept.json"))
     options: dict[str, Any] = {"env": env, "cwd": tmp_path, **PIPES}
     with Forked(READS, **options) as child, executed(READS, **options) as other:
@@ -93,7 +91,7 @@ def test_a_process_keeps_its_number_until_its_end_is_told():
 
 @pytest.mark.long
 @pytest.mark.skipif(not HAS_PROC, reason="looks at processes through /proc")
-def test_every_process_ends_with_whoever_started_it(tmp_path: Path):
+def test_every_process_ends_with_whoever_started_it(tmp_path):
     program = textwrap.dedent("""
         import os, subprocess, sys
         from pathlib import Path

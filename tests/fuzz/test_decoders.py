@@ -11,7 +11,7 @@ from tests.fuzz.decoders import SEEDS, fuzz, reference, try_one
 
 
 @pytest.mark.parametrize("raw", SEEDS)
-def test_every_seed_is_read(raw: bytes):
+def test_every_seed_is_read(raw):
     assert try_one(raw)
 
 
@@ -22,7 +22,7 @@ def test_a_short_run_finds_nothing():
     assert 0 < read < tried
 
 
-def test_a_decoder_that_overlooks_duplicates_would_be_caught(monkeypatch: pytest.MonkeyPatch):
+def test_a_decoder_that_overlooks_duplicates_would_be_caught(monkeypatch):
     def careless(raw: bytes, limits: Any = None) -> Any:
         return strict._decode(raw)
 
@@ -34,6 +34,6 @@ def test_a_decoder_that_overlooks_duplicates_would_be_caught(monkeypatch: pytest
 @pytest.mark.parametrize(
     "raw", [b'{"a":1,"a":1}', b"NaN", b"1e999", rb'"\ud800"', b"[" * 40 + b"]" * 40]
 )
-def test_the_reference_refuses_what_strict_json_refuses(raw: bytes):
+def test_the_reference_refuses_what_strict_json_refuses(raw):
     with pytest.raises(ValueError):  # noqa: PT011 - the reference has no errors of its own
         reference(raw)

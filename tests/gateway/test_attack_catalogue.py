@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from folkmoot.core.capability import Rights
 from folkmoot.gateway import listing
 from folkmoot.gateway.search import Search, own_tool
 from folkmoot.relay.upstream.watching import EVERY_SECONDS, Watch
-from tests.gateway.scripted import Behind, Scripted, tool
+from tests.gateway.scripted import Scripted, tool
 from tests.harness import reached
 
 EVERYTHING = Rights(["mcp.*"])
@@ -24,7 +22,7 @@ def wordy(number: int) -> dict[str, Any]:
     return tool(f"t{number}", properties=properties)
 
 
-async def test_reading_many_tools_to_find_them_holds_nobody_up(gate: Behind):
+async def test_reading_many_tools_to_find_them_holds_nobody_up(gate):
     await gate.has(Scripted("demo"), tools=tuple(wordy(n) for n in range(40)))
     reading = asyncio.ensure_future(gate.gateway.search.ready())
     turns = 0
@@ -43,9 +41,7 @@ def test_only_so_much_of_one_tool_is_read():
     assert not search.find("word59", lambda _: True)
 
 
-async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(
-    gate: Behind, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_order_of_long_lists_counts_as_what_is_kept_ready(gate, monkeypatch):
     resources = tuple({"uri": f"note://{n}", "name": "n"} for n in range(3_000))
     await gate.has(Scripted("demo"), resources=resources)
     listings = gate.gateway.listings

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
-
-import pytest
 
 from folkmoot.jsonschemas import Schema
 from tests.gateway.scripted import Scripted, behind
 
 
-async def test_a_schema_is_compiled_in_a_thread_and_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_schema_is_compiled_in_a_thread_and_once(tmp_path, monkeypatch):
     properties = {f"p{number}": {"pattern": f"^a{number}$"} for number in range(100)}
     threads: list[threading.Thread] = []
     prepare = Schema._compile

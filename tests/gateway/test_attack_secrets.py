@@ -42,7 +42,7 @@ def test_a_secret_in_the_path_of_an_address_is_in_no_log():
         ("It requires authorization (401).", "It requires authorization (401)."),
     ],
 )
-def test_callers_are_not_told_where_a_server_is(why: str, told: str):
+def test_callers_are_not_told_where_a_server_is(why, told):
     assert for_callers(why) == told
     unanswered = Unanswered(e.ServerUnreachable(why), begun=False, gone=True)
     for error in (unanswered, e.ServerUnreachable(why)):

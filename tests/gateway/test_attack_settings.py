@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,7 @@ from folkmoot.core import errors as e
 from folkmoot.settings import files, load
 
 
-def test_a_pipe_that_nobody_writes_to_holds_nobody_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_pipe_that_nobody_writes_to_holds_nobody_up(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "PIPE_SECONDS", 0.05)
     config, imported = tmp_path / "config.toml", tmp_path / "servers.json"
     os.mkfifo(imported)
@@ -25,7 +22,7 @@ def test_a_pipe_that_nobody_writes_to_holds_nobody_up(
         load(imported, environ={})
 
 
-def test_a_pipe_that_a_command_writes_to_is_read_like_a_file(tmp_path: Path):
+def test_a_pipe_that_a_command_writes_to_is_read_like_a_file(tmp_path):
     config = tmp_path / "config.toml"
     os.mkfifo(config)
     writing = threading.Thread(target=config.write_text, args=('host = "127.0.0.9"\n',))

@@ -33,7 +33,7 @@ from folkmoot.gateway.mapping import has_other_spelling, hidden_deny
         "files://notes/%61",
     ],
 )
-def test_what_a_server_could_take_for_another_has_another_spelling(uri: str):
+def test_what_a_server_could_take_for_another_has_another_spelling(uri):
     assert has_other_spelling(uri)
 
 
@@ -52,7 +52,7 @@ def test_what_a_server_could_take_for_another_has_another_spelling(uri: str):
         "files://-/notes/a",
     ],
 )
-def test_what_means_only_itself_has_one_spelling(uri: str):
+def test_what_means_only_itself_has_one_spelling(uri):
     assert not has_other_spelling(uri)
 
 
@@ -88,7 +88,7 @@ DIARY = "resources/read:files://x/diary"
         (DIARY, "files://x/diary//?a=b", True),
     ],
 )
-def test_a_deny_holds_for_what_a_uri_means(deny: str, uri: str, denied: bool):
+def test_a_deny_holds_for_what_a_uri_means(deny, uri, denied):
     rights = Rights(["mcp.*", f"!mcp.request.{deny}"])
     kind = parse(f"mcp.request.resources/read:{uri}")
     assert rights.allows(kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from folkmoot.gateway.catalogue import Catalogue, Spellings
 from folkmoot.gateway.limits import MAX_DEFINITION_BYTES
 from folkmoot.gateway.model import Inventory
 from folkmoot.gateway.part import make_part
-from folkmoot.gateway.pins import Pins
 from folkmoot.names import WireNames, safe_name
 from tests.gateway.support import EVERYTHING, NOTHING, OWN, catalogue_of, parts_of, tool, tools
 
@@ -32,7 +30,7 @@ OFFER = Inventory(
 
 
 @pytest.mark.requirement("gateway.tools-aggregated", "gateway.resources-aggregated")
-def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path: Path):
+def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path):
     catalogue = catalogue_of(tmp_path, docs=OFFER, mail=OFFER)
     for namespace in ("docs", "mail"):
         assert catalogue.tools[f"{namespace}:read_file"].own == "readFile"
@@ -50,7 +48,7 @@ def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path: Path)
 
 
 @pytest.mark.requirement("wire-name.prompts")
-def test_tools_and_prompts_are_found_by_either_spelling(tmp_path: Path):
+def test_tools_and_prompts_are_found_by_either_spelling(tmp_path):
     long = "x" * 100
     offer = Inventory(
         tools=(tool("readFile"), tool(long)), prompts=({"name": "sumUp"}, {"name": long})
@@ -70,7 +68,7 @@ def test_tools_and_prompts_are_found_by_either_spelling(tmp_path: Path):
             assert find(nobodys) is None
 
 
-def test_the_names_of_the_hub_are_in_the_table_too(tmp_path: Path):
+def test_the_names_of_the_hub_are_in_the_table_too(tmp_path):
     catalogue = catalogue_of(tmp_path, docs=OFFER)
     assert catalogue.names.canonical("msg_send") == "msg/send"
     assert catalogue.names.canonical("msg/send") == "msg/send"
@@ -80,7 +78,7 @@ def test_the_names_of_the_hub_are_in_the_table_too(tmp_path: Path):
 
 @pytest.mark.requirement("wire-name.bijection")
 @given(st.sets(NAMES, max_size=20))
-def test_tables_of_several_backends_are_the_table_of_all_their_names(names: set[str]):
+def test_tables_of_several_backends_are_the_table_of_all_their_names(names):
     by_namespace: dict[str, list[str]] = {}
     for name in names:
         by_namespace.setdefault(name.partition(":")[0], []).append(name)
@@ -92,7 +90,7 @@ def test_tables_of_several_backends_are_the_table_of_all_their_names(names: set[
         assert spellings.canonical(safe) == spellings.canonical(name) == name
 
 
-def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path: Path):
+def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path):
     parts = parts_of(tmp_path, {"docs": OFFER, "mail": OFFER})
     before = Catalogue(parts)
     after = Catalogue({**parts, **parts_of(tmp_path, {"mail": tools("other")})})
@@ -102,7 +100,7 @@ def test_the_parts_of_other_backends_are_taken_as_they_are(tmp_path: Path):
     assert before.tool("mail:read_file") is not None
 
 
-def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path: Path):
+def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path):
     catalogue = catalogue_of(
         tmp_path, {"docs": "It is away.", "new": "Not yet."}, docs=OFFER, mail=OFFER
     )
@@ -114,7 +112,7 @@ def test_what_a_backend_that_is_away_offers_is_found_and_not_listed(tmp_path: Pa
     assert catalogue.namespace_of("never:anything") is None
 
 
-def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path):
+def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path):
     catalogue = catalogue_of(tmp_path, docs=OFFER)
     assert catalogue.resource("docs://file///never/seen") == ("docs", "file:///never/seen")
     assert catalogue.resource("docs://notes/c") == ("docs", "docs://notes/c")
@@ -124,7 +122,7 @@ def test_any_uri_of_a_backend_leads_to_it_listed_or_not(tmp_path: Path):
         assert catalogue.resource(nobodys) is None
 
 
-def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path: Path):
+def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path):
     offer = Inventory(
         tools=(
             tool("read", title="Read a file", _meta={"folkmoot/name": "msg/send", "a": 1}),
@@ -145,7 +143,7 @@ def test_a_tool_keeps_its_title_and_one_without_has_its_canonical_name(tmp_path:
     assert [entry.repeatable for entry in (read, look, found["docs:undo"])] == [False, True, True]
 
 
-async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(pins: Pins):
+async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(pins):
     await make_part("docs", tools("read", "write"), pins)
     changed = Inventory(tools=(tool("read", description="Other."), tool("write")))
     catalogue = Catalogue({"docs": await make_part("docs", changed, pins)})
@@ -160,7 +158,7 @@ async def test_a_tool_that_has_changed_is_found_as_it_was_and_not_listed(pins: P
     assert not catalogue.faults
 
 
-def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path):
+def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path):
     offer = Inventory(
         tools=(*(tool("") for _ in range(300)), tool("createIssue"), tool("create_issue")),
         resources=({"name": "no uri"}, {"uri": "file:///" + "x" * 2_000}, {"uri": "file:///\n"}),
@@ -175,7 +173,7 @@ def test_faults_are_told_and_do_not_go_on_for_ever(tmp_path: Path):
     assert len(few.faults["docs"]) == 3
 
 
-def test_a_definition_that_is_too_large_is_not_shown(tmp_path: Path):
+def test_a_definition_that_is_too_large_is_not_shown(tmp_path):
     large = "x" * MAX_DEFINITION_BYTES
     offer = Inventory(
         tools=(tool("huge", _meta={"x": large}), tool("read", description=large[:100_000])),
@@ -190,7 +188,7 @@ def test_a_definition_that_is_too_large_is_not_shown(tmp_path: Path):
     assert len(catalogue.faults["docs"]) == 3
 
 
-def test_a_name_that_is_nearly_right_leads_to_the_one_that_is_meant(tmp_path: Path):
+def test_a_name_that_is_nearly_right_leads_to_the_one_that_is_meant(tmp_path):
     catalogue = catalogue_of(tmp_path, docs=tools("read_file", "write_file"), mail=tools("send"))
     assert catalogue.nearest("docs_readfile", EVERYTHING) == "docs:read_file"
     assert catalogue.nearest("docs:Write_File", EVERYTHING) == "docs:write_file"
@@ -210,9 +208,7 @@ TASKS_OF_STATELESS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     ("capabilities", "stateless"), [(TASKS_OF_HANDSHAKE, False), (TASKS_OF_STATELESS, True)]
 )
 @pytest.mark.requirement("gateway.tasks")
-def test_tools_are_listed_with_whether_they_are_run_as_tasks(
-    capabilities: dict[str, Any], stateless: bool, tmp_path: Path
-):
+def test_tools_are_listed_with_whether_they_are_run_as_tasks(capabilities, stateless, tmp_path):
     def running(name: str, support: Any) -> dict[str, Any]:
         return tool(name, execution={"taskSupport": support})
 
@@ -244,7 +240,7 @@ def test_tools_are_listed_with_whether_they_are_run_as_tasks(
     [({}, False), (TASKS_OF_HANDSHAKE, True), (TASKS_OF_STATELESS, False), ({"tasks": []}, False)],
 )
 def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
-    capabilities: dict[str, Any], stateless: bool, tmp_path: Path
+    capabilities, stateless, tmp_path
 ):
     tools = (
         tool("slow", execution={"taskSupport": "required"}),
@@ -260,7 +256,7 @@ def test_a_tool_that_can_only_be_run_as_a_task_needs_a_server_that_offers_tasks(
 
 
 @pytest.mark.parametrize("stateless", [True, False])
-def test_a_tool_whose_headers_cannot_be_sent_is_not_listed(stateless: bool, tmp_path: Path):
+def test_a_tool_whose_headers_cannot_be_sent_is_not_listed(stateless, tmp_path):
     def marked(name: str, header: str) -> dict[str, Any]:
         region = {"type": "string", "x-mcp-header": header}
         return tool(name, inputSchema={"type": "object", "properties": {"region": region}})

@@ -33,7 +33,7 @@ async def revoke_elsewhere(hub: Office, account_id: str) -> None:
     await hub.here.store.write(unit)
 
 
-async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(hub: Office):
+async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt(hub):
     registered = await hub.accounts.register("gina")
     gina = registered.account
 
@@ -52,7 +52,7 @@ async def test_rights_are_read_again_with_whoever_is_authenticated_after_a_doubt
     assert not await may()
 
 
-async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(hub: Office):
+async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(hub):
     token = (await hub.accounts.register("gina")).token
     store = hub.here.store
 
@@ -69,7 +69,7 @@ async def test_a_token_that_is_being_read_in_a_doubt_is_not_remembered(hub: Offi
     assert await hub.accounts.authenticate(token) is None
 
 
-async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(hub: Office):
+async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(hub):
     registered = await hub.accounts.register("gina")
     store = hub.here.store
     doubt(hub)
@@ -87,7 +87,7 @@ async def test_what_is_heard_while_rights_are_read_again_is_not_overwritten(hub:
     assert hub.may(registered.account, KIND) == [True]
 
 
-async def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(hub: Office):
+async def test_what_is_heard_while_all_rights_are_first_read_is_not_overwritten(hub):
     gina = (await hub.accounts.register("gina")).account
     store = hub.here.store
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
-from tests.gateway.scripted import ALL, Behind, Scripted, behind, tool
+from tests.gateway.scripted import ALL, Scripted, behind, tool
 
 
 def names(hub: object) -> list[str]:
     return [row.key for row in hub.gateway.catalogue.rows("tools")]  # type: ignore[attr-defined]
 
 
-async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate: Behind):
+async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate):
     changes: list[tuple[str, set[str]]] = []
     gate.store.bus.listen(
         "backend.*", lambda event: changes.append((event.subject, set(event.data["lists"])))
@@ -34,9 +33,7 @@ async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(
     assert changes[2:] == [github]
 
 
-async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(
-    gate: Behind,
-):
+async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_when_it_is_back(gate):
     await gate.has(Scripted("files"), tools=(tool("read"),))
     gate.gateway.lost("files", "It ended.")
     assert names(gate) == []
@@ -46,7 +43,7 @@ async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_whe
     assert names(gate) == ["files:read"]
 
 
-async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate: Behind):
+async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate):
     backend = Scripted("files")
     gate.gateway.attach(backend)
     many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
@@ -59,15 +56,13 @@ async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gat
     assert names(gate) == []
 
 
-async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate: Behind):
+async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate):
     with pytest.raises(e.BackendUnknown):
         await gate.gateway.accept("nobody")
 
 
 @pytest.mark.requirement("gateway.collision-refused")
-async def test_what_cannot_be_shown_is_in_the_log_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_what_cannot_be_shown_is_in_the_log_once(tmp_path, caplog):
     async with behind(tmp_path) as hub:
         with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
             colliding = tool("readFile"), tool("read_file")

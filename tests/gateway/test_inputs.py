@@ -25,14 +25,14 @@ def test_what_was_told_is_taken_again_from_the_same_person_for_the_same_thing():
 @pytest.mark.parametrize(
     ("person", "what"), [("bert", "files:move"), ("anna", "files:remove"), ("", "files:move")]
 )
-def test_nobody_takes_up_the_call_of_another_or_another_call(person: str, what: str):
+def test_nobody_takes_up_the_call_of_another_or_another_call(person, what):
     told = INPUTS.mark(WISH, "anna", "files:move")
     with pytest.raises(e.InputStateInvalid):
         INPUTS.taken({"requestState": told["requestState"]}, person, what)
 
 
 @pytest.mark.parametrize("state", ["s.1", "", ".", "0.s.1", 7, None, ["s.1"], {"a": 1}, "é.s.1"])
-def test_a_state_that_was_never_told_is_refused(state: Any):
+def test_a_state_that_was_never_told_is_refused(state):
     with pytest.raises(e.InputStateInvalid):
         INPUTS.taken({"requestState": state}, "anna", "files:move")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 
 import pytest
 from mcp_types.methods import validate_server_result
@@ -59,7 +58,7 @@ LIES = Inventory(
 
 
 @pytest.mark.requirement("gateway.tools-aggregated")
-def test_tools_are_listed_in_the_style_that_is_asked_for_the_hubs_own_first(tmp_path: Path):
+def test_tools_are_listed_in_the_style_that_is_asked_for_the_hubs_own_first(tmp_path):
     catalogue = catalogue_of(tmp_path, mail=tools("send"), docs=tools("writeFile", "readFile"))
     listings = listings_of(catalogue)
     assert names_of(listings.tools(EVERYTHING, "canonical")) == [
@@ -76,7 +75,7 @@ def test_tools_are_listed_in_the_style_that_is_asked_for_the_hubs_own_first(tmp_
         assert each["title"].replace("/", "_").replace(":", "_") == each["name"]
 
 
-def test_only_what_may_be_called_is_listed(tmp_path: Path):
+def test_only_what_may_be_called_is_listed(tmp_path):
     catalogue = catalogue_of(
         tmp_path, docs=tools("read_file", "read_all", "write"), mail=tools("send")
     )
@@ -93,7 +92,7 @@ def test_only_what_may_be_called_is_listed(tmp_path: Path):
 
 
 @pytest.mark.requirement("gateway.resources-aggregated")
-def test_resources_templates_and_prompts_are_listed_by_the_right_to_them(tmp_path: Path):
+def test_resources_templates_and_prompts_are_listed_by_the_right_to_them(tmp_path):
     offer = Inventory(
         resources=({"uri": "file:///a", "name": "a"}, {"uri": "docs://notes/b", "name": "b"}),
         templates=({"uriTemplate": "file:///{path}", "name": "files"},),
@@ -129,7 +128,7 @@ def test_resources_templates_and_prompts_are_listed_by_the_right_to_them(tmp_pat
     ]
 
 
-def test_the_safe_style_has_no_combinators_at_the_root_of_a_schema(tmp_path: Path):
+def test_the_safe_style_has_no_combinators_at_the_root_of_a_schema(tmp_path):
     offer = Inventory(tools=(tool("pick", inputSchema=COMBINED),))
     listings = listings_of(catalogue_of(tmp_path, docs=offer))
     assert read(listings.tools(EVERYTHING, "canonical"))["tools"][2]["inputSchema"] == COMBINED
@@ -137,7 +136,7 @@ def test_the_safe_style_has_no_combinators_at_the_root_of_a_schema(tmp_path: Pat
     assert safe == {"type": "object", "properties": COMBINED["properties"]}
 
 
-def test_a_stateless_client_is_told_more_around_a_list(tmp_path: Path):
+def test_a_stateless_client_is_told_more_around_a_list(tmp_path):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")))
     told = read(listings.tools(EVERYTHING, "safe", stateless=True))
     assert {key: value for key, value in told.items() if key != "tools"} == {
@@ -150,7 +149,7 @@ def test_a_stateless_client_is_told_more_around_a_list(tmp_path: Path):
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_whatever_a_backend_says_clients_can_read_the_list(tmp_path: Path, version: str):
+def test_whatever_a_backend_says_clients_can_read_the_list(tmp_path, version):
     stateless = version == "2026-07-28"
     catalogue = catalogue_of(tmp_path, docs=LIES)
     listings = listings_of(catalogue)
@@ -180,7 +179,7 @@ def test_whatever_a_backend_says_clients_can_read_the_list(tmp_path: Path, versi
     assert "docs:listing" not in faults
 
 
-def test_tools_for_apps_alone_are_listed_to_clients_that_show_apps(tmp_path: Path):
+def test_tools_for_apps_alone_are_listed_to_clients_that_show_apps(tmp_path):
     ui = {"ui": {"resourceUri": "ui://view", "visibility": ["app"]}}
     both = {"ui": {"resourceUri": "ui://view", "visibility": ["model", "app"]}}
     offer = Inventory(tools=(tool("poll", _meta=ui), tool("show", _meta=both)))
@@ -191,7 +190,7 @@ def test_tools_for_apps_alone_are_listed_to_clients_that_show_apps(tmp_path: Pat
     assert shown[-1]["_meta"]["ui"]["resourceUri"] == "ui://docs/view"
 
 
-def test_a_list_says_which_backends_are_missing_and_why(tmp_path: Path):
+def test_a_list_says_which_backends_are_missing_and_why(tmp_path):
     away = {"docs": "It does not answer.", "mail": "It has not been reached yet."}
     catalogue = catalogue_of(tmp_path, away, docs=tools("read"), files=tools("read"))
     listings = listings_of(catalogue)
@@ -213,13 +212,13 @@ def test_a_list_says_which_backends_are_missing_and_why(tmp_path: Path):
         ([], set()),
     ],
 )
-def test_nobody_is_told_of_backends_that_are_not_for_them(rights: list[str], told: set[str]):
+def test_nobody_is_told_of_backends_that_are_not_for_them(rights, told):
     listings = listings_of(Catalogue({}, {"docs": "Away.", "mail": "Away."}))
     meta = read(listings.tools(Rights(rights), "safe"))["_meta"]
     assert meta.get("folkmoot/absent", {}).keys() == told
 
 
-def test_pages_go_through_the_whole_list_once(tmp_path: Path):
+def test_pages_go_through_the_whole_list_once(tmp_path):
     names = [f"tool_{number:02}" for number in range(20)]
     catalogue = catalogue_of(tmp_path, docs=tools(*names), ab1=tools("one"), ab=Inventory())
     listings = listings_of(catalogue, page_size=4)
@@ -236,14 +235,14 @@ def test_pages_go_through_the_whole_list_once(tmp_path: Path):
     assert (seen, cursor) == (everything, None)
 
 
-def test_a_page_ends_within_the_hubs_own_tools_too(tmp_path: Path):
+def test_a_page_ends_within_the_hubs_own_tools_too(tmp_path):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")), page_size=1)
     first = listings.tools(EVERYTHING, "safe")
     second = listings.tools(EVERYTHING, "safe", cursor=read(first)["nextCursor"])
     assert (names_of(first), names_of(second)) == (["msg_send"], ["msg_inbox"])
 
 
-def test_a_cursor_survives_a_change_of_the_list(tmp_path: Path):
+def test_a_cursor_survives_a_change_of_the_list(tmp_path):
     before = tools("b_tool", "d_tool", "f_tool", "h_tool")
     listings = listings_of(catalogue_of(tmp_path, docs=before), page_size=4)
     cursor = read(listings.tools(EVERYTHING, "canonical"))["nextCursor"]
@@ -262,20 +261,20 @@ def test_a_cursor_survives_a_change_of_the_list(tmp_path: Path):
     "cursor",
     ["", "x", "1", "ä", "====", base64.urlsafe_b64encode(b'["tools"]').decode(), "A" * 10_000],
 )
-def test_what_is_no_cursor_is_refused_with_a_sentence(tmp_path: Path, cursor: str):
+def test_what_is_no_cursor_is_refused_with_a_sentence(tmp_path, cursor):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")))
     with pytest.raises(e.ArgumentInvalid, match="cursor must be the nextCursor"):
         listings.tools(EVERYTHING, "safe", cursor=cursor)
 
 
-def test_the_cursor_of_one_list_is_none_of_another(tmp_path: Path):
+def test_the_cursor_of_one_list_is_none_of_another(tmp_path):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read")), page_size=1)
     cursor = read(listings.tools(EVERYTHING, "safe"))["nextCursor"]
     with pytest.raises(e.ArgumentInvalid):
         listings.prompts(EVERYTHING, "safe", cursor=cursor)
 
 
-def test_a_page_is_made_once_for_everyone_with_the_same_rights(tmp_path: Path):
+def test_a_page_is_made_once_for_everyone_with_the_same_rights(tmp_path):
     catalogue = catalogue_of(tmp_path, docs=tools("read"))
     listings = listings_of(catalogue)
     page = listings.tools(EVERYTHING, "safe")
@@ -285,9 +284,7 @@ def test_a_page_is_made_once_for_everyone_with_the_same_rights(tmp_path: Path):
     assert listings.tools(EVERYTHING, "safe") is not page
 
 
-def test_a_page_is_bounded_in_bytes_and_always_has_something(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_page_is_bounded_in_bytes_and_always_has_something(tmp_path, monkeypatch):
     monkeypatch.setattr(listing, "MAX_LIST_PAGE_BYTES", 1_000)
     big = Inventory(tools=(tool("a_tool", description="x" * 5_000), tool("b_tool"), tool("c_tool")))
     listings = Listings(server_info=SERVER_INFO)
@@ -298,9 +295,7 @@ def test_a_page_is_bounded_in_bytes_and_always_has_something(
     assert names_of(rest) == ["docs:b_tool", "docs:c_tool"]
 
 
-def test_the_lists_that_were_asked_for_longest_ago_are_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_lists_that_were_asked_for_longest_ago_are_made_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(listing, "MAX_CACHED_LISTS", 2)
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read", "write")))
     rights = [Rights(["*"]) for _ in range(3)]
@@ -311,7 +306,7 @@ def test_the_lists_that_were_asked_for_longest_ago_are_made_anew(
     assert listings.tools(rights[2], "safe") is not pages[2]
 
 
-def test_what_is_kept_ready_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_kept_ready_is_bounded_in_bytes(tmp_path, monkeypatch):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read", "write")))
     rights = [Rights(["*"]) for _ in range(3)]
     size = len(memoryview(listings.tools(EVERYTHING, "safe")))
@@ -325,7 +320,7 @@ def test_what_is_kept_ready_is_bounded_in_bytes(tmp_path: Path, monkeypatch: pyt
     assert listings.tools(EVERYTHING, "safe") is not listings.tools(EVERYTHING, "safe")
 
 
-def test_made_up_cursors_do_not_push_out_what_is_kept_ready(tmp_path: Path):
+def test_made_up_cursors_do_not_push_out_what_is_kept_ready(tmp_path):
     listings = listings_of(catalogue_of(tmp_path, docs=tools("read", "write")), page_size=3)
     page = listings.tools(EVERYTHING, "safe")
     for number in range(50):

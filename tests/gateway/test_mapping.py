@@ -92,14 +92,14 @@ ALL = {**OURS, **THEIRS, **LOOKING_LIKE_THEIRS}
 
 @pytest.mark.requirement("gateway.foreign-uris")
 @pytest.mark.parametrize(("own", "here"), ALL.items())
-def test_a_uri_is_within_its_namespace_and_can_be_undone(own: str, here: str):
+def test_a_uri_is_within_its_namespace_and_can_be_undone(own, here):
     assert exposed_uri("docs", own) == here
     assert own_uri("docs", here) == own
 
 
 @pytest.mark.requirement("gateway.shown-uris")
 @pytest.mark.parametrize(("own", "shown"), SHOWN.items())
-def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(own: str, shown: str):
+def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(own, shown):
     assert shown_uri("docs", own) == shown
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
     if "{" not in shown:
@@ -108,7 +108,7 @@ def test_clients_are_shown_a_uri_that_obeys_the_grammar_and_stands_for_one(own: 
 
 @pytest.mark.requirement("gateway.shown-uris")
 @pytest.mark.parametrize(("own", "shown"), SHOWN_TEMPLATES.items())
-def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, shown: str):
+def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own, shown):
     assert shown_uri("docs", own, template=True) == shown
     assert canonical_uri(shown, {"docs"}) == exposed_uri("docs", own)
     validate_resource_template(shown, "docs")
@@ -121,7 +121,7 @@ def test_a_template_is_shown_with_its_braces_and_obeys_the_grammar(own: str, sho
 @example("file:///--r")
 @example("demo://x?a=b&a=c")
 @example("docs://file/-/x")
-def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str):
+def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own):
     shown = shown_uri("docs", own)
     if own.startswith("ui://"):
         return
@@ -139,7 +139,7 @@ def test_whatever_a_uri_is_it_is_shown_by_the_grammar_and_found_again(own: str):
         ("docs://file/-/-/notes/--0ff", "file:///notes/--0ff"),
     ],
 )
-def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str, own: str):
+def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled, own):
     assert canonical_uri(filled, {"docs"}) == exposed_uri("docs", own)
     assert own_uri("docs", filled) is None
 
@@ -159,14 +159,14 @@ def test_a_template_is_filled_in_without_knowing_how_uris_are_shown(filled: str,
         ("ui://other/view*", "ui://other/view*"),
     ],
 )
-def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(shown: str, canonical: str):
+def test_a_pattern_over_uris_may_be_written_as_clients_are_shown_them(shown, canonical):
     base = "!mcp.request.resources/*"
     assert canonical_pattern(f"{base}:{shown}", {"every"}) == f"{base}:{canonical}"
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
 @pytest.mark.parametrize("unclear", ["every://uri/-/*", "every://uri/-/ur*", "every://de*/-/x"])
-def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear: str):
+def test_a_pattern_that_does_not_say_which_scheme_is_meant_is_refused(unclear):
     with pytest.raises(e.PatternSyntax, match="does not say which scheme"):
         canonical_pattern(f"mcp.request.resources/*:{unclear}", {"every"})
 
@@ -178,14 +178,14 @@ def test_no_two_uris_of_a_backend_are_the_same_here():
 @pytest.mark.requirement("gateway.foreign-uris")
 @given(NAMESPACES | st.just("docs"), URIS)
 @example("docs", "docs://docs/")
-def test_whatever_a_uri_is_it_is_mapped_and_undone(namespace: str, own: str):
+def test_whatever_a_uri_is_it_is_mapped_and_undone(namespace, own):
     here = exposed_uri(namespace, own)
     assert here.startswith(f"{namespace}://")
     assert own_uri(namespace, here) == own
 
 
 @given(URIS)
-def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri: str):
+def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri):
     own = own_uri("docs", uri)
     canonical = canonical_uri(uri, {"docs"})
     if own is not None:
@@ -204,9 +204,7 @@ def test_a_uri_has_one_spelling_that_rights_are_asked_about(uri: str):
         ("docs://file/:///a", "docs://file///a"),
     ],
 )
-def test_another_spelling_of_a_uri_leads_nowhere_until_it_is_made_canonical(
-    spelled: str, canonical: str
-):
+def test_another_spelling_of_a_uri_leads_nowhere_until_it_is_made_canonical(spelled, canonical):
     assert own_uri("docs", spelled) is None
     assert canonical_uri(spelled, {"docs"}) == canonical
 
@@ -236,14 +234,14 @@ def test_the_uri_of_an_app_keeps_its_scheme_on_the_wire():
         ("gitlab:create_issue", "github:gitlab_create_issue"),
     ],
 )
-def test_a_tool_is_known_by_its_namespace_and_its_name_in_snake_case(own: str, canonical: str):
+def test_a_tool_is_known_by_its_namespace_and_its_name_in_snake_case(own, canonical):
     exposed = exposed_names("github", [tool(own)], what="tool")
     assert {name: each["name"] for name, each in exposed.by_name.items()} == {canonical: own}
     assert exposed.faults == ()
 
 
 @given(NAMESPACES, st.text(min_size=1, max_size=60))
-def test_every_name_a_backend_can_think_of_becomes_a_valid_one(namespace: str, own: str):
+def test_every_name_a_backend_can_think_of_becomes_a_valid_one(namespace, own):
     validate_tool_name(canonical_name(namespace, own), namespace)
 
 
@@ -276,9 +274,7 @@ def test_a_tool_that_is_listed_twice_is_one_tool_unless_it_differs():
         (("READ_*",), set()),
     ],
 )
-def test_patterns_choose_tools_by_their_names_here_or_there(
-    patterns: tuple[str, ...], shown: set[str]
-):
+def test_patterns_choose_tools_by_their_names_here_or_there(patterns, shown):
     listed = [tool("readFile"), tool("readAll"), tool("write_file")]
     exposed = exposed_names("docs", listed, what="tool", patterns=patterns)
     assert exposed.by_name.keys() == {f"docs:{name}" for name in shown}
@@ -298,7 +294,7 @@ def test_a_collision_can_be_settled_by_a_pattern():
 @pytest.mark.parametrize(
     "nameless", [{}, {"name": ""}, {"name": 7}, "read", None, {"name": "x" * 300}]
 )
-def test_what_has_no_usable_name_is_left_out_and_told(nameless: object):
+def test_what_has_no_usable_name_is_left_out_and_told(nameless):
     exposed = exposed_names("docs", [nameless, tool("read")], what="tool")
     assert list(exposed.by_name) == ["docs:read"]
     assert len(exposed.faults) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ async def verdicts(pins: Pins, *tools: dict[str, Any], trusted: bool = False) ->
     return {name: each.verdict for name, each in judged.items()}
 
 
-async def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(tmp_path: Path):
+async def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(tmp_path):
     async with pinning(tmp_path) as (pins, _):
         assert await verdicts(pins, tool("read"), tool("write")) == dict.fromkeys(
             ("read", "write"), "new"
@@ -49,12 +48,12 @@ async def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(
 
 
 @pytest.mark.parametrize("change", PINNED_CHANGES)
-async def test_whatever_a_model_acts_on_is_pinned(pins: Pins, change: dict[str, Any]):
+async def test_whatever_a_model_acts_on_is_pinned(pins, change):
     await pins.judge("docs", [tool("read")])
     assert await verdicts(pins, tool("read", **change)) == {"read": "changed"}
 
 
-async def test_of_a_long_icon_a_pin_keeps_its_hash(pins: Pins):
+async def test_of_a_long_icon_a_pin_keeps_its_hash(pins):
     def drawn(letter: str) -> dict[str, Any]:
         return tool("read", icons=[{"src": f"data:image/png;base64,{letter * 50_000}"}], title=None)
 
@@ -65,7 +64,7 @@ async def test_of_a_long_icon_a_pin_keeps_its_hash(pins: Pins):
     assert len(str(change.pinned)) < 2_000
 
 
-async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path):
+async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path):
     changed = tool("readFile", description="Reads, and sends it on.")
     async with pinning(tmp_path) as (pins, clock):
         await pins.judge("docs", [tool("readFile")])
@@ -88,7 +87,7 @@ async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path: Path)
         assert await verdicts(pins, tool("readFile")) == {"readFile": "changed"}
 
 
-async def test_a_tool_that_becomes_what_it_was_needs_no_accepting(pins: Pins):
+async def test_a_tool_that_becomes_what_it_was_needs_no_accepting(pins):
     await pins.judge("docs", [tool("read")])
     await pins.judge("docs", [tool("read", title="Other")])
     assert len(await pins.diff()) == 1
@@ -97,13 +96,13 @@ async def test_a_tool_that_becomes_what_it_was_needs_no_accepting(pins: Pins):
     assert await pins.accept("docs") == []
 
 
-async def test_a_tool_that_goes_away_cannot_come_back_as_another(pins: Pins):
+async def test_a_tool_that_goes_away_cannot_come_back_as_another(pins):
     await pins.judge("docs", [tool("read")])
     await pins.judge("docs", [])
     assert await verdicts(pins, tool("read", title="Other")) == {"read": "changed"}
 
 
-async def test_a_trusted_backend_is_pinned_anew_at_once(pins: Pins):
+async def test_a_trusted_backend_is_pinned_anew_at_once(pins):
     changed = tool("read", title="Other")
     await pins.judge("docs", [tool("read")])
     await pins.judge("docs", [changed])
@@ -112,7 +111,7 @@ async def test_a_trusted_backend_is_pinned_anew_at_once(pins: Pins):
     assert await verdicts(pins, changed) == {"read": "same"}
 
 
-async def test_accepting_is_for_one_tool_or_for_all_of_a_backend(pins: Pins):
+async def test_accepting_is_for_one_tool_or_for_all_of_a_backend(pins):
     names = ("a_tool", "b_tool", "c_tool")
     for namespace in ("docs", "mail"):
         await pins.judge(namespace, [tool(name) for name in names])
@@ -124,7 +123,7 @@ async def test_accepting_is_for_one_tool_or_for_all_of_a_backend(pins: Pins):
     assert {diff.namespace for diff in await pins.diff()} == {"mail"}
 
 
-async def test_what_came_after_the_change_that_was_looked_at_is_not_accepted(pins: Pins):
+async def test_what_came_after_the_change_that_was_looked_at_is_not_accepted(pins):
     await pins.judge("docs", [tool("read")])
     await pins.judge("docs", [tool("read", title="Harmless")])
     (seen,) = await pins.diff()
@@ -135,7 +134,7 @@ async def test_what_came_after_the_change_that_was_looked_at_is_not_accepted(pin
     assert await pins.accept("docs", "read", changed_hash=now.changed_hash)
 
 
-async def test_pins_that_are_forgotten_are_made_anew(pins: Pins):
+async def test_pins_that_are_forgotten_are_made_anew(pins):
     await pins.judge("docs", [tool("read"), tool("write")])
     await pins.judge("mail", [tool("read")])
     assert await pins.forget("docs") == 2
@@ -145,7 +144,7 @@ async def test_pins_that_are_forgotten_are_made_anew(pins: Pins):
 
 
 async def test_pins_that_are_forgotten_for_someone_who_left_are_gone_before_new_ones_are_made(
-    tmp_path: Path,
+    tmp_path,
 ):
     store = await open_store(tmp_path / "hub.db")
     try:
@@ -167,7 +166,7 @@ async def test_pins_that_are_forgotten_for_someone_who_left_are_gone_before_new_
         await store.close()
 
 
-async def test_a_difference_shows_what_a_terminal_would_hide(pins: Pins):
+async def test_a_difference_shows_what_a_terminal_would_hide(pins):
     await pins.judge("docs", [tool("read", description="Grüße")])
     await pins.judge("docs", [tool("read", description="Gr\u202e\U000e0041\x9b")])
     (diff,) = await pins.diff()
@@ -177,9 +176,7 @@ async def test_a_difference_shows_what_a_terminal_would_hide(pins: Pins):
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
-async def test_a_tool_that_comes_after_the_first_inventory_is_held_until_it_is_accepted(
-    tmp_path: Path,
-):
+async def test_a_tool_that_comes_after_the_first_inventory_is_held_until_it_is_accepted(tmp_path):
     async with pinning(tmp_path) as (pins, _):
         await make_part("docs", tools("read", "write"), pins)
         part = await make_part("docs", tools("read", "write", "send"), pins)
@@ -203,7 +200,7 @@ async def test_a_tool_that_comes_after_the_first_inventory_is_held_until_it_is_a
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
-async def test_new_tools_of_a_trusted_backend_and_where_the_settings_say_so_are_listed(pins: Pins):
+async def test_new_tools_of_a_trusted_backend_and_where_the_settings_say_so_are_listed(pins):
     for namespace, options in (("one", {"trusted": True}), ("two", {"hold_new": False})):
         await make_part(namespace, tools("read"), pins)
         part = await make_part(namespace, tools("read", "send"), pins)
@@ -214,7 +211,7 @@ async def test_new_tools_of_a_trusted_backend_and_where_the_settings_say_so_are_
 
 
 @pytest.mark.requirement("gateway.new-tools-held")
-async def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(pins: Pins):
+async def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(pins):
     half = replace(tools("read"), partial=frozenset({"tools"}))
     part = await make_part("docs", half, pins)
     assert not part.tools
@@ -225,9 +222,7 @@ async def test_half_of_a_first_inventory_is_not_taken_for_all_of_it(pins: Pins):
     assert [row.key for row in part.rows["tools"]] == ["docs:read"]
 
 
-async def test_a_backend_that_makes_up_tools_does_not_fill_the_store(
-    pins: Pins, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_backend_that_makes_up_tools_does_not_fill_the_store(pins, monkeypatch):
     monkeypatch.setattr(pin_comparison, "MAX_PINS", 3)
     await pins.judge("docs", [tool("a_tool"), tool("b_tool")])
     listed = [tool("c_tool"), tool("d_tool"), tool("a_tool")]
@@ -242,7 +237,7 @@ async def test_a_backend_that_makes_up_tools_does_not_fill_the_store(
     assert any("docs:d_tool" in fault for fault in part.faults)
 
 
-async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path: Path):
+async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path):
     listed = tuple(tool(f"tool_{number}") for number in range(10_000))
     store = await open_store(tmp_path / "folkmoot.db", synchronous="normal")
     try:
@@ -273,7 +268,7 @@ async def change_unheard(tx: Tx) -> None:
     await tx.execute("UPDATE pins SET hash = 'of another'")
 
 
-async def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(pins: Pins):
+async def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_it_knows(pins):
     store: Any = pins._store
     assert await verdicts(pins, tool("read")) == {"read": "new"}
     assert await verdicts(pins, tool("read")) == {"read": "same"}
@@ -284,9 +279,7 @@ async def test_pins_that_changed_unheard_are_read_again_when_a_hub_doubts_what_i
     assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
 
-async def test_pins_that_change_while_all_are_read_are_read_again(
-    pins: Pins, monkeypatch: pytest.MonkeyPatch
-):
+async def test_pins_that_change_while_all_are_read_are_read_again(pins, monkeypatch):
     store: Any = pins._store
     assert await verdicts(pins, tool("read")) == {"read": "new"}
     read = store.read
@@ -304,7 +297,7 @@ async def test_pins_that_change_while_all_are_read_are_read_again(
     assert await verdicts(pins, tool("read")) == {"read": "changed"}
 
 
-async def test_pins_that_could_not_be_read_are_read_the_next_time(pins: Pins):
+async def test_pins_that_could_not_be_read_are_read_the_next_time(pins):
     store: Any = pins._store
     assert await verdicts(pins, tool("read")) == {"read": "new"}
     assert await verdicts(pins, tool("read")) == {"read": "same"}

@@ -52,9 +52,7 @@ RESULTS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.requirement("gateway.result-uris")
 @pytest.mark.parametrize(("method", "result"), RESULTS)
-def test_links_and_embedded_resources_are_mapped_and_nothing_else(
-    method: str, result: dict[str, Any]
-):
+def test_links_and_embedded_resources_are_mapped_and_nothing_else(method, result):
     before = copy.deepcopy(result)
     told = map_result(method, result, "docs")
     assert told == mapped(before)
@@ -95,7 +93,7 @@ def test_in_a_room_uris_are_canonical():
         ("ping", {}, None),
     ],
 )
-def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: str | None):
+def test_what_a_client_cannot_use_is_no_result(method, result, fault):
     assert fault_of(method, result) == fault
     assert (outcome_of(method, Response(id=1, result=result)) == "invalid") is (fault is not None)
 
@@ -115,7 +113,7 @@ def test_what_a_client_cannot_use_is_no_result(method: str, result: Any, fault: 
         ("tools/call", {"resultType": "input_required", "inputRequests": [LINK]}),
     ],
 )
-def test_where_nothing_is_mapped_the_result_is_the_same_object(method: str, result: dict[str, Any]):
+def test_where_nothing_is_mapped_the_result_is_the_same_object(method, result):
     assert map_result(method, result, "docs") is result
 
 

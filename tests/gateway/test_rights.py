@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -30,7 +29,6 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
-    Office,
     office,
     spec,
 )
@@ -41,7 +39,7 @@ GINAS = spec(FILES, GITHUB, SEARCH, grants={"gina": (READ_FILES,)})
 
 @pytest.mark.requirement("capability.default-hub")
 @pytest.mark.settings(given=spec(FILES, SEARCH))
-async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(hub: Office):
+async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing_else(hub):
     alice = await hub.here.join("alice")
     robot = (await hub.accounts.register("robot", account_type="agent")).account
     principal, rights = hub.rights.of(alice)
@@ -85,14 +83,14 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
 
 
 @pytest.mark.settings(given=spec(SEARCH))
-async def test_whoever_has_no_account_may_make_one_or_get_one_back(hub: Office):
+async def test_whoever_has_no_account_may_make_one_or_get_one_back(hub):
     assert hub.rights.of(None)[0] is NOBODY
     kinds = [f"{CALL}:{name}" for name in ("msg/register", "msg/recover", "msg/send")]
     assert hub.may(None, *kinds, f"{CALL}:search:find") == [True, True, False, False]
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path: Path):
+async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_path):
     settings = spec(
         FILES,
         GITHUB,
@@ -122,7 +120,7 @@ async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_
 PATH = {"params": {"arguments": {"path": "notes/*"}}}
 
 
-async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: Path):
+async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path):
     grants = {"gina": (READ_FILES, f"{CALL}:a"), "harry": (f"{CALL}:a", READ_FILES)}
     async with office(tmp_path, spec(FILES, grants=grants)) as hub:
         gina, harry = [await hub.invited(name) for name in ("gina", "harry")]
@@ -135,9 +133,7 @@ async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path: 
         assert hub.rights.of(other)[1] is hub.rights.of(alice)[1]
 
 
-async def test_no_more_accounts_are_kept_ready_than_fit(
-    hub: Office, monkeypatch: pytest.MonkeyPatch
-):
+async def test_no_more_accounts_are_kept_ready_than_fit(hub, monkeypatch):
     monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
     people = [await hub.here.join(f"person{number}") for number in range(8)]
     for account in people * 2:
@@ -145,7 +141,7 @@ async def test_no_more_accounts_are_kept_ready_than_fit(
         assert len(hub.here.accounts.authentication.known.rights) <= 3
 
 
-async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Office):
+async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub):
     gina = await hub.here.join("gina")
     told: list[str] = []
     hub.here.store.bus.listen(">", lambda event: told.append(event.subject))
@@ -159,7 +155,7 @@ async def test_other_settings_hold_from_the_next_call_on_and_are_told(hub: Offic
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office):
+async def test_settings_that_nobody_can_go_by_change_nothing(hub):
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES))
     bad: dict[str, Any] = {
         "grants.gina: At most 4,096": {"grants": {"gina": many}},
@@ -175,7 +171,7 @@ async def test_settings_that_nobody_can_go_by_change_nothing(hub: Office):
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub: Office):
+async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub):
     kind = f"{CALL}:files:read_file"
     gina = await hub.invited("gina")
     assert hub.may(gina, kind) == [True]
@@ -193,7 +189,7 @@ async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub
 
 
 @pytest.mark.settings(given=GINAS)
-async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office):
+async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub):
     kind = f"{CALL}:files:read_file"
     gina = await hub.invited("gina")
     await hub.granting.grant("gina", ["github:*"])
@@ -210,7 +206,7 @@ async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub: Office)
     assert hub.rights.granted == {}
 
 
-async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(hub: Office):
+async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too_much(hub):
     many = tuple(f"{CALL}:files:t{number}" for number in range(MAX_CAPABILITIES - len(DEFAULTS)))
     gina = await hub.here.join("gina")
     await hub.granting.grant("gina", ["!msg/send"])
@@ -221,7 +217,7 @@ async def test_whoever_has_more_than_one_can_hold_may_do_nothing_rather_than_too
 
 
 @pytest.mark.requirement("gateway.reserved-names", "handle.shares-names")
-async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub: Office):
+async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub):
     alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
     await hub.accounts.change_handle(alice, "ally")
     await hub.accounts.delete(bob)
@@ -242,7 +238,7 @@ async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub:
     await hub.accounts.register("gitlab")
 
 
-async def test_a_reload_and_a_registration_at_one_moment_agree(hub: Office):
+async def test_a_reload_and_a_registration_at_one_moment_agree(hub):
     for number in range(6):
         name = f"gina{number}"
         settings = spec(FILES, grants={name: (READ_FILES,)})
@@ -280,7 +276,7 @@ SAME = [
 
 @pytest.mark.requirement("policy.same-code-everywhere")
 @pytest.mark.parametrize("patterns", SAME, ids=str)
-async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns: list[Any]):
+async def test_a_room_and_the_hub_say_the_same_of_the_same_call(patterns):
     play = Play(SETTINGS, "alice", "bob", "files")
     play._take(says("alice", grant("bob", *patterns))(play))
     play.waiting.clear()

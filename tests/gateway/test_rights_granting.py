@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,7 +26,6 @@ from tests.gateway.rights_support import (
     GITHUB,
     READ_FILES,
     SEARCH,
-    Office,
     office,
     spec,
 )
@@ -37,9 +35,7 @@ KIND = f"{CALL}:files:read_file"
 MAKES = "'folkmoot invite --for harry'"
 
 
-async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(
-    hub: Office,
-):
+async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_is_revoked(hub):
     gina, harry = await hub.here.join("gina"), await hub.here.join("harry")
     told: list[str] = []
     hub.here.store.bus.listen("grants.*", lambda event: told.append(event.subject))
@@ -62,7 +58,7 @@ async def test_a_grant_holds_from_the_next_call_on_and_after_a_restart_until_it_
     assert set(told) == {f"grants.{gina.id}"}
 
 
-async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Office):
+async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub):
     gina = await hub.here.join("gina")
     made = await hub.granting.grant("gina", ["files"])
     assert (len(made.granted), made.warnings) == (5, [])
@@ -77,7 +73,7 @@ async def test_the_name_of_a_backend_alone_stands_for_all_that_it_offers(hub: Of
 
 
 @pytest.mark.settings(given=spec(SEARCH))
-async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Office):
+async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub):
     robot = (await hub.accounts.register("robot", account_type="agent")).account
     await hub.granting.grant("robot", ["!msg/send", "!search:*"])
     kinds = [f"{CALL}:{name}" for name in ("msg/send", "msg/inbox", "search:find")]
@@ -86,7 +82,7 @@ async def test_a_deny_can_be_granted_and_takes_away_what_everyone_has(hub: Offic
     assert hub.may(robot, *kinds) == [False, True, False], "a deny wins"
 
 
-async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Path):
+async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path):
     refused: dict[str, tuple[type[e.FolkmootError], str, tuple[str, ...]]] = {
         "nobody": (e.UserNotFound, "Nobody has the handle @nobody.", ("files:*",)),
         "a b": (e.UserNotFound, "'a b' is not a valid handle.", ("files:*",)),
@@ -127,7 +123,7 @@ async def test_what_cannot_be_granted_is_refused_whole_and_says_why(tmp_path: Pa
         ("!files:a\x00b", 32),
     ],
 )
-def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int):
+def test_a_wrong_pattern_is_told_with_the_place(pattern, position):
     with pytest.raises(e.PatternSyntax) as told:
         compiled(pattern)
     assert told.value.message.endswith(f"The error is at character {position}.")
@@ -135,7 +131,7 @@ def test_a_wrong_pattern_is_told_with_the_place(pattern: str, position: int):
 
 
 @given(st.text("mcp.request/tools:*!-A é\n", max_size=40))
-def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: str):
+def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text):
     full = full_pattern(text)
     try:
         capability(full)
@@ -159,15 +155,13 @@ def test_whatever_is_typed_is_a_pattern_or_wrong_at_some_character_of_it(text: s
         ("my/tool", "my/tool"),
     ],
 )
-def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(short: str, full: str):
+def test_a_short_form_stands_for_one_pattern_and_no_pattern_is_a_short_form(short, full):
     assert full_pattern(short) == full
     assert full_pattern(full) == full
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(
-    hub: Office,
-):
+async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_canonical_name(hub):
     cut = "files_" + "a" * 49 + "_01234567"
     names = {cut: "files:" + "a" * 80}
     spelled = {
@@ -193,7 +187,7 @@ async def test_a_grant_may_be_written_as_clients_list_it_and_is_kept_by_its_cano
 
 
 @pytest.mark.requirement("gateway.grants-as-shown")
-async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tmp_path: Path):
+async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tmp_path):
     read = "mcp.request.resources/read"
     given = (f"{read}:files://file/-/-/srv/*", {"kind": f"!{read}:files://file/-/-/srv/a"})
     async with office(tmp_path, spec(FILES, grants={"gina": given})) as hub:
@@ -203,7 +197,7 @@ async def test_a_grant_in_the_settings_may_have_a_uri_as_clients_are_shown_it(tm
 
 
 @pytest.mark.settings(given=spec(FILES, GITHUB))
-async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office):
+async def test_what_covers_nothing_is_granted_with_a_warning(hub):
     await hub.here.join("gina")
     made = await hub.granting.grant(
         "gina", ["fiels:*", "weather:*", "fiels", "chat.*", "files:*", "mcp.*", "!msg/send"]
@@ -217,7 +211,7 @@ async def test_what_covers_nothing_is_granted_with_a_warning(hub: Office):
     ]
 
 
-async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(tmp_path: Path):
+async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_from(tmp_path):
     reasons = {
         READ_FILES: "from [grants] in the settings file; change it there",
         f"{CALL}:github:*": "from the group ops in the settings file; change it there",
@@ -241,7 +235,7 @@ async def test_what_was_not_granted_is_not_revoked_and_it_is_told_where_it_is_fr
 
 
 async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_keeps(
-    hub: Office, monkeypatch: pytest.MonkeyPatch
+    hub, monkeypatch
 ):
     gina = await hub.here.join("gina")
     many = [f"files:t{number}" for number in range(MAX_CAPABILITIES)]
@@ -254,7 +248,7 @@ async def test_nobody_is_granted_more_than_one_can_hold_nor_a_hub_more_than_it_k
     assert len(hub.rights.granted[gina.id]) == 3
 
 
-async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Office):
+async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub):
     gina, gate = await hub.here.join("gina"), Gate()
     hub.here.store.in_unit = gate
     async with asyncio.TaskGroup() as tasks:
@@ -267,9 +261,7 @@ async def test_an_operator_who_hangs_up_leaves_disk_and_memory_agreed(hub: Offic
     assert hub.may(gina, f"{CALL}:files:x") == [True]
 
 
-async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(
-    hub: Office, caplog: pytest.LogCaptureFixture
-):
+async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_is(hub, caplog):
     gina = await hub.here.join("gina")
     with caplog.at_level(logging.INFO, "folkmoot.audit"):
         await hub.granting.grant("gina", ["files:*"])
@@ -289,7 +281,7 @@ async def test_grants_revocations_and_invites_are_in_the_audit_log_and_no_code_i
     assert code not in caplog.text
 
 
-async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path: Path):
+async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path):
     tables: dict[str, Any] = {
         "groups": {"ops": ("gina",)},
         "grants": {"gina": (READ_FILES,), "@ops": (f"{CALL}:github:*",)},
@@ -319,9 +311,7 @@ async def test_everything_someone_holds_is_shown_with_where_it_is_from(tmp_path:
         assert later.held == shown.held
 
 
-async def test_the_table_of_everyone_comes_in_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_table_of_everyone_comes_in_pages(tmp_path, monkeypatch):
     monkeypatch.setattr(grants, "MAX_GRANTS_PAGE", 2)
     tables: dict[str, Any] = {
         "groups": {"ops": ("gina", "harry")},
@@ -349,7 +339,7 @@ async def test_the_table_of_everyone_comes_in_pages(
         assert "zoe" not in [it.handle for it in (await hub.views.overview("ivy")).people]
 
 
-async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(hub: Office):
+async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(hub):
     made = [await hub.accounts.register(f"gina{number}") for number in range(8)]
     for each in made[:4]:
         await hub.granting.grant(each.account.handle, [READ_FILES])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from folkmoot.gateway.catalogue import Catalogue
@@ -73,16 +71,16 @@ def found(search: Search, query: str, limit: int = 10) -> list[str]:
         ("READ FILE", "files:read_file"),
     ],
 )
-def test_the_tool_that_is_meant_comes_first(search: Search, query: str, best: str):
+def test_the_tool_that_is_meant_comes_first(search, query, best):
     assert found(search, query)[0] == best
 
 
 @pytest.mark.parametrize("query", ["", "  ", "?!", "xyzzy", "\x00", "x" * 100_000])
-def test_what_nothing_fits_finds_nothing(search: Search, query: str):
+def test_what_nothing_fits_finds_nothing(search, query):
     assert found(search, query) == []
 
 
-def test_the_better_fit_has_the_higher_score_and_equals_keep_their_order(search: Search):
+def test_the_better_fit_has_the_higher_score_and_equals_keep_their_order(search):
     hits = search.find("file", everyone)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
@@ -92,7 +90,7 @@ def test_the_better_fit_has_the_higher_score_and_equals_keep_their_order(search:
     ]
 
 
-def test_only_what_is_allowed_is_found_and_as_much_as_is_wanted(search: Search):
+def test_only_what_is_allowed_is_found_and_as_much_as_is_wanted(search):
     hits = search.find("file", lambda entry: entry.canonical != "files:read_file")
     assert "files:read_file" not in [hit.entry.canonical for hit in hits]
     assert "files:move_file" in [hit.entry.canonical for hit in hits]
@@ -100,21 +98,21 @@ def test_only_what_is_allowed_is_found_and_as_much_as_is_wanted(search: Search):
     assert found(search, "file", limit=0) == []
 
 
-def test_tools_for_apps_alone_are_not_found(search: Search):
+def test_tools_for_apps_alone_are_not_found(search):
     app_only = [each.name for each in CATALOGUE.tools if each.app_only]
     assert app_only
     for name in app_only:
         assert name not in found(search, name, limit=1_000)
 
 
-def test_what_a_backend_that_is_away_offers_is_not_found(catalogue: Catalogue):
+def test_what_a_backend_that_is_away_offers_is_not_found(catalogue):
     search = Search()
     search.renew(Catalogue(catalogue.parts, {"github": "It is away."}))
     assert found(search, "issue") == []
     assert found(search, "read a file")[0] == "files:read_file"
 
 
-def test_a_change_of_one_backend_is_seen_at_once(search: Search, tmp_path: Path):
+def test_a_change_of_one_backend_is_seen_at_once(search, tmp_path):
     catalogue = catalogue_of(tmp_path, github=GITHUB, files=FILES)
     search.renew(catalogue)
     run(search.ready())
@@ -130,7 +128,7 @@ def test_a_change_of_one_backend_is_seen_at_once(search: Search, tmp_path: Path)
     assert found(search, "read file")[0] == "files:read_file"
 
 
-def test_many_tools_are_read_beforehand_and_found(tmp_path: Path):
+def test_many_tools_are_read_beforehand_and_found(tmp_path):
     many = Inventory(tools=tuple(about(f"tool_{n}", f"About topic{n}.") for n in range(600)))
     search = Search()
     search.renew(catalogue_of(tmp_path, docs=many))
@@ -150,5 +148,5 @@ def test_many_tools_are_read_beforehand_and_found(tmp_path: Path):
         ("v2 gas is", ["v2", "gas", "is"]),
     ],
 )
-def test_a_text_is_read_as_words_in_the_singular(text: str, words: list[str]):
+def test_a_text_is_read_as_words_in_the_singular(text, words):
     assert words_of(text) == words

@@ -13,7 +13,7 @@ from folkmoot.gateway.requests import CallExtras
 from folkmoot.gateway.tasks import Task, Tasks
 from folkmoot.vault import Vault
 from tests.clocks import StillClock
-from tests.gateway.scripted import Behind, Scripted, tool
+from tests.gateway.scripted import Scripted, tool
 
 pytestmark = pytest.mark.requirement("gateway.task-limits")
 
@@ -68,7 +68,7 @@ def test_a_task_is_listed_until_its_time_is_over():
     assert known.of_backend("demo", "long") is None
 
 
-def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch: pytest.MonkeyPatch):
+def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch):
     monkeypatch.setattr(module, "MAX_TASKS_OF_ACCOUNT", 3)
     monkeypatch.setattr(module, "MAX_TASKS", 5)
     known = tasks()
@@ -113,7 +113,7 @@ def test_an_own_id_that_is_used_again_is_another_task():
     assert not new.checked
 
 
-def test_unfinished_ones_are_counted(monkeypatch: pytest.MonkeyPatch):
+def test_unfinished_ones_are_counted(monkeypatch):
     monkeypatch.setattr(module, "MAX_OPEN_TASKS", 2)
     time = StillClock()
     known = tasks(time)
@@ -139,7 +139,7 @@ def test_long_arguments_are_not_kept():
 @pytest.mark.parametrize(
     "odd", [{"taskId": 7}, {"taskId": ""}, {"status": "odd"}, {"status": []}, {"createdAt": None}]
 )
-def test_what_is_no_task_is_refused(odd: dict[str, Any]):
+def test_what_is_no_task_is_refused(odd):
     known = tasks()
     with pytest.raises(e.BackendFailed, match="The backend demo created a task without"):
         made(known, **{"own": "1", **odd}) if "taskId" not in odd else known.made(
@@ -150,7 +150,7 @@ def test_what_is_no_task_is_refused(odd: dict[str, Any]):
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_in_a_room_nothing_is_run_as_a_task(gate: Behind):
+async def test_in_a_room_nothing_is_run_as_a_task(gate):
     files = Scripted("files")
     offered = {"tasks": {"requests": {"tools": {"call": {}}}}}
     must = tool("must", execution={"taskSupport": "required"})

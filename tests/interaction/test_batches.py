@@ -9,7 +9,7 @@ import pytest
 
 from tests.mcp.client.places import Asked, Place
 from tests.mcp.client.saying import python
-from tests.mcp_harness import Meeting, modern, rpc
+from tests.mcp_harness import modern, rpc
 from tests.relay.listening import initialize, listening
 from tests.relay.standing import before
 
@@ -45,7 +45,7 @@ def check(status: int, body: bytes) -> None:
 
 
 @pytest.mark.requirement("mcp.batches")
-async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub: Meeting):
+async def test_a_hub_refuses_a_batch_and_the_session_goes_on(hub):
     opened = await hub.post(initialize(0, VERSION))
     assert opened.status == 200
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}

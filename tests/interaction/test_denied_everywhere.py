@@ -40,7 +40,7 @@ from tests.interaction.room_client import (
     say,
     turned_away,
 )
-from tests.mcp_harness import Meeting, both_eras, modern, settings, until
+from tests.mcp_harness import both_eras, modern, settings, until
 from tests.nodes import heard_everywhere, nodes_of, running
 
 TOOL = "mcp.request.tools/call"
@@ -308,7 +308,7 @@ async def there(tmp_path: Path) -> AsyncIterator[Visit]:
         for number, deny in enumerate(DENIES)
     ],
 )
-async def test_what_the_hub_denies_is_denied_on_every_way_in(deny: str, there: Visit):
+async def test_what_the_hub_denies_is_denied_on_every_way_in(deny, there):
     rights = Rights([deny])
 
     def covers(*kinds: str) -> bool:
@@ -350,9 +350,7 @@ async def astray(there: Visit, covers: Callable[..., bool], *, connected: bool) 
 @pytest.mark.parametrize(
     ("deny", "connected"), [("!mcp.request.*", False), (f"!{TOOL}:room/say", True)]
 )
-async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(
-    deny: str, connected: bool, there: Visit, caplog: pytest.LogCaptureFixture
-):
+async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(deny, connected, there, caplog):
     def outcome_of(record: Any) -> Any:
         detail = vars(record).get("detail")
         return detail.get("outcome") if isinstance(detail, dict) else None
@@ -391,13 +389,13 @@ async def test_what_is_denied_leaves_an_audit_line_on_every_way_in(
 
 
 @pytest.mark.requirement("hub.deny-everywhere")
-async def test_without_a_deny_every_way_is_open(there: Visit):
+async def test_without_a_deny_every_way_is_open(there):
     async with joined(there.port, there.token) as there.seat:
         assert not await astray(there, lambda *_: False, connected=True)
 
 
 @pytest.mark.parametrize("deny", [f"!{TOOL}:room/join", f"!{TOOL}:room/read", "!mcp.request.*"])
-async def test_a_deny_ends_open_connections_at_once(deny: str, there: Visit):
+async def test_a_deny_ends_open_connections_at_once(deny, there):
     async with joined(there.port, there.token) as seat:
         await there.change("grant", deny)
         assert await seat.closed() == NOT_ALLOWED
@@ -406,7 +404,7 @@ async def test_a_deny_ends_open_connections_at_once(deny: str, there: Visit):
             await again.said(chat())
 
 
-async def test_a_deny_holds_for_the_next_message_of_an_open_connection(there: Visit):
+async def test_a_deny_holds_for_the_next_message_of_an_open_connection(there):
     async with joined(there.port, there.token) as seat:
         await seat.said(chat())
         await there.change("grant", "!room/say")
@@ -422,7 +420,7 @@ async def test_a_deny_holds_for_the_next_message_of_an_open_connection(there: Vi
 
 
 @pytest.mark.one_node("counts who waits in the room")
-async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there: Visit):
+async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there):
     bearer = {"authorization": f"Bearer {there.token}"}
     arguments = {"room": ROOM, "wait": 30}
     waiting = (
@@ -447,7 +445,7 @@ async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("hub.deny-everywhere")
 @both_eras
-async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, hub: Meeting):
+async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era, hub):
     ann, bob = await hub.people("ann", "bob")
 
     @asynccontextmanager
@@ -472,7 +470,7 @@ async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era: str, hub: Meeti
             pass
 
 
-async def test_a_deny_may_name_one_room(there: Visit):
+async def test_a_deny_may_name_one_room(there):
     bearer = {"authorization": f"Bearer {there.token}"}
     await there.http.post("/v1/rooms", headers=bearer, json={"name": "tea"})
     deny = {
@@ -490,7 +488,7 @@ async def test_a_deny_may_name_one_room(there: Visit):
         await tea.said(chat())
 
 
-async def test_what_the_hub_allows_widens_no_right_in_a_room(there: Visit):
+async def test_what_the_hub_allows_widens_no_right_in_a_room(there):
     cyd = (await there.hub.accounts.register("cyd")).token
     await there.http.post(
         "/v1/rooms",
@@ -504,7 +502,7 @@ async def test_what_the_hub_allows_widens_no_right_in_a_room(there: Visit):
 
 
 @both_eras
-async def test_what_is_denied_at_the_hub_is_not_listed(hub: Meeting):
+async def test_what_is_denied_at_the_hub_is_not_listed(hub):
     bob = await hub.person("bob")
 
     async def listed() -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str)
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("recovery.five-failures")
-async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path):
+async def test_a_stranger_does_not_lock_the_owner_out(tmp_path):
     clock = Later()
     async with meeting(tmp_path, clock=clock, rate_limits="on") as there:
         code = (await there.hub.accounts.register("alice")).recovery_code
@@ -55,9 +54,7 @@ async def test_a_stranger_does_not_lock_the_owner_out(tmp_path: Path):
 @pytest.mark.requirement("recovery.five-failures")
 @one_era
 @pytest.mark.settings(rate_limits="on")
-async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(
-    hub: Meeting,
-):
+async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counted_together(hub):
     alice = await hub.person("alice")
     guessers = [await hub.stranger() for _ in range(8)]
     guesses = [
@@ -76,7 +73,7 @@ async def test_codes_guessed_at_the_same_moment_from_many_connections_are_counte
 
 @pytest.mark.requirement("recovery.address-failures", "recovery.unknown-handle")
 @pytest.mark.settings(rate_limits="on")
-async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: Meeting):
+async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub):
     code = (await hub.hub.accounts.register("alice")).recovery_code
     for handle in (*["nobody1"] * 5, *(f"person{number}" for number in range(14))):
         assert await attempt(hub, handle, WRONG, "127.0.0.66") == "Handle not found."
@@ -89,7 +86,7 @@ async def test_one_address_fails_twenty_times_an_hour_whatever_the_handles(hub: 
     assert await attempt(hub, "alice", code, "127.0.0.1") == ""
 
 
-async def test_a_hub_that_is_restarted_remembers_the_failures(tmp_path: Path):
+async def test_a_hub_that_is_restarted_remembers_the_failures(tmp_path):
     async def sign_in(there: Meeting) -> int:
         wrong = {"token": "sk_" + "0" * 64}
         return (await Browser(there.port).ask("POST", "/v1/session", wrong)).status
@@ -108,7 +105,7 @@ async def test_a_hub_that_is_restarted_remembers_the_failures(tmp_path: Path):
 
 @pytest.mark.requirement("recovery.slowed")
 async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ):
     slept: list[float] = []
 
@@ -132,9 +129,7 @@ async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused
 
 @pytest.mark.sqlite("counts its statements")
 @pytest.mark.requirement("recovery.unknown-handle", "recovery.constant-time")
-async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_unknown_handle_costs_the_same_work_as_a_wrong_code(tmp_path, monkeypatch):
     work: Counter[str] = Counter()
 
     def counted(name: str) -> None:
@@ -182,7 +177,7 @@ class Counting:
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
-async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path):
+async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path):
     clock = Later()
     rates = {"missed_handles_per_hour": 8}
     async with meeting(tmp_path, clock=clock, rate_limits="on", rates=rates) as there:
@@ -217,7 +212,7 @@ async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path: Path)
         assert await alice.refused("msg/lookup", handle="nobody1") == "User not found."
 
 
-async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path: Path):
+async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path):
     rates = {"refused_handles_per_hour": 3}
     async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
         await there.hub.accounts.register("alice")

@@ -60,7 +60,7 @@ SHOWN = ("server/discover", "resources/list", "resources/templates/list", "promp
 
 
 @pytest.mark.requirement("auth.invalid-token-stateless")
-async def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(hub: Meeting):
+async def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, *WRONG):
         for method, params in STATELESS:
@@ -75,7 +75,7 @@ async def test_a_stateless_request_with_a_wrong_or_dead_token_is_answered_401(hu
         assert is_told(await hub.post(body, query=f"?token={dead}", headers=headers))
 
 
-async def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(hub: Meeting):
+async def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(hub):
     dead, _ = await dead_token(hub)
     for method in SHOWN:
         message, headers = modern(method)
@@ -95,7 +95,7 @@ async def test_a_stateless_client_with_a_dead_token_connects_and_is_told_there(h
             assert is_told(await hub.post(message, headers=shown)), method
 
 
-async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub: Meeting):
+async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub):
     made = await hub.hub.accounts.register("alice")
     account = await hub.hub.accounts.authenticate(made.token)
     assert account is not None
@@ -109,7 +109,7 @@ async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub: Meet
 
 
 @pytest.mark.requirement("auth.invalid-token-handshake")
-async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub: Meeting):
+async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, NEVER_ONE):
         query = f"?token={token}"
@@ -137,7 +137,7 @@ async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub: Me
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-list")
-async def test_a_dead_token_lists_only_what_it_may_call(hub: Meeting):
+async def test_a_dead_token_lists_only_what_it_may_call(hub):
     dead, _ = await dead_token(hub)
     client = (await hub.returning(dead)).client
     tools = (await client.list_tools()).tools
@@ -147,7 +147,7 @@ async def test_a_dead_token_lists_only_what_it_may_call(hub: Meeting):
 
 @both_eras
 @pytest.mark.requirement("auth.invalid-token-recovers")
-async def test_registering_and_recovering_work_with_a_dead_token(hub: Meeting):
+async def test_registering_and_recovering_work_with_a_dead_token(hub):
     dead, code = await dead_token(hub)
     old = await hub.returning(dead)
     assert (await old.refused("msg/whoami")).startswith(SAID)
@@ -161,7 +161,7 @@ async def test_registering_and_recovering_work_with_a_dead_token(hub: Meeting):
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.session-bound-at-register")
-async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub: Meeting):
+async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub):
     dead, code = await dead_token(hub)
     mine = f"?token={dead}"
     session_id, other_id = await open_session(hub, mine), await open_session(hub, mine)
@@ -179,7 +179,7 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub: Me
 
 
 @pytest.mark.requirement("auth.invalid-token-recovers", "auth.says-what-next")
-async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub: Meeting):
+async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub):
     mine = f"?token={(await dead_token(hub))[0]}"
     session_id = await open_session(hub, mine)
     made = await register(hub, session_id, "carol", mine)
@@ -188,7 +188,7 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_registering(hub: M
 
 
 @pytest.mark.requirement("auth.session-registers-once")
-async def test_registering_again_in_a_bound_session_is_refused(hub: Meeting):
+async def test_registering_again_in_a_bound_session_is_refused(hub):
     session_id = await open_session(hub)
 
     first = await register(hub, session_id, "alice")
@@ -203,7 +203,7 @@ async def test_registering_again_in_a_bound_session_is_refused(hub: Meeting):
 
 
 @pytest.mark.requirement("auth.invalid-token-elsewhere")
-async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub: Meeting):
+async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, *WRONG[:2]):
         headers = {"authorization": f"Bearer {token}"}
@@ -258,7 +258,7 @@ async def end_token(there: Meeting, handle: str, code: str, ending: str) -> None
 
 @ENDINGS
 @pytest.mark.requirement("auth.streams-end")
-async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending: str, hub: Meeting):
+async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending, hub):
     alice, bob = await hub.people("alice", "bob")
     query, others = f"?token={alice.token}", f"?token={bob.token}"
     mine, theirs = await open_session(hub, query), await open_session(hub, others)
@@ -288,7 +288,7 @@ async def test_the_streams_of_a_dead_token_end_at_once_in_both_eras(ending: str,
 
 
 @pytest.mark.requirement("auth.streams-end")
-async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub: Meeting):
+async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub):
     session_id = await open_session(hub)
     async with streaming(hub, "GET", "", {"mcp-session-id": session_id}) as lines:
         wish = {"name": "msg_register", "arguments": {"handle": "alice"}}
@@ -299,7 +299,7 @@ async def test_the_stream_of_a_session_bound_later_ends_with_its_token(hub: Meet
 
 @both_eras
 @pytest.mark.requirement("auth.streams-end")
-async def test_a_call_that_waits_ends_with_its_token(hub: Meeting):
+async def test_a_call_that_waits_ends_with_its_token(hub):
     alice = await hub.person("alice")
     await alice.call("room/create", name="tea")
     before = (await alice.call("room/read", room="tea"))["last_seq"]

@@ -263,9 +263,7 @@ def test_every_limit_is_provoked():
         for path in LIMITS
     ],
 )
-def test_the_error_of_a_limit_names_its_setting_in_its_data_and_not_to_people(
-    path: str, tmp_path: Path
-):
+def test_the_error_of_a_limit_names_its_setting_in_its_data_and_not_to_people(path, tmp_path):
     told = run(PROVOKED[path](tmp_path, path))
     assert path in told
     assert "Setting" not in told

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tests.mcp_harness import INVALID, Meeting, both_eras, one_era
+from tests.mcp_harness import INVALID, both_eras, one_era
 
 NOWHERE = "00000000-0000-4000-8000-000000000000"
 SPECIFICATION = json.loads(
@@ -50,7 +50,7 @@ BEYOND = (
     ),
 )
 @both_eras
-async def test_without_a_token_every_tool_but_two_wants_one(hub: Meeting):
+async def test_without_a_token_every_tool_but_two_wants_one(hub):
     for query in ("", "?token=", "?token=nonsense", f"?token=sk_{'0' * 64}"):
         stranger = await hub.stranger(query)
         said = INVALID if query.partition("=")[2] else "Authentication required."
@@ -105,7 +105,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.requirement("mcp.argument-errors", "mcp.unknown-arguments", "crypto.no-box")
 @one_era
-async def test_each_mistake_is_told_in_the_words_of_the_specification(hub: Meeting):
+async def test_each_mistake_is_told_in_the_words_of_the_specification(hub):
     alice, _, carol = await hub.people("alice", "bob", "carol")
     await carol.call("msg/set_profile", privacy="private")
     for tool, arguments, sentence in REFUSALS:
@@ -120,7 +120,7 @@ async def test_each_mistake_is_told_in_the_words_of_the_specification(hub: Meeti
 
 
 @one_era
-async def test_threads_and_messages_of_others_stay_theirs(hub: Meeting):
+async def test_threads_and_messages_of_others_stay_theirs(hub):
     alice, bob, mallory = await hub.people("alice", "bob", "mallory")
     sent = await alice.call("msg/send", to="bob", body="For Bob alone")
     for tool in ("inbox", "thread", "mark_read", "archive", "star", "mute", "delete_thread"):
@@ -144,7 +144,7 @@ async def test_threads_and_messages_of_others_stay_theirs(hub: Meeting):
 
 
 @both_eras
-async def test_an_unknown_tool_is_an_error_of_the_protocol(hub: Meeting):
+async def test_an_unknown_tool_is_an_error_of_the_protocol(hub):
     alice = await hub.person("alice")
     for name in ("msg/nothing", "msg", "", "msg:send", "MSG_SEND", "x" * 10_000):
         with pytest.raises(MCPError) as refused:

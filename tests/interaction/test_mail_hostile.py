@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.mcp_harness import INITIALIZE, Meeting, meeting
+from tests.mcp_harness import INITIALIZE, meeting
 
 
 @pytest.mark.requirement("mcp.host-origin")
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 @pytest.mark.settings(http={"allowed_hosts": ["hub.example"]})
-async def test_a_foreign_host_or_origin_is_refused(method: str, hub: Meeting):
+async def test_a_foreign_host_or_origin_is_refused(method, hub):
     alice = await hub.person("alice")
     query = f"?token={alice.token}"
     body = json.dumps(INITIALIZE).encode() if method == "POST" else b""
@@ -33,7 +32,7 @@ async def test_a_foreign_host_or_origin_is_refused(method: str, hub: Meeting):
 
 
 @pytest.mark.requirement("mcp.host-origin")
-async def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path: Path):
+async def test_pages_of_an_allowed_origin_may_use_the_endpoint(tmp_path):
     origin = "https://app.example"
     async with meeting(tmp_path, http={"allowed_origins": [origin]}) as there:
         asked = {

@@ -9,7 +9,6 @@ from mcp.client import advertise
 
 from tests.mcp_harness import (
     INITIALIZE,
-    Meeting,
     Person,
     both_eras,
     modern,
@@ -35,7 +34,7 @@ APP_ONLY = {"msg/mark_read", "msg/archive", "msg/star", "msg/mute"}
     "mcp.both-eras",
 )
 @both_eras
-async def test_names_are_safe_for_model_apis_by_default(hub: Meeting):
+async def test_names_are_safe_for_model_apis_by_default(hub):
     stranger = await hub.stranger()
     tools = (await stranger.client.list_tools()).tools
     assert len(tools) == 38
@@ -51,7 +50,7 @@ async def test_names_are_safe_for_model_apis_by_default(hub: Meeting):
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")
 @one_era
 @pytest.mark.settings(mcp={"names": "canonical"})
-async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting):
+async def test_the_style_is_chosen_by_url_else_by_setting(hub):
     for query, name in (("", "msg/send"), ("?names=canonical", "msg/send")):
         stranger = await hub.stranger(query)
         tools = {tool.name: tool for tool in (await stranger.client.list_tools()).tools}
@@ -67,7 +66,7 @@ async def test_the_style_is_chosen_by_url_else_by_setting(hub: Meeting):
 
 @pytest.mark.requirement("wire-name.both-accepted", "wire-name.canonical-inside")
 @both_eras
-async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting):
+async def test_a_call_may_use_either_spelling_whatever_was_listed(hub):
     alice = await hub.person("alice")
     for query in ("", "&names=safe", "&names=canonical"):
         again = await hub.returning(alice.token, query)
@@ -77,7 +76,7 @@ async def test_a_call_may_use_either_spelling_whatever_was_listed(hub: Meeting):
 
 @pytest.mark.requirement("mcp.app-only-listing", "mcp.app-only-marked")
 @both_eras
-async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(hub: Meeting):
+async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_for(hub):
     with_apps = [
         {"extensions": [advertise(APPS, {"mimeTypes": types})]}
         for types in ([APP_TYPE], [SEED_TYPE], ["text/plain", SEED_TYPE])
@@ -104,9 +103,7 @@ async def test_tools_of_the_app_are_listed_to_clients_with_apps_or_when_asked_fo
 
 @pytest.mark.requirement("app.seed-type", "mcp.app-only-listing")
 @both_eras
-async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(
-    hub: Meeting,
-):
+async def test_the_app_has_the_type_that_its_client_declares_in_the_list_and_when_read(hub):
     for types, served in (
         ([SEED_TYPE], SEED_TYPE),
         ([APP_TYPE], APP_TYPE),
@@ -129,7 +126,7 @@ async def app_types(person: Person) -> tuple[str | None, str | None]:
     return app.mime_type, content.mime_type
 
 
-async def test_a_query_that_means_nothing_is_refused(hub: Meeting):
+async def test_a_query_that_means_nothing_is_refused(hub):
     message, headers = modern("tools/list")
     for query, sentence in (
         ("?names=kebab", "The query parameter names takes safe or canonical."),
@@ -144,7 +141,7 @@ async def test_a_query_that_means_nothing_is_refused(hub: Meeting):
 
 
 @pytest.mark.requirement("mcp.apps-offered")
-async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting):
+async def test_a_session_is_offered_the_apps_that_discovery_offers(hub):
     message, headers = modern("server/discover")
     found = (await hub.post(message, headers=headers)).json()["result"]
     for version in ("2025-11-25", "2025-06-18", "2025-03-26"):
@@ -157,7 +154,7 @@ async def test_a_session_is_offered_the_apps_that_discovery_offers(hub: Meeting)
 
 
 @pytest.mark.requirement("mcp.discover", "mcp.stateless-no-get")
-async def test_the_stateless_era_needs_neither_handshake_nor_session(hub: Meeting):
+async def test_the_stateless_era_needs_neither_handshake_nor_session(hub):
     message, headers = modern("server/discover")
     answer = await hub.post(message, headers=headers)
     assert answer.status == 200

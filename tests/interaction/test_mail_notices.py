@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ async def digest(person: Person) -> Any:
 
 @pytest.mark.requirement("notice.inbox-resource")
 @both_eras
-async def test_the_inbox_is_a_resource_with_the_digest(hub: Meeting):
+async def test_the_inbox_is_a_resource_with_the_digest(hub):
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello")
     assert await digest(bob) == await bob.call("msg/digest")
@@ -89,7 +88,7 @@ async def all_stream(there: Meeting) -> bool:
 @pytest.mark.requirement(
     "notice.both-eras", "notice.own-only", "thread.muted-no-notice", "mcp.listen"
 )
-async def test_everyone_hears_of_their_own_inbox_alone(hub: Meeting):
+async def test_everyone_hears_of_their_own_inbox_alone(hub):
     alice, bob, carol = await hub.people("alice", "bob", "carol")
     async with following(hub, carol.token) as carols:
         async with following(hub, bob.token) as bobs:
@@ -117,7 +116,7 @@ async def test_everyone_hears_of_their_own_inbox_alone(hub: Meeting):
 
 @both_eras
 @pytest.mark.requirement("notice.changes", "notice.both-eras")
-async def test_a_device_hears_what_another_reads_marks_and_deletes(hub: Meeting):
+async def test_a_device_hears_what_another_reads_marks_and_deletes(hub):
     alice, phone = await hub.people("alice", "bob")
     async with following(hub, phone.token) as heard:
         for body in ("One", "Two"):
@@ -141,7 +140,7 @@ async def test_a_device_hears_what_another_reads_marks_and_deletes(hub: Meeting)
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path: Path):
+async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path):
     async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
         alice, bob, carol = await there.people("alice", "bob", "carol")
         async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
@@ -156,7 +155,7 @@ async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path:
 
 
 @pytest.mark.requirement("notice.urgent", "notice.both-eras")
-async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub: Meeting):
+async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub):
     alice = await hub.person("alice")
     made, note = await hub.hub.accounts.register("bob"), Notes()
     bob = await hub.returning(made.token, message_handler=note)

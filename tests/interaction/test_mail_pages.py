@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from folkmoot.export import Exporter
 from folkmoot.mail.limits import MAX_PAGE_BYTES
@@ -25,7 +24,7 @@ async def long_mail(there: Meeting) -> tuple[str, list[str]]:
     return reader.token, bodies[::-1]
 
 
-async def test_a_page_is_bounded_as_it_is_on_the_wire(hub: Meeting):
+async def test_a_page_is_bounded_as_it_is_on_the_wire(hub):
     token, bodies = await long_mail(hub)
     asked, headers = modern("tools/call", name="msg/inbox", arguments={"limit": 100})
     answer = await hub.post(asked, query=f"?token={token}", headers=headers)
@@ -38,7 +37,7 @@ async def test_a_page_is_bounded_as_it_is_on_the_wire(hub: Meeting):
     assert [message["body"] for message in told["messages"]] == bodies[:count]
 
 
-async def test_an_export_has_all_of_it(tmp_path: Path):
+async def test_an_export_has_all_of_it(tmp_path):
     async with meeting(tmp_path / "hub") as there:
         _, bodies = await long_mail(there)
         hub = there.hub

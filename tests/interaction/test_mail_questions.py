@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 import pytest
 
-from tests.mcp_harness import Meeting, both_eras, meeting
+from tests.mcp_harness import both_eras, meeting
 
 
 def saying(action: Any, content: Any, asked: list[str]) -> Any:
@@ -23,7 +22,7 @@ def saying(action: Any, content: Any, asked: list[str]) -> Any:
 
 @both_eras
 @pytest.mark.requirement("mcp.input-required")
-async def test_the_user_confirms_the_end_of_an_account(hub: Meeting):
+async def test_the_user_confirms_the_end_of_an_account(hub):
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
     for action, content, sentence in (
@@ -44,7 +43,7 @@ async def test_the_user_confirms_the_end_of_an_account(hub: Meeting):
 
 
 @both_eras
-async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting):
+async def test_the_user_is_asked_whatever_the_assistant_confirms(hub):
     bob = await hub.person("bob")
     made = await hub.hub.accounts.register("alice")
     asked: list[str] = []
@@ -72,7 +71,7 @@ async def test_the_user_is_asked_whatever_the_assistant_confirms(hub: Meeting):
 
 
 @both_eras
-async def test_nobody_is_asked_who_cannot_be(hub: Meeting):
+async def test_nobody_is_asked_who_cannot_be(hub):
     asked: list[str] = []
     answer = saying("accept", {"confirm": "alice"}, asked)
     stranger = await hub.stranger(elicitation_callback=answer)
@@ -90,7 +89,7 @@ async def test_nobody_is_asked_who_cannot_be(hub: Meeting):
     assert asked == []
 
 
-async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path: Path):
+async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path):
     async def refuse(_: Any, __: Any) -> types.ErrorData:
         return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,7 +43,7 @@ async def limited(person: Person, tool: str, **arguments: Any) -> str:
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.register", "rate.says-when")
 @one_era
-async def test_five_accounts_an_hour_from_one_address(era: str, tmp_path: Path):
+async def test_five_accounts_an_hour_from_one_address(era, tmp_path):
     clock = Later()
     behind = {"trusted_proxies": ["127.0.0.1"]}
     async with meeting(tmp_path, era, clock, rate_limits="on", http=behind) as there:
@@ -79,7 +78,7 @@ PASSED_ON = {"x-forwarded-for": "203.0.113.7"}
     ids=["direct", "x-forwarded-for", "forwarded", "x-real-ip", "proxies", "public url"],
 )
 async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
-    hub: dict[str, Any], headers: dict[str, str], counted: bool, tmp_path: Path
+    hub, headers, counted, tmp_path
 ):
     rates = {"register_per_hour": 1}
     async with meeting(tmp_path, "stateless", rate_limits="on", rates=rates, **hub) as there:
@@ -97,9 +96,7 @@ async def test_whoever_registers_on_the_hubs_own_machine_is_not_counted(
     [([], ["10.0.0.1"]), (["127.0.0.0/8", "10.9.0.0/16"], ["10.0.0.1", "10.0.0.2"])],
     ids=["nobody is trusted", "proxies"],
 )
-async def test_a_made_up_forwarding_header_changes_nothing(
-    proxies: list[str], registered: list[str], tmp_path: Path
-):
+async def test_a_made_up_forwarding_header_changes_nothing(proxies, registered, tmp_path):
     limits: dict[str, Any] = {"rate_limits": "on", "rates": {"register_per_hour": 1}}
     passed_on = ("10.0.0.1", "10.0.0.2", "6.6.6.6, 10.0.0.2", "6.6.6.7, 10.0.0.2, 10.9.1.1")
     async with meeting(tmp_path, http={"trusted_proxies": proxies}, **limits) as there:
@@ -116,7 +113,7 @@ async def test_a_made_up_forwarding_header_changes_nothing(
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
 @pytest.mark.requirement("rate.send", "rate.search", "rate.invite", "rate.configurable")
 @one_era
-async def test_messages_searches_and_invites_are_counted_by_user(era: str, tmp_path: Path):
+async def test_messages_searches_and_invites_are_counted_by_user(era, tmp_path):
     clock = Later()
     rates = {"send_per_minute": 3, "search_per_minute": 2, "invite_per_day": 2}
     async with meeting(tmp_path, era, clock, rate_limits="on", rates=rates) as there:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from tests.mcp_harness import (
 
 @pytest.mark.requirement("tool.inbox.wait")
 @both_eras
-async def test_waiting_ends_with_the_first_new_message(hub: Meeting):
+async def test_waiting_ends_with_the_first_new_message(hub):
     alice, bob = await hub.people("alice", "bob")
     waiting = asyncio.create_task(bob.call("msg/inbox", wait=55))
     await until(lambda: someone_waits(hub))
@@ -51,7 +50,7 @@ async def nobody_waits(there: Meeting) -> bool:
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
 @both_eras
-async def test_a_client_that_vanishes_while_it_waits_has_read_nothing(era: str, hub: Meeting):
+async def test_a_client_that_vanishes_while_it_waits_has_read_nothing(era, hub):
     alice, bob = await hub.people("alice", "bob")
     query = f"?token={bob.token}"
     arguments = {"name": "msg_inbox", "arguments": {"wait": 50}}
@@ -91,7 +90,7 @@ async def start(
 
 
 @both_eras
-async def test_a_stopping_hub_ends_waits_and_streams(era: str, tmp_path: Path):
+async def test_a_stopping_hub_ends_waits_and_streams(era, tmp_path):
     answered: list[Any] = []
     # The client of the handshake era may still try to open its stream again, and find nobody.
     with suppress(ExceptionGroup):

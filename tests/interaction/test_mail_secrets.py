@@ -221,9 +221,7 @@ def files(folder: Path) -> bytes:
 )
 @pytest.mark.parametrize("log_format", ["json", "text"])
 @pytest.mark.timeout(250)
-async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(
-    log_format: str, tmp_path: Path
-):
+async def test_no_secret_is_in_any_log_trace_metric_error_or_file_of_a_hub(log_format, tmp_path):
     folder = tmp_path / "data"
     collector = Collector()
     async with collector.listening():

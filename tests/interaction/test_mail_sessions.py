@@ -61,7 +61,7 @@ def not_found(answer: Answer) -> bool:
 
 
 @pytest.mark.requirement("auth.session-id-alone", "auth.every-request", "mcp.post", "auth.by-hash")
-async def test_a_session_opened_with_a_token_wants_it_every_time(hub: Meeting):
+async def test_a_session_opened_with_a_token_wants_it_every_time(hub):
     alice, bob = await hub.people("alice", "bob")
     mine = f"?token={alice.token}"
     session_id = await open_session(hub, mine)
@@ -79,7 +79,7 @@ async def test_a_session_opened_with_a_token_wants_it_every_time(hub: Meeting):
 
 
 @pytest.mark.requirement("auth.session-bound-at-register")
-async def test_a_session_in_which_someone_registers_is_theirs(hub: Meeting):
+async def test_a_session_in_which_someone_registers_is_theirs(hub):
     session_id, other_id = await open_session(hub), await open_session(hub)
     assert told(await call(hub, session_id)) == {"error": "Authentication required."}
     made = await register(hub, session_id)
@@ -95,7 +95,7 @@ async def test_a_session_in_which_someone_registers_is_theirs(hub: Meeting):
 
 
 @pytest.mark.requirement("mcp.delete", "mcp.get", "mcp.unknown-session")
-async def test_a_session_is_streamed_and_closed(hub: Meeting):
+async def test_a_session_is_streamed_and_closed(hub):
     session_id = await open_session(hub)
     headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
     async with (
@@ -116,7 +116,7 @@ async def test_a_session_is_streamed_and_closed(hub: Meeting):
 
 
 @pytest.mark.settings(mcp={"session_idle_seconds": 1})
-async def test_an_idle_session_is_closed_and_answered_as_unknown(hub: Meeting):
+async def test_an_idle_session_is_closed_and_answered_as_unknown(hub):
     opened = await hub.post(INITIALIZE)
     session_id = opened.headers["mcp-session-id"]
 
@@ -130,7 +130,7 @@ async def test_an_idle_session_is_closed_and_answered_as_unknown(hub: Meeting):
 
 @pytest.mark.one_node("what ended is told to other nodes a moment later")
 @pytest.mark.settings(mcp={"max_sessions": 2})
-async def test_sessions_have_a_bound(hub: Meeting):
+async def test_sessions_have_a_bound(hub):
     first = await open_session(hub)
     await open_session(hub)
     assert (await hub.post(INITIALIZE)).status == 503

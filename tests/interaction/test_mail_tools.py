@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from folkmoot.web.clients import CLIENTS
 from tests.harness import ask
-from tests.mcp_harness import INVALID, Meeting, both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras, meeting
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
@@ -26,7 +25,7 @@ HOW_TO_STAY = ["server_url", "settings", "next"]
     "auth.registration-open",
 )
 @both_eras
-async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting):
+async def test_someone_registers_and_comes_back_with_the_token(hub):
     stranger = await hub.stranger()
     made = await stranger.call("msg/register", handle="@Alice", client_public_key=None)
     seed = ["handle", "token", "recovery_code", "public_key", "message"]
@@ -48,7 +47,7 @@ async def test_someone_registers_and_comes_back_with_the_token(hub: Meeting):
 
 @pytest.mark.requirement("auth.says-what-next", "tool.recover.output")
 @both_eras
-async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(era: str, hub: Meeting):
+async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(era, hub):
     stranger = await hub.stranger()
     made = await stranger.call("msg/register", handle="alice")
     given = {"handle": "alice", "recovery_code": made["recovery_code"]}
@@ -82,7 +81,7 @@ async def test_whoever_registers_or_recovers_is_told_how_to_stay_signed_in(era: 
 
 @pytest.mark.requirement("auth.says-what-next")
 @both_eras
-async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeting):
+async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub):
     alice = await hub.person("alice")
     second = await alice.call("msg/register", handle="alice2")
     assert second["next"].startswith("This client stays signed in as @alice,")
@@ -94,7 +93,7 @@ async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub: Meeti
 
 
 @pytest.mark.requirement("auth.says-what-next")
-async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path):
+async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path):
     public = {"public_url": "https://moot.example/", "registration": "open"}
     async with meeting(tmp_path, **public) as there:
         made = await (await there.stranger()).call("msg/register", handle="alice")
@@ -113,7 +112,7 @@ async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path: Path
     "thread.both-sides-shown",
 )
 @both_eras
-async def test_two_people_write_read_and_answer(hub: Meeting):
+async def test_two_people_write_read_and_answer(hub):
     alice, bob = await hub.people("alice", "bob")
     hello = {"body": "Hello Bob!", "priority": "urgent", "idempotency_key": "letter-1"}
     sent = await alice.call("msg/send", to="@Bob@localhost", **hello)
@@ -161,7 +160,7 @@ async def test_two_people_write_read_and_answer(hub: Meeting):
     "mcp.app-only-callable",
 )
 @both_eras
-async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting):
+async def test_threads_are_marked_archived_starred_and_muted(hub):
     alice, bob = await hub.people("alice", "bob")
     thread_id = (await alice.call("msg/send", to="bob", body="Hello"))["thread_id"]
     assert await bob.call("msg/mark_read", thread_id=thread_id) == {
@@ -190,7 +189,7 @@ async def test_threads_are_marked_archived_starred_and_muted(hub: Meeting):
     "tool.block.output",
 )
 @both_eras
-async def test_people_find_keep_and_block_each_other(hub: Meeting):
+async def test_people_find_keep_and_block_each_other(hub):
     alice, bob = await hub.people("alice", "bob")
     added = {"contact": "bob", "nickname": "", "message": "Contact added."}
     assert await alice.call("msg/add_contact", handle="bob") == added
@@ -222,7 +221,7 @@ async def test_people_find_keep_and_block_each_other(hub: Meeting):
 
 @pytest.mark.requirement("tool.set-profile.output", "tool.change-handle.output")
 @both_eras
-async def test_a_profile_and_a_handle_change(hub: Meeting):
+async def test_a_profile_and_a_handle_change(hub):
     alice, bob = await hub.people("alice", "bob")
     changed = await alice.call(
         "msg/set_profile",
@@ -255,7 +254,7 @@ async def test_a_profile_and_a_handle_change(hub: Meeting):
 )
 @both_eras
 @pytest.mark.settings(registration="invite")
-async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting):
+async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub):
     code = await hub.hub.accounts.create_invite(None)
     stranger = await hub.stranger()
     refused = await stranger.refused("msg/register", handle="alice")
@@ -275,9 +274,7 @@ async def test_an_invite_opens_a_hub_that_takes_only_the_invited(hub: Meeting):
 
 @pytest.mark.requirement("privacy.invitee-answers")
 @pytest.mark.parametrize("privacy", ["contacts_only", "private"])
-async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alone(
-    privacy: str, hub: Meeting
-):
+async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alone(privacy, hub):
     alice, eve = await hub.people("alice", "eve")
     await alice.call("msg/set_profile", privacy=privacy)
     invited = await alice.call("msg/invite", message="Welcome!")
@@ -296,7 +293,7 @@ async def test_whoever_was_invited_may_answer_an_inviter_who_hears_contacts_alon
 
 @pytest.mark.requirement("auth.registration-closed")
 @pytest.mark.settings(registration="closed")
-async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(hub: Meeting):
+async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(hub):
     stranger = await hub.stranger()
     sentence = await stranger.refused("msg/register", handle="alice")
     assert sentence == "Registration is closed on this server."
@@ -314,7 +311,7 @@ async def test_a_closed_hub_takes_nobody_and_makes_no_invites_that_open_nothing(
 
 
 @both_eras
-async def test_ids_in_capitals_are_found(hub: Meeting):
+async def test_ids_in_capitals_are_found(hub):
     alice, bob = await hub.people("alice", "bob")
     sent = await alice.call("msg/send", to="bob", body="One")
     message, thread = sent["message_id"].upper(), sent["thread_id"].upper()
@@ -341,7 +338,7 @@ async def test_ids_in_capitals_are_found(hub: Meeting):
 
 @pytest.mark.requirement("tool.open-inbox.resource", "app.uri-and-type", "app.single-file")
 @both_eras
-async def test_the_inbox_opens_as_an_app_and_as_text(hub: Meeting):
+async def test_the_inbox_opens_as_an_app_and_as_text(hub):
     alice, bob = await hub.people("alice", "bob")
     await alice.call("msg/send", to="bob", body="Hello", priority="urgent")
     listed = {tool.title: tool for tool in (await bob.client.list_tools()).tools}

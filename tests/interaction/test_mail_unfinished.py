@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,7 +67,7 @@ async def recover(there: Meeting, handle: str, code: str) -> None:
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.every-request")
-async def test_a_token_must_hold_until_the_whole_request_has_come(hub: Meeting):
+async def test_a_token_must_hold_until_the_whole_request_has_come(hub):
     alice, bob = await hub.people("alice", "bob")
     message, headers = modern("tools/call", name="msg_send", arguments=LETTER)
     body = json.dumps(message).encode()
@@ -82,7 +81,7 @@ LETTER = {"to": "bob", "body": "Not from alice any more"}
 
 
 @pytest.mark.requirement("auth.old-token-stops", "auth.session-bound-while-valid")
-async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting):
+async def test_a_session_must_hold_until_the_whole_request_has_come(hub):
     bob = await hub.person("bob")
     session_id = await open_session(hub)
     made = await register(hub, session_id)
@@ -94,7 +93,7 @@ async def test_a_session_must_hold_until_the_whole_request_has_come(hub: Meeting
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub: Meeting):
+async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub):
     carol = await hub.person("carol")
     session_id = await open_session(hub)
 
@@ -121,9 +120,7 @@ async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub: Meeti
 
 @pytest.mark.parametrize("in_session", [False, True])
 async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_behind(
-    in_session: bool,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    in_session, tmp_path, caplog
 ):
     with caplog.at_level(logging.INFO):
         async with meeting(tmp_path) as there:
@@ -143,7 +140,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
 
 @pytest.mark.sqlite("stops its writer")
 @pytest.mark.requirement("notice.both-eras")
-async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub: Meeting):
+async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub):
     alice = await hub.person("alice")
     bob = (await hub.hub.accounts.register("bob")).account
     query = f"?token={alice.token}"

@@ -339,7 +339,7 @@ def dressed(era: str, message: Any) -> Any:
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-async def test_every_usual_request_has_a_result_in_the_form_of_its_era(era: str, tmp_path: Path):
+async def test_every_usual_request_has_a_result_in_the_form_of_its_era(era, tmp_path):
     async with wire(tmp_path, era) as line:
         version = "2026-07-28" if era == "stateless" else "2025-11-25"
         for message in PLAIN:
@@ -350,7 +350,7 @@ async def test_every_usual_request_has_a_result_in_the_form_of_its_era(era: str,
 
 
 @pytest.mark.parametrize("era", ["stateless", "handshake"])
-async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(era: str, tmp_path: Path):
+async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(era, tmp_path):
     async with wire(tmp_path, era) as line:
         meta = b',"_meta":' + encoded(META) + b"}}"
         sent = [Sent(encoded(dressed(era, message))) for message in ODD]
@@ -365,7 +365,7 @@ async def test_no_request_breaks_the_hub_and_each_bad_one_is_told_so(era: str, t
         assert (await line.send(Sent(usual))).status == 200
 
 
-async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path: Path):
+async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_path):
     async with wire(tmp_path, "stateless") as line:
         for meta in METAS:
             for message in (listing(), call("msg_whoami")):
@@ -378,7 +378,7 @@ async def test_what_a_client_says_of_itself_is_checked_with_every_request(tmp_pa
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-async def test_every_version_of_the_handshake_era_gets_its_own_form(version: str, tmp_path: Path):
+async def test_every_version_of_the_handshake_era_gets_its_own_form(version, tmp_path):
     async with wire(tmp_path, "handshake") as line:
         for capabilities in ({}, APPS):
             line.session = await opened(line, version, **capabilities)
@@ -435,7 +435,7 @@ def held(folder: Path) -> Iterator[Callable[[Sent], Answer]]:
 
 
 @pytest.mark.long
-def test_no_change_of_a_request_breaks_the_hub(tmp_path: Path):
+def test_no_change_of_a_request_breaks_the_hub(tmp_path):
     with held(tmp_path) as send:
 
         @given(place=places, value=values)

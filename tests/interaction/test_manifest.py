@@ -127,7 +127,7 @@ RUNS = {
     "name",
     [pytest.param(name, marks=[] if name == "one is not" else [pytest.mark.long]) for name in RUNS],
 )
-def test_a_run_passes_where_every_entry_that_is_due_is_proved(name: str, tmp_path: Path):
+def test_a_run_passes_where_every_entry_that_is_due_is_proved(name, tmp_path):
     wanted = RUNS[name]
     status, output = wanted.outcome(tmp_path)
     assert status == wanted.status, output
@@ -154,7 +154,7 @@ def test_a_run_passes_where_every_entry_that_is_due_is_proved(name: str, tmp_pat
         ("", "holds no requirements"),
     ],
 )
-def test_a_fault_in_the_manifest_is_named(tmp_path: Path, text: str, fault: str):
+def test_a_fault_in_the_manifest_is_named(tmp_path, text, fault):
     (tmp_path / "kinds.toml").write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError) as error:
         load(tmp_path)

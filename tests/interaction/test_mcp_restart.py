@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -54,7 +53,7 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
-async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path: Path):
+async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path):
     port = free_port()
     async with meeting(tmp_path, port=port) as there:
         made = await there.hub.accounts.register("alice")
@@ -84,9 +83,7 @@ def forged(session_id: str) -> Iterator[str]:
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-id-alone", "mcp.delete")
-async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nobody_else(
-    tmp_path: Path,
-):
+async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nobody_else(tmp_path):
     async with meeting(tmp_path / "other") as there:
         other = await there.hub.accounts.register("alice")
         foreign = [await open_session(there, f"?token={other.token}"), await open_session(there)]
@@ -115,7 +112,7 @@ async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nob
         assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
-async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path):
+async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -141,7 +138,7 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path: Path):
 
 @pytest.mark.long
 @pytest.mark.requirement("mcp.unknown-session")
-async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path: Path):
+async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -157,7 +154,7 @@ async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
-async def test_sessions_are_adopted_within_the_limits(tmp_path: Path):
+async def test_sessions_are_adopted_within_the_limits(tmp_path):
     async with meeting(tmp_path) as there:
         made = await there.hub.accounts.register("alice")
         mine = f"?token={made.token}"
@@ -183,7 +180,7 @@ async def test_sessions_are_adopted_within_the_limits(tmp_path: Path):
 
 
 @pytest.mark.requirement("mcp.unknown-session", "auth.session-bound-while-valid")
-async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(tmp_path: Path):
+async def test_a_session_in_which_someone_registered_ends_with_the_token_made_there(tmp_path):
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
         made = await register(there, session_id)
@@ -203,7 +200,7 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_chose_last_is_stored_last(hub: Meeting):
+async def test_what_a_session_chose_last_is_stored_last(hub):
     made = await hub.hub.accounts.register("alice")
     session_id = await open_session(hub, f"?token={made.token}")
     session = hub.hub.mcp._sessions._sessions[session_id]
@@ -226,7 +223,7 @@ async def test_what_a_session_chose_last_is_stored_last(hub: Meeting):
 
 
 @pytest.mark.one_node("looks into the session")
-async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path):
+async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
     declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
     params = {**INITIALIZE["params"], "capabilities": declared}
     set_level = rpc("logging/setLevel", {"level": "error"}, 3)
@@ -267,9 +264,7 @@ async def test_what_a_session_declared_and_chose_goes_on(tmp_path: Path):
                     break
 
 
-async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(tmp_path, caplog):
     class Seen:
         name = "seen"
         guards = False
@@ -308,7 +303,7 @@ async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(
     assert not in_files(session_id)
 
 
-async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path: Path):
+async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path):
     """Anyone can open sessions, so a write for each would be anyone's to cause."""
     declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
     long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}

@@ -84,9 +84,7 @@ def test_everything_an_operator_does_is_a_row_without_a_tool():
 
 
 @pytest.mark.requirement("operator.network", "credentials.operate")
-async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(
-    hub: Meeting, tmp_path: Path
-):
+async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(hub, tmp_path):
     alice, _ = await hub.people("alice", "bob")
     socket = tmp_path / "control.sock"
     await asyncio.to_thread(
@@ -117,9 +115,7 @@ async def test_over_the_network_only_a_token_that_says_so_operates_a_hub(
 
 
 @pytest.mark.requirement("operator.socket")
-async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(
-    hub: Meeting, tmp_path: Path
-):
+async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(hub, tmp_path):
     (bob,) = await hub.people("bob")
     socket = tmp_path / "control.sock"
     for row in OPERATOR:
@@ -140,7 +136,7 @@ async def test_on_the_socket_an_operator_needs_no_token_and_no_host_is_wrong(
 
 @pytest.mark.sqlite("makes a backup")
 @pytest.mark.requirement("operator.audited")
-async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path: Path):
+async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_path):
     path = str(tmp_path.parent / "copy.db")
     async with meeting(tmp_path) as there:
         await there.people("bob")
@@ -164,9 +160,7 @@ async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_pa
 
 @pytest.mark.one_node("nodes of one process have one log")
 @pytest.mark.requirement("operator.audited")
-async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(
-    hub: Meeting, tmp_path: Path
-):
+async def test_an_operator_with_a_token_is_named_in_the_audit_log_for_what_they_do(hub, tmp_path):
     alice, bob = await hub.people("alice", "bob")
     operating = await operator_token(tmp_path / "control.sock")
 

@@ -74,7 +74,7 @@ def pieces(secret: str) -> list[str]:
 
 @pytest.mark.parametrize("where", WRITERS)
 @pytest.mark.parametrize("row", EXAMPLES)
-def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: str):
+def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row, where):
     text, secret = EXAMPLES[row]
     written = WRITERS[where](text)
     assert "redacted" in written
@@ -86,14 +86,14 @@ def test_a_secret_of_each_row_is_hidden_wherever_it_is_written(row: str, where: 
 
 @pytest.mark.parametrize("where", WRITERS)
 @pytest.mark.parametrize("maker", MADE)
-def test_every_secret_that_the_hub_makes_is_known_by_itself(maker: str, where: str):
+def test_every_secret_that_the_hub_makes_is_known_by_itself(maker, where):
     secret = MADE[maker]()
     for text in (f"it was {secret} then", f"at=https://hub.example/{secret}?x", f"<{secret}>"):
         assert secret[LEFT:] not in WRITERS[where](text)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *LAST_WORDS])
-def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(name: str):
+def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(name):
     camel = name.title().replace("_", "")
     for spelled in (name, name.replace("_", "-"), f"my_{name}", camel, f"db{camel}", name.upper()):
         if spelled == "PWD":
@@ -122,7 +122,7 @@ def test_a_value_under_the_name_of_a_secret_is_hidden_wherever_it_is_written(nam
     "name",
     ["author", "passage", "compass", "bypass", "passed", "authority", "hotp_drift", "spin", "key"],
 )
-def test_what_only_has_the_letters_of_a_name_is_shown(name: str):
+def test_what_only_has_the_letters_of_a_name_is_shown(name):
     for spelled in (name, f"my_{name}", f"my{name.title()}"):
         assert fields({spelled: "north-west"}) == {spelled: "north-west"}
         assert TapeRedactor(KEY).value({spelled: "north-west"}) == ({spelled: "north-west"}, ())

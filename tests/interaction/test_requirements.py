@@ -8,7 +8,7 @@ from tests.interaction.manifest import load, report, unproved
 from tests.interaction.marks import COLLECTED
 
 
-def test_every_requirement_of_the_built_parts_is_named_by_a_test(pytestconfig: pytest.Config):
+def test_every_requirement_of_the_built_parts_is_named_by_a_test(pytestconfig):
     collected = pytestconfig.stash[COLLECTED]
     if collected.partial:
         pytest.skip(f"completeness was not judged: {collected.partial}")

@@ -129,7 +129,7 @@ async def fulfilling(seat: Seat, target: str) -> None:
             await seat.send(chat(said, correlation_id=[told["id"]]))
 
 
-async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path):
+async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path):
     async with hub_with(tmp_path, "calculator", "fulfiller", "proposer") as there:
         # The proposer has no right of its own but to propose.
         await there.room(
@@ -158,7 +158,7 @@ async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path: Path):
 
 
 @pytest.mark.requirement("room.reasoning-kinds")
-async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path: Path):
+async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path):
     async with hub_with(tmp_path, "calculator", "research") as there:
         await there.room("ada", grants={"research": [TOOLS]})
         async with calculator(there), there.seat("ada") as ada, there.seat("research") as agent:
@@ -184,9 +184,7 @@ async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_pat
 
 
 @pytest.mark.requirement("capability.target")
-async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_asks_itself(
-    tmp_path: Path,
-):
+async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_asks_itself(tmp_path):
     written: dict[str, str] = {}
 
     async def serving(seat: Seat) -> None:
@@ -223,7 +221,7 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
 
 
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")
-async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path: Path):
+async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_path):
     async def controlled(seat: Seat) -> None:
         def status(told: Message, word: str) -> Message:
             reason = (told.get("payload") or {}).get("reason")

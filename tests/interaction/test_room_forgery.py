@@ -8,7 +8,6 @@ import pytest
 
 from tests.interaction.room_client import (
     Message,
-    Square,
     call,
     chat,
     message,
@@ -138,9 +137,7 @@ FORGED: dict[str, dict[str, tuple[Message, str]]] = {
 
 @pytest.mark.requirement("check.before-delivery", "wire.from-forged", "request.never-broadcast")
 @both_ways
-async def test_what_is_not_so_is_refused_and_nobody_but_its_sender_hears_of_it(
-    there: Square, way: str
-):
+async def test_what_is_not_so_is_refused_and_nobody_but_its_sender_hears_of_it(there, way):
     await there.people("ann", "bob", "cat", "mallory")
     await there.room("ann", capabilities=["*"])
     async with (

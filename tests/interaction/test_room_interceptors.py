@@ -15,7 +15,7 @@ from folkmoot.core.mcpx import McpxMessage, decode_mcpx
 from folkmoot.core.transport import FrameType, WebSocketMetadata
 from folkmoot.core.verdict import CONTINUE, Modify, Verdict
 from folkmoot.rooms.ports import Said
-from tests.interaction.room_client import Message, Posting, Square, call, chat, message, square
+from tests.interaction.room_client import Message, Posting, call, chat, message, square
 from tests.interaction.room_ways import both_ways, mouth
 
 Envelope = MessageEnvelope[Any]
@@ -69,7 +69,7 @@ def another_kind(shown: McpxMessage) -> McpxMessage:
 
 
 @pytest.mark.requirement("proxy.websocket-frames")
-async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path: Path):
+async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_path):
     notes = Notes()
     async with square(tmp_path, [notes]) as there:
         await there.people("ann")
@@ -89,9 +89,7 @@ async def test_a_message_from_a_websocket_is_shown_with_what_its_frame_was(tmp_p
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 @pytest.mark.parametrize("change", [in_place, deep_in_place, another, another_kind])
 @both_ways
-async def test_an_interceptor_that_rewrites_a_message_stops_it(
-    tmp_path: Path, way: str, change: Callable[[McpxMessage], McpxMessage]
-):
+async def test_an_interceptor_that_rewrites_a_message_stops_it(tmp_path, way, change):
     async with square(tmp_path, [Rewrites(change)]) as there:
         await there.people("ann", "bob")
         await there.room("ann")
@@ -109,9 +107,7 @@ async def test_an_interceptor_that_rewrites_a_message_stops_it(
 
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
-async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(
-    there: Square,
-):
+async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_nor_verdict(there):
     """Also where nobody compares it afterwards."""
 
     async def meddle(said: Said) -> Any:
@@ -135,7 +131,7 @@ async def test_what_is_done_to_a_message_that_was_shown_changes_neither_words_no
 
 @both_ways
 async def test_what_is_wrong_with_a_message_is_said_in_the_same_words_where_there_are_interceptors(
-    tmp_path: Path, way: str
+    tmp_path, way
 ):
     wrong = [
         message("chat.message"),

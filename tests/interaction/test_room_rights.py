@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ async def granted_in(there: Square) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["suspended", "deleted", "kicked"])
-async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path: Path, how: str):
+async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path, how):
     async with square(tmp_path) as there:
         await there.people("ann", "bob", "cat", "dan")
         await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
@@ -94,7 +93,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path:
             assert await waiting(there, "ann") == []
 
 
-async def test_a_room_has_several_owners_and_is_handed_over(there: Square):
+async def test_a_room_has_several_owners_and_is_handed_over(there):
     await there.people("ann", "bob", "cat", "dan")
     await there.room("ann", access="invite", grants={"cat": ["room.kick"]})
 
@@ -130,7 +129,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there: Square):
     assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
 
 
-async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path):
+async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path):
     async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
         await there.people("ann", "bob", "cat")
         await there.room("ann")
@@ -158,7 +157,7 @@ async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path: Path):
         assert back.status == 429
 
 
-async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there: Square):
+async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there):
     await there.people("ann", "bob", "cat", "dan")
     grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
     await there.room("ann", grants=grants)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from tests.interaction.room_client import (
-    Square,
     answer,
     chat,
     fulfilment,
@@ -24,7 +22,7 @@ MOW = "mcp.request.tools/call:mow"
 
 @pytest.mark.requirement("chat.rest-broadcast", "room.tools", "room.read-waits")
 @every_way
-async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(there: Square, way: str):
+async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(there, way):
     await there.people("ann", "bob")
     await there.room("ann")
     async with there.seat("ann") as ann, taking_part(there, "bob", way) as bob:
@@ -45,7 +43,7 @@ async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(there:
 
 @pytest.mark.requirement("proposal.response-to-both", "room.tools", "proposal.not-own")
 @every_way
-async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(there: Square, way: str):
+async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(there, way):
     await there.people("ann", "bob", "tools")
     await there.room("ann", grants={"bob": [MOW, "mcpx.reject.proposal"]})
     async with (
@@ -78,9 +76,7 @@ async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(there: Squa
 
 @pytest.mark.requirement("proposal.first-wins", "room.tools")
 @every_way
-async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(
-    there: Square, way: str
-):
+async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(there, way):
     await there.people("ann", "bob", "cat", "tools")
     await there.room("ann", policy={"quorum": 2})
     async with (
@@ -120,7 +116,7 @@ async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(
 
 @pytest.mark.requirement("chat.rate-limit", "chat.deny-both")
 @every_way
-async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path: Path, way: str):
+async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path, way):
     rates = {"chat_person_per_minute": 3}
     async with square(tmp_path, rate_limits="on", rates=rates) as there:
         await there.people("ann", "bob")
@@ -143,7 +139,7 @@ async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path
 
 
 @pytest.mark.requirement("proposal.first-wins")
-async def test_of_two_who_fulfil_at_once_the_first_in_the_rooms_order_wins(there: Square):
+async def test_of_two_who_fulfil_at_once_the_first_in_the_rooms_order_wins(there):
     await there.people("ann", "bob", "cat", "tools")
     await there.room("ann", capabilities=["*"])
     async with (

@@ -12,7 +12,6 @@ import pytest
 from tests.interaction.room_client import (
     Message,
     Posting,
-    Square,
     call,
     chat,
     message,
@@ -43,7 +42,7 @@ def everything_said(to: str) -> list[Message]:
 @pytest.mark.requirement(
     "wire.everyone-sees", "wire.own-message-back", "room.several-connections", "wire.broadcast"
 )
-async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(there: Square):
+async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(there):
     await there.people("ann", "bob", "cat")
     await there.room("ann", capabilities=["*"])
     async with (
@@ -67,7 +66,7 @@ async def test_everyone_on_every_connection_hears_everything_whoever_it_is_for(t
 
 
 @pytest.mark.requirement("chat.replay", "room.resume")
-async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path: Path):
+async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_path):
     def talk(heard: list[Message]) -> list[tuple[str, str]]:
         return [
             (one["from"], one["payload"].get("text") or one["payload"]["params"]["text"])
@@ -106,9 +105,7 @@ def on_disk(folder: Path) -> bytes:
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.memory-only", "room.resume-epoch")
-async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(
-    tmp_path: Path,
-):
+async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_a_restart(tmp_path):
     secret = "words that are not to be kept"
     async with square(tmp_path) as there:
         await there.people("ann", "bob")
@@ -133,9 +130,7 @@ async def test_a_room_in_memory_leaves_nothing_on_the_disk_and_is_another_after_
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("room.operator-can-read")
-async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(
-    tmp_path: Path,
-):
+async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators_says_so(tmp_path):
     async with square(tmp_path) as there:
         await there.people("ann")
         await there.room("ann", access="private")
@@ -148,9 +143,7 @@ async def test_what_is_said_lies_readable_on_the_disk_and_the_page_for_operators
 
 @pytest.mark.requirement("migrate.setting-off-by-default")
 @pytest.mark.parametrize("accepted", [None, False, True])
-async def test_old_kinds_are_read_only_where_the_setting_says_so(
-    tmp_path: Path, accepted: bool | None
-):
+async def test_old_kinds_are_read_only_where_the_setting_says_so(tmp_path, accepted):
     values: Any = {} if accepted is None else {"kinds": {"accept_old_spellings": accepted}}
     async with square(tmp_path, **values) as there:
         await there.people("ann", "bob")

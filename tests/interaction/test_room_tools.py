@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.client import Context
 from folkmoot.client import Room as ServingRoom
-from tests.mcp_harness import INVALID, Meeting, both_eras, one_era
+from tests.mcp_harness import INVALID, both_eras, one_era
 
 LONG = 50
 ROOM_TOOLS: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ INSIDE = [name for name in ROOM_TOOLS if name not in {"room/list", "room/create"
 
 @pytest.mark.requirement("room.tools", "room.read-waits", "mcp.both-eras")
 @both_eras
-async def test_two_assistants_talk_and_neither_polls(hub: Meeting):
+async def test_two_assistants_talk_and_neither_polls(hub):
     ann, bob = await hub.people("ann", "bob")
     await ann.call("room_create", name="tea")
     joined = await bob.call("room_join", room="tea")
@@ -75,7 +75,7 @@ async def test_two_assistants_talk_and_neither_polls(hub: Meeting):
 
 @pytest.mark.requirement("auth.unauthenticated-tools")
 @both_eras
-async def test_without_an_account_no_room_is_to_be_had(hub: Meeting):
+async def test_without_an_account_no_room_is_to_be_had(hub):
     ann = await hub.person("ann")
     await ann.call("room/create", name="tea")
     guest = await ann.call("room/invite", room="tea", guest="zoe")
@@ -88,7 +88,7 @@ async def test_without_an_account_no_room_is_to_be_had(hub: Meeting):
 
 
 @one_era
-async def test_a_private_room_is_nowhere_for_those_who_are_not_in_it(hub: Meeting):
+async def test_a_private_room_is_nowhere_for_those_who_are_not_in_it(hub):
     ann, bob = await hub.people("ann", "bob")
     await ann.call("room/create", name="den", access="private")
     await ann.call("room/say", room="den", text="psst")
@@ -106,7 +106,7 @@ async def test_a_private_room_is_nowhere_for_those_who_are_not_in_it(hub: Meetin
 
 
 @both_eras
-async def test_a_call_that_is_cancelled_ends_at_the_agent_and_its_progress_is_relayed(hub: Meeting):
+async def test_a_call_that_is_cancelled_ends_at_the_agent_and_its_progress_is_relayed(hub):
     ann, rob = await hub.people("ann", "rob")
     await ann.call("room/create", name="tea")
     ended = asyncio.Event()

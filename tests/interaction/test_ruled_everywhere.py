@@ -102,9 +102,7 @@ def tool_of(way: Way) -> str:
         for rule in RULES
     ],
 )
-async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
-    rule: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(rule, tmp_path, caplog):
     when, pattern = RULES[rule]
     caplog.set_level(logging.INFO, "folkmoot.audit")
 
@@ -148,7 +146,7 @@ async def test_what_a_rule_stops_is_stopped_and_noted_on_every_way_in(
     assert not wrong
 
 
-async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path):
+async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path):
     action = 'action = "mock"\nresult = { content = [{ type = "text", text = "mine" }] }'
     async with ruled(tmp_path, 'tool = "room/*", caller = "bob"', action) as there:
         answer = await there.mcp("tools/call", name="room_list", arguments={})
@@ -160,7 +158,7 @@ async def test_only_where_a_call_is_answered_can_a_rule_answer_it(tmp_path: Path
         assert await turned_away(there.port, there.token) == NOT_ALLOWED
 
 
-async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path: Path):
+async def test_rules_name_guests_and_those_who_are_about_to_become_one(tmp_path):
     async with ruled(tmp_path, 'tool = "room/*", account = ["guest", "nobody"]') as there:
         invites = f"/{ROOM}/invites"
         made = await rest(there.port, there.ann, "POST", invites, {"guest": "grace"})
@@ -232,16 +230,14 @@ async def rewriting(folder: Path, interceptor: Interceptor) -> AsyncIterator[Squ
 @pytest.mark.parametrize(
     "change", [other_tool, other_method, no_arguments, other_room, other_room_in_place]
 )
-async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(
-    change: Callable[[Request], Verdict], tmp_path: Path
-):
+async def test_no_rewrite_makes_a_rest_call_another_than_policy_judged(change, tmp_path):
     async with rewriting(tmp_path, Rewrites("room/show", change)) as there:
         answer = await there.rest("ann", "GET", f"/{ROOM}")
         assert answer.json()["error"]["code"] in ("rewrite_refused", "capability_denied")
         assert (await there.rest("ann", "GET", "")).status == 200
 
 
-async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path):
+async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path):
     def at_most(number: int) -> Callable[[Request], Verdict]:
         def change(request: Request) -> Verdict:
             params = as_dict(request.params)
@@ -271,7 +267,7 @@ async def test_a_rule_changes_the_arguments_of_a_rest_call(tmp_path: Path):
 
 @pytest.mark.requirement("room.interceptors-never-rewrite")
 async def test_a_rule_that_would_change_what_is_done_in_a_room_or_which_one_is_joined_stops_it(
-    tmp_path: Path,
+    tmp_path,
 ):
     (tmp_path / "say").mkdir()
     (tmp_path / "join").mkdir()
@@ -310,7 +306,7 @@ async def while_held(
 )
 @pytest.mark.parametrize("what", ["create", "post"])
 async def test_who_asks_by_rest_is_made_out_again_when_something_changed_while_it_was_held(
-    what: str, change: str, tmp_path: Path
+    what, change, tmp_path
 ):
     when = 'tool = "room/create"' if what == "create" else 'kind = "chat.message"'
     async with ruled(tmp_path, f'{when}, caller = "bob"', 'action = "hold"') as there:

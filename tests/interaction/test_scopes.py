@@ -90,7 +90,7 @@ def test_every_row_of_the_table_is_in_a_scope_that_there_is():
 
 @pytest.mark.requirement("credentials.scope")
 @both_eras
-async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era: str, tmp_path: Path):
+async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era, tmp_path):
     async with owner(tmp_path, Demo(), Demo("other"), era=era) as ada:
         there = ada.there
         reader = await there.returning(await ada.token("mail.read tools:demo"))
@@ -114,7 +114,7 @@ async def test_a_narrow_token_lists_and_calls_only_what_is_in_its_scope(era: str
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path: Path):
+async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_path):
     listed = {
         "resources": ({"uri": "demo://notes/a", "name": "a"},),
         "prompts": ({"name": "greet"},),
@@ -150,7 +150,7 @@ async def test_resources_prompts_and_subscriptions_are_in_scope_or_refused(tmp_p
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner):
+async def test_a_token_for_one_room_opens_no_other_on_any_way(ada):
     port = ada.there.port
     for name in (ROOM, "kitchen"):
         await ada.asker.create(name)
@@ -188,7 +188,7 @@ async def test_a_token_for_one_room_opens_no_other_on_any_way(ada: Owner):
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner):
+async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada):
     port = ada.there.port
     await ada.asker.create(ROOM, capabilities=["*"])
     bob = await ada.there.hub.accounts.register("bob")
@@ -210,7 +210,7 @@ async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada: Owner):
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: Owner):
+async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada):
     port = ada.there.port
     await ada.asker.create(ROOM)
     tried = {
@@ -237,7 +237,7 @@ async def test_a_welcome_tells_the_rights_that_are_left_of_a_narrow_token(ada: O
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner):
+async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada):
     await ada.asker.create(ROOM)
     token = await ada.token(f"rooms:{ROOM}")
     wire = Wire(ada.there, token)
@@ -259,7 +259,7 @@ async def test_whoever_proposes_with_a_narrow_token_withdraws_with_it(ada: Owner
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: Path):
+async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path):
     async with owner(tmp_path, Demo()) as ada:
         await ada.asker.create(ROOM, backends=["demo"], capabilities=["*"])
         call = {"room": ROOM, "to": "demo", "tool": "demo:echo", "arguments": {}}
@@ -275,7 +275,7 @@ async def test_a_server_in_a_room_is_asked_only_with_the_scope_for_it(tmp_path: 
 
 
 @pytest.mark.requirement("credentials.scope-child")
-async def test_a_token_makes_none_that_may_do_more(ada: Owner):
+async def test_a_token_makes_none_that_may_do_more(ada):
     agent = await ada.program("account account.read rooms")
     same = done(await agent.ask("POST", ME, {}), 201)
     assert same["scope"] == "account account.read rooms"
@@ -293,7 +293,7 @@ async def test_a_token_makes_none_that_may_do_more(ada: Owner):
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada: Owner):
+async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada):
     for wanted in (
         *("", "  ", "mail", "mail.*", "mail.read:inbox", "rooms:", "rooms:Sq uare"),
         *("operate", "* operate", "rooms:" + "x" * 1000),
@@ -304,7 +304,7 @@ async def test_what_is_no_scope_is_refused_and_no_token_is_made(ada: Owner):
 
 
 @pytest.mark.requirement("credentials.scope")
-async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(ada: Owner):
+async def test_a_copy_of_everything_needs_a_token_that_can_read_everything(ada):
     await ada.there.hub.accounts.register("bob")
     letter = {"to": "bob", "body": "between us"}
     done(await ada.asker.ask("POST", "/v1/messages", letter), 201)
@@ -341,7 +341,7 @@ def test_an_operation_that_nobody_knows_needs_everything():
 
 
 @pytest.mark.requirement("credentials.operate", "credentials.scope-child")
-async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(ada: Owner):
+async def test_only_the_operator_makes_a_token_for_someone_else_or_to_run_the_hub(ada):
     there = ada.there
     await there.hub.accounts.register("tides", account_type="agent")
     path = "/v1/people/tides/credentials"

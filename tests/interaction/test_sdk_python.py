@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -79,7 +78,7 @@ async def call(made: Client, name: str, **arguments: Any) -> Any:
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
 @pytest.mark.parametrize("mode", MODES)
-async def test_the_python_sdk_registers_sends_reads_and_is_notified(mode: str, tmp_path: Path):
+async def test_the_python_sdk_registers_sends_reads_and_is_notified(mode, tmp_path):
     with Process(tmp_path) as hub:
         url = f"http://127.0.0.1:{hub.port}/mcp"
         async with client(url, mode, Watch()) as stranger:

@@ -48,7 +48,7 @@ def played(name: str, client: str, folder: Path) -> Any:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("mcp.both-eras", "notice.both-eras")
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_typescript_sdk_registers_sends_reads_and_is_notified(client: str, tmp_path: Path):
+def test_the_typescript_sdk_registers_sends_reads_and_is_notified(client, tmp_path):
     told = played("mail.mjs", client, tmp_path)
     assert told["era"] == CLIENTS[client]
     assert told["server"] == "folkmoot"
@@ -68,7 +68,7 @@ def test_the_typescript_sdk_registers_sends_reads_and_is_notified(client: str, t
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("client", ["v2-stateless", "v2-auto"])
-def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(client: str, tmp_path: Path):
+def test_the_typescript_sdk_connects_with_a_dead_token_and_can_recover(client, tmp_path):
     told = played("dead_token.mjs", client, tmp_path)
     assert told["instructions"].startswith("Authentication required. The token is not valid")
     assert told["tools"] == ["msg_register", "msg_recover"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,7 +50,7 @@ async def sent(there: Meeting, body: bytes, headers: dict[str, str]) -> Answer:
     return await there.post(body, headers=headers)
 
 
-async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub: Meeting):
+async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub):
     made = await hub.hub.accounts.register("ada")
     for path in ("/mcp", "/v1/rooms", f"/mcp?token={WRONG['authorization'][7:]}"):
         for headers in ({}, WRONG) if "?" not in path else ({},):
@@ -67,7 +66,7 @@ async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub: Meeti
 
 
 @pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
-async def test_a_session_that_registered_is_signed_in_without_a_token(hub: Meeting):
+async def test_a_session_that_registered_is_signed_in_without_a_token(hub):
     opened = await hub.post(opening())
     session = {"mcp-session-id": opened.headers["mcp-session-id"]}
     await hub.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
@@ -79,9 +78,7 @@ async def test_a_session_that_registered_is_signed_in_without_a_token(hub: Meeti
     assert (await hub.post(large, headers=session)).status == 200
 
 
-async def test_crafted_messages_are_refused_without_being_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_crafted_messages_are_refused_without_being_decoded(tmp_path, monkeypatch):
     crafted = {
         "capabilities": (packed(opening(capabilities=experimental(3_000))), 413),
         "keys": (packed({**rpc("ping"), **{f"{n:x}": 1 for n in range(4_000)}}), 413),
@@ -109,7 +106,7 @@ async def test_crafted_messages_are_refused_without_being_decoded(
         assert there.hub.mcp.open_sessions == 1
 
 
-async def test_of_a_long_declaration_only_the_flags_remain(tmp_path: Path):
+async def test_of_a_long_declaration_only_the_flags_remain(tmp_path):
     icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
     apps = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
@@ -160,7 +157,7 @@ async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(hub
     assert statuses == [404] * 3 + [200] * 5
 
 
-async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path: Path):
+async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path):
     few = {"max_connections": 100, "max_connections_per_address": 30}
     async with meeting(tmp_path, http=few) as there:
         query = f"?token={(await there.hub.accounts.register('ada')).token}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ async def made(owner: Asker, **wanted: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("credentials.many")
-async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path):
+async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path):
     async with house(tmp_path) as here:
         ada, bob = await here.people("ada", "bob")
         answer = await ada.ask("POST", ME, {"label": "laptop", "expires_in": 3600})
@@ -57,7 +56,7 @@ async def test_tokens_are_created_listed_and_revoked_with_rest(tmp_path: Path):
 
 @pytest.mark.requirement("credentials.no-secret-to-a-model")
 @both_eras
-async def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(era: str, tmp_path: Path):
+async def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(era, tmp_path):
     async with meeting(tmp_path, era) as there:
         ann = await there.person("ann")
         [token] = (await ann.call("folkmoot/tokens"))["tokens"]
@@ -70,7 +69,7 @@ async def test_a_model_lists_tokens_and_neither_creates_nor_revokes_them(era: st
 
 
 @pytest.mark.requirement("credentials.revoked-at-once")
-async def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_else(tmp_path: Path):
+async def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_else(tmp_path):
     async with meeting(tmp_path, "stateless") as there:
         account = await there.hub.accounts.register("ada")
         ada = Asker(there.port, account.token)
@@ -106,7 +105,7 @@ async def test_revoking_a_token_ends_at_once_what_is_open_with_it_and_nothing_el
 
 
 @pytest.mark.requirement("credentials.session-row", "credentials.revoked-at-once")
-async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked(tmp_path: Path):
+async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked(tmp_path):
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
         account = await register(there, session_id, "ada")
@@ -123,9 +122,7 @@ async def test_a_session_signed_in_by_registering_ends_when_its_token_is_revoked
 
 
 @pytest.mark.requirement("credentials.session-row")
-async def test_closing_a_session_that_was_signed_in_removes_its_row_and_not_its_token(
-    tmp_path: Path,
-):
+async def test_closing_a_session_that_was_signed_in_removes_its_row_and_not_its_token(tmp_path):
     async with meeting(tmp_path) as there:
         session_id = await open_session(there)
         account = await register(there, session_id, "ada")

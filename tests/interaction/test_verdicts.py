@@ -216,7 +216,7 @@ async def astray(there: Callers, asking: Asking, rows: tuple[Operation, ...]) ->
 
 
 @pytest.mark.requirement("hub.one-verdict")
-async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(there: Callers):
+async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_ask(there):
     many = len(ASKING)
     found = [await astray(there, asking, OPERATIONS[at::many]) for at, asking in enumerate(ASKING)]
     assert [*chain.from_iterable(found)] == []
@@ -225,7 +225,7 @@ async def test_each_operation_has_one_verdict_on_each_way_for_one_of_those_who_a
 @pytest.mark.long
 @pytest.mark.requirement("hub.one-verdict")
 @pytest.mark.parametrize("asking", ASKING)
-async def test_each_operation_has_one_verdict_on_every_way_in(asking: Asking, there: Callers):
+async def test_each_operation_has_one_verdict_on_every_way_in(asking, there):
     assert await astray(there, asking, OPERATIONS) == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ MARKS = {
 
 
 @pytest.mark.requirement("rest.no-plaintext", "rest.data-key-wrapped", "crypto.private-key-sealed")
-async def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(tmp_path: Path):
+async def test_database_and_log_hold_no_body_subject_invite_or_key_in_any_spelling(tmp_path):
     secrets: list[bytes] = [mark.encode() for mark in MARKS.values()]
     files: dict[str, bytes] = {}
 

@@ -22,7 +22,7 @@ def bodies_of(office: PostOffice, most: int) -> Bodies:
     return Bodies(SharedKeys(office.accounts.private_key), most=most)
 
 
-async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office: PostOffice):
+async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office):
     alice, bob = await office.people("alice", "bobby")
     await office.write_some(alice, bob, 10)
     bodies = bodies_of(office, most=3)
@@ -32,7 +32,7 @@ async def test_no_more_bodies_are_kept_than_may_be_and_all_are_read(office: Post
         assert len(bodies) == 3
 
 
-async def test_a_long_body_is_read_and_not_kept(office: PostOffice):
+async def test_a_long_body_is_read_and_not_kept(office):
     alice, bob = await office.people("alice", "bobby")
     long = "x" * MAX_CACHED_BOX
     await office.mail.send(alice, "bobby", body=long)
@@ -42,9 +42,7 @@ async def test_a_long_body_is_read_and_not_kept(office: PostOffice):
 
 
 @pytest.mark.parametrize("column", ["ciphertext", "nonce", "sender_key"])
-async def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(
-    office: PostOffice, column: str
-):
+async def test_what_was_changed_at_rest_after_it_was_read_is_not_shown_again(office, column):
     alice, bob = await office.people("alice", "bobby")
     await office.mail.send(alice, "bobby", body="as it was")
     assert await office.bodies(bob) == ["as it was"]

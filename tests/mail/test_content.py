@@ -31,12 +31,12 @@ def test_a_message_has_not_both():
 
 
 @pytest.mark.parametrize("body", ["x", "\0", " ", "é" * LONGEST, "\U0010ffff" * LONGEST])
-def test_any_text_within_the_limit_is_a_body(body: str):
+def test_any_text_within_the_limit_is_a_body(body):
     assert check_content(body, None, LONGEST) == body
 
 
 @pytest.mark.parametrize("body", ["", "x" * (LONGEST + 1), "\ud800", "x\udfff"])
-def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str):
+def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body):
     with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(body, None, LONGEST)
     assert caught.value.message.startswith("body ")
@@ -67,7 +67,7 @@ def test_a_body_that_is_empty_too_long_or_no_text_is_refused_by_name(body: str):
         ("sender_public_key", encoded(33)),
     ],
 )
-def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str):
+def test_a_bad_part_of_a_payload_is_refused_by_name(field, value):
     with pytest.raises(e.ArgumentInvalid) as caught:
         check_content(None, payload(**{field: value}), LONGEST)
     assert caught.value.message.startswith(f"encrypted_payload.{field} ")
@@ -76,6 +76,6 @@ def test_a_bad_part_of_a_payload_is_refused_by_name(field: str, value: str):
 
 
 @pytest.mark.parametrize("size", [16, 17, 4 * LONGEST + 16])
-def test_a_payload_is_taken_as_it_is(size: int):
+def test_a_payload_is_taken_as_it_is(size):
     given = payload(ciphertext=encoded(size))
     assert check_content(None, given, LONGEST) == given

@@ -115,7 +115,7 @@ async def steps_with(folder: Path, count: int) -> dict[str, int]:
             return {name: await meter.measure(action) for name, action in actions.items()}
 
 
-def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path: Path):
+def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path):
     few = asyncio.run(steps_with(new_folder(tmp_path, "few"), FEW))
     many = asyncio.run(steps_with(new_folder(tmp_path, "many"), MANY))
     assert all(steps > 20 for steps in few.values())
@@ -123,7 +123,7 @@ def test_no_action_takes_more_steps_with_many_messages_than_with_few(tmp_path: P
     assert grown == {}
 
 
-def test_younger_messages_are_passed_over_in_an_index_and_not_read(tmp_path: Path):
+def test_younger_messages_are_passed_over_in_an_index_and_not_read(tmp_path):
     async def steps(folder: Path, count: int) -> int:
         with metered() as meter:
             async with busy_office(folder) as (office, people):
@@ -137,7 +137,7 @@ def test_younger_messages_are_passed_over_in_an_index_and_not_read(tmp_path: Pat
     assert many - few < (MANY - FEW) * 8
 
 
-async def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path: Path):
+async def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path):
     with metered() as meter:
         async with busy_office(tmp_path) as (office, people):
             reader, steps = people[0], []
@@ -153,7 +153,7 @@ async def test_a_digest_takes_no_more_steps_when_more_threads_are_read(tmp_path:
     assert many <= few * SAME
 
 
-async def test_every_statement_of_mail_finds_its_rows_by_an_index(tmp_path: Path):
+async def test_every_statement_of_mail_finds_its_rows_by_an_index(tmp_path):
     with metered() as meter:
         async with busy_office(tmp_path) as (office, people):
             await flood(office, FEW)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import Sent
 from folkmoot.mail.limits import IDEMPOTENCY_SECONDS
-from tests.mail.support import PostOffice, check_books, opened, payload, waiting
+from tests.mail.support import check_books, opened, payload, waiting
 
 once = pytest.mark.requirement("message.idempotency-key")
 
 
 @once
-async def test_the_same_key_is_answered_with_the_first_message(office: PostOffice):
+async def test_the_same_key_is_answered_with_the_first_message(office):
     alice, bob = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k1")
     office.clock.seconds += 60
@@ -32,7 +31,7 @@ async def test_the_same_key_is_answered_with_the_first_message(office: PostOffic
 
 
 @once
-async def test_a_key_is_known_after_a_restart(tmp_path: Path):
+async def test_a_key_is_known_after_a_restart(tmp_path):
     sent: list[Sent] = []
     for _ in range(2):
         async with opened(tmp_path) as office:
@@ -48,7 +47,7 @@ async def test_a_key_is_known_after_a_restart(tmp_path: Path):
 
 
 @once
-async def test_attempts_at_the_same_moment_send_one_message(office: PostOffice):
+async def test_attempts_at_the_same_moment_send_one_message(office):
     alice, bob = await office.people("alice", "bob")
     attempts = [
         office.mail.send(alice, "bob", body="hello", idempotency_key="k") for _ in range(20)
@@ -60,7 +59,7 @@ async def test_attempts_at_the_same_moment_send_one_message(office: PostOffice):
 
 
 @once
-async def test_whoever_waits_hears_of_a_repeated_message_once(office: PostOffice):
+async def test_whoever_waits_hears_of_a_repeated_message_once(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     await office.read(bob)
@@ -72,7 +71,7 @@ async def test_whoever_waits_hears_of_a_repeated_message_once(office: PostOffice
 
 
 @once
-async def test_a_key_ends_after_a_day_and_is_forgotten(office: PostOffice):
+async def test_a_key_ends_after_a_day_and_is_forgotten(office):
     alice, _ = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for number in range(40):
@@ -88,7 +87,7 @@ async def test_a_key_ends_after_a_day_and_is_forgotten(office: PostOffice):
 
 
 @once
-async def test_a_clock_that_is_set_back_forgets_no_key(office: PostOffice):
+async def test_a_clock_that_is_set_back_forgets_no_key(office):
     alice, bob = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
@@ -98,7 +97,7 @@ async def test_a_clock_that_is_set_back_forgets_no_key(office: PostOffice):
 
 
 @once
-async def test_a_key_is_its_senders_own(office: PostOffice):
+async def test_a_key_is_its_senders_own(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     other = await office.mail.send(carol, "bob", body="hello", idempotency_key="k")
@@ -107,7 +106,7 @@ async def test_a_key_is_its_senders_own(office: PostOffice):
 
 
 @once
-async def test_a_key_that_comes_with_another_message_is_refused(office: PostOffice):
+async def test_a_key_that_comes_with_another_message_is_refused(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for to, words in (("bob", "goodbye"), ("carol", "hello")):
@@ -122,7 +121,7 @@ async def test_a_key_that_comes_with_another_message_is_refused(office: PostOffi
 
 @once
 @pytest.mark.parametrize("key", ["", "k" * 256], ids=["empty", "too long"])
-async def test_a_key_has_1_to_255_characters(office: PostOffice, key: str):
+async def test_a_key_has_1_to_255_characters(office, key):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello", idempotency_key="k" * 255)
     with pytest.raises(e.ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"):
@@ -133,7 +132,7 @@ async def test_a_key_has_1_to_255_characters(office: PostOffice, key: str):
 
 
 @once
-async def test_a_reply_has_its_key_too(office: PostOffice):
+async def test_a_reply_has_its_key_too(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello")
     first = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
@@ -143,7 +142,7 @@ async def test_a_reply_has_its_key_too(office: PostOffice):
 
 
 @once
-async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office: PostOffice):
+async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office):
     alice, bob = await office.people("alice", "bob")
     boxes = [payload(nonce=letter * 31 + "A") for letter in "AB"]
     answers = [
@@ -156,9 +155,7 @@ async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office
 
 
 @once
-async def test_a_repeated_message_is_answered_whatever_has_changed_since(
-    office: PostOffice, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_repeated_message_is_answered_whatever_has_changed_since(office, monkeypatch):
     alice, bob = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     await office.mail.delete_message(alice, first.message_id)
@@ -177,7 +174,7 @@ async def test_a_repeated_message_is_answered_whatever_has_changed_since(
 
 
 @once
-async def test_what_was_refused_can_be_tried_again_under_its_key(office: PostOffice):
+async def test_what_was_refused_can_be_tried_again_under_its_key(office):
     alice, bob = await office.people("alice", "bob")
     await office.accounts.block(bob, "alice")
     with pytest.raises(e.CannotSend):
@@ -188,9 +185,7 @@ async def test_what_was_refused_can_be_tried_again_under_its_key(office: PostOff
 
 
 @once
-async def test_nothing_of_a_message_is_readable_beside_its_key_and_it_goes_with_the_account(
-    office: PostOffice,
-):
+async def test_nothing_of_a_message_is_readable_beside_its_key_and_it_goes_with_the_account(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="a secret", idempotency_key="a secret key")
     [row] = await office.rows("SELECT * FROM sent_keys")

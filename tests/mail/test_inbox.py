@@ -24,7 +24,7 @@ async def all_pages(office: PostOffice, reader: Account, **options: object) -> l
 
 
 @pytest.mark.requirement("tool.inbox.output")
-async def test_a_message_is_shown_with_the_members_of_the_specification(office: PostOffice):
+async def test_a_message_is_shown_with_the_members_of_the_specification(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello")
     sealed = await office.mail.send(alice, "bob", encrypted_payload=payload())
@@ -52,7 +52,7 @@ async def test_a_message_is_shown_with_the_members_of_the_specification(office: 
 
 
 @pytest.mark.requirement("tool.inbox.addressed-to-me", "tool.inbox.newest-first")
-async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office: PostOffice):
+async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="my own")
@@ -62,7 +62,7 @@ async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office:
 
 
 @pytest.mark.requirement("tool.inbox.thread", "thread.both-sides-shown", "crypto.sender-reads-own")
-async def test_a_thread_shows_both_sides_to_both(office: PostOffice):
+async def test_a_thread_shows_both_sides_to_both(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="elsewhere")
@@ -74,7 +74,7 @@ async def test_a_thread_shows_both_sides_to_both(office: PostOffice):
 
 
 @pytest.mark.requirement("crypto.sender-reads-own")
-async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office: PostOffice):
+async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="one")
     await office.change("UPDATE users SET public_key = ? WHERE id = ?", alice.public_key, bob.id)
@@ -82,7 +82,7 @@ async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office
 
 
 @pytest.mark.requirement("tool.inbox.limit")
-async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(office: PostOffice):
+async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(office):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 103)
     assert len(await office.bodies(bob)) == 50
@@ -94,7 +94,7 @@ async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(offi
 
 
 @pytest.mark.requirement("paging.cursor")
-async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office: PostOffice):
+async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 10)
     await office.write_some(carol, bob, 5)
@@ -105,7 +105,7 @@ async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office: Pos
     assert of_thread == newest_first[5:]
 
 
-async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office: PostOffice):
+async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.write_some(alice, bob, 6)
     page = await office.mail.inbox(bob, limit=2)
@@ -114,9 +114,7 @@ async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(off
     assert await office.bodies(bob, cursor=page.next_cursor, limit=2) == ["number 3", "number 2"]
 
 
-async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(
-    office: PostOffice,
-):
+async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothing(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 3)
     await office.write_some(alice, carol, 3)
@@ -137,7 +135,7 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
 
 
 @pytest.mark.requirement("tool.inbox.before")
-async def test_before_returns_what_is_older_than_that_second(office: PostOffice):
+async def test_before_returns_what_is_older_than_that_second(office):
     alice, bob = await office.people("alice", "bob")
     assert await office.bodies(bob, before=NOON) == []
     for second in (0, 0, 1, 3, 3, 7):
@@ -167,9 +165,7 @@ SWINGS = {
 @pytest.mark.requirement("paging.clock-set-back")
 @pytest.mark.parametrize("swing", SWINGS)
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "with gaps"])
-async def test_a_clock_that_goes_back_hides_no_message_from_before(
-    office: PostOffice, swing: str, gaps: bool
-):
+async def test_a_clock_that_goes_back_hides_no_message_from_before(office, swing, gaps):
     alice, bob = await office.people("alice", "bob")
     sent = []
     for seconds in SWINGS[swing]:
@@ -190,7 +186,7 @@ async def test_a_clock_that_goes_back_hides_no_message_from_before(
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")
-async def test_what_was_returned_is_read_and_only_that(office: PostOffice):
+async def test_what_was_returned_is_read_and_only_that(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.write_some(alice, bob, 5)
     await office.write_some(carol, bob, 1)
@@ -205,9 +201,7 @@ async def test_what_was_returned_is_read_and_only_that(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.inbox.peek", "tool.inbox.vanished-client")
-async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(
-    office: PostOffice,
-):
+async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over(office):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 2)
     assert (await office.mail.inbox(bob, peek=True)).seqs == ()
@@ -218,7 +212,7 @@ async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over
     assert (await office.mail.digest(bob)).total_unread == 0
 
 
-async def test_nobody_marks_what_is_not_theirs(office: PostOffice):
+async def test_nobody_marks_what_is_not_theirs(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.write_some(alice, bob, 2)
     page = await office.mail.inbox(bob)
@@ -228,7 +222,7 @@ async def test_nobody_marks_what_is_not_theirs(office: PostOffice):
 
 
 @pytest.mark.requirement("thread.last-read-at")
-async def test_reading_sets_last_read_at_of_the_threads_returned(office: PostOffice):
+async def test_reading_sets_last_read_at_of_the_threads_returned(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="two")
@@ -239,7 +233,7 @@ async def test_reading_sets_last_read_at_of_the_threads_returned(office: PostOff
     assert [t.last_read_at for t in threads] == [NOON + 3, NOON + 2]
 
 
-async def test_reading_again_within_the_second_has_nothing_to_mark(office: PostOffice):
+async def test_reading_again_within_the_second_has_nothing_to_mark(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="one")
     assert (await office.read(bob)).seqs == (1,)
@@ -248,7 +242,7 @@ async def test_reading_again_within_the_second_has_nothing_to_mark(office: PostO
 
 
 @pytest.mark.requirement("tool.inbox.thread-not-found", "tool.inbox.access-denied")
-async def test_threads_of_others_and_of_nobody_are_refused(office: PostOffice):
+async def test_threads_of_others_and_of_nobody_are_refused(office):
     alice, _, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
     for reading in (
@@ -263,7 +257,7 @@ async def test_threads_of_others_and_of_nobody_are_refused(office: PostOffice):
 
 
 @pytest.mark.requirement("crypto.tampering-detected")
-async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office: PostOffice):
+async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 4)
     other = await office.mail.send(carol, "bob", body="swapped in")
@@ -287,7 +281,7 @@ async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office:
 
 @pytest.mark.requirement("crypto.tampering-detected")
 @pytest.mark.settings(most_pairs=1)
-async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office: PostOffice):
+async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office):
     alice, bob, mallory = await office.people("alice", "bob", "mallory")
     sent = await office.mail.send(alice, "bob", body="secret")
     await office.read(bob)
@@ -305,7 +299,7 @@ async def test_a_copy_smuggled_into_another_mailbox_opens_nothing(office: PostOf
 
 
 @pytest.mark.settings(most_pairs=3)
-async def test_the_keys_that_are_kept_are_bounded(office: PostOffice):
+async def test_the_keys_that_are_kept_are_bounded(office):
     alice, *others = await office.people("alice", *(f"user_{n}" for n in range(6)))
     for _ in range(2):
         for other in others:

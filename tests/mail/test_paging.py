@@ -110,7 +110,7 @@ def boxes(page: MailPage) -> int:
     return sum(len(base64.b64encode(bytes(len(m.body or "") + 16))) for m in page.messages)
 
 
-async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(office: PostOffice):
+async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(office):
     alice, bob = await office.people("alice", "bobby")
     await write_long(office, alice, bob, 30)
     store, mail = weighing(office)
@@ -129,7 +129,7 @@ async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(
         assert lengths == [13, 13, 4]
 
 
-async def test_a_conversation_has_the_same_bound(office: PostOffice):
+async def test_a_conversation_has_the_same_bound(office):
     alice, bob = await office.people("alice", "bobby")
     await write_long(office, alice, bob, 20)
     thread_id = (await office.mail.threads(alice)).threads[0].id
@@ -140,7 +140,7 @@ async def test_a_conversation_has_the_same_bound(office: PostOffice):
     assert rest.page.next_cursor is None
 
 
-async def test_only_what_a_page_had_room_for_is_read_afterwards(office: PostOffice):
+async def test_only_what_a_page_had_room_for_is_read_afterwards(office):
     alice, bob = await office.people("alice", "bobby")
     await write_long(office, alice, bob, 20)
     page = await office.read(bob, limit=100)
@@ -148,7 +148,7 @@ async def test_only_what_a_page_had_room_for_is_read_afterwards(office: PostOffi
     assert (await office.mail.digest(bob)).total_unread == 7
 
 
-async def test_waiting_brings_the_unread_in_pages_of_that_bound(office: PostOffice):
+async def test_waiting_brings_the_unread_in_pages_of_that_bound(office):
     alice, bob = await office.people("alice", "bobby")
     await write_long(office, alice, bob, 20)
     first = await office.read(bob, limit=100, wait=1)
@@ -159,7 +159,7 @@ async def test_waiting_brings_the_unread_in_pages_of_that_bound(office: PostOffi
 
 
 @pytest.mark.settings(max_body_characters=300000)
-async def test_a_page_shows_one_message_however_long(office: PostOffice):
+async def test_a_page_shows_one_message_however_long(office):
     alice, bob = await office.people("alice", "bobby")
     bodies = [f"{number}" + "\U0001f600" * 299_999 for number in range(3)]
     for words in bodies:
@@ -175,7 +175,7 @@ async def test_a_page_shows_one_message_however_long(office: PostOffice):
     assert cursor is None
 
 
-async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(office: PostOffice):
+async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(office):
     alice, bob = await office.people("alice", "bobby")
     sealed = payload(ciphertext=base64.b64encode(bytes(400_000)).decode())
     for _ in range(3):
@@ -188,7 +188,7 @@ async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(offi
 
 @pytest.mark.parametrize(("characters", "statements"), [(5, 1), (6_128, 1), (6_129, 101)])
 async def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_statement(
-    office: PostOffice, characters: int, statements: int
+    office, characters, statements
 ):
     alice, bob = await office.people("alice", "bobby")
     for number in range(101):
@@ -201,7 +201,7 @@ async def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_sta
     assert store.statements == statements
 
 
-async def test_short_messages_among_long_ones_keep_their_place(office: PostOffice):
+async def test_short_messages_among_long_ones_keep_their_place(office):
     alice, bob = await office.people("alice", "bobby")
     lengths = [10, 90_000, 10, 10, 100_000, 6_000, 90_000] * 6
     for number, length in enumerate(lengths):
@@ -215,7 +215,7 @@ async def test_short_messages_among_long_ones_keep_their_place(office: PostOffic
     assert seen == [text(n, length) for n, length in enumerate(lengths)][::-1]
 
 
-async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(office: PostOffice):
+async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(office):
     reader, *peers = await office.people("reader", *(f"peer_{n:02}" for n in range(12)))
     for peer in peers:
         await office.mail.send(peer, "reader", body=peer.handle + "\U0001f600" * 99_000)

@@ -117,14 +117,14 @@ def check(kept: dict[str, str], found: Counter[tuple[str, str | None]]) -> None:
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-def test_every_acknowledged_message_survives_a_loss_of_power(tmp_path: Path):
+def test_every_acknowledged_message_survives_a_loss_of_power(tmp_path):
     check(*lose_power(tmp_path, 50, None))
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
 @pytest.mark.parametrize("seed", few(range(4), 2))
 def test_nothing_acknowledged_is_lost_and_nothing_half_there_whatever_reached_the_disk(
-    tmp_path: Path, seed: int
+    tmp_path, seed
 ):
     chance = random.Random(seed)
     check(*lose_power(tmp_path, chance.randint(40, 140), chance))
@@ -132,14 +132,12 @@ def test_nothing_acknowledged_is_lost_and_nothing_half_there_whatever_reached_th
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-def test_it_holds_in_many_more_ways_to_lose_power(tmp_path: Path, seed: int):
+def test_it_holds_in_many_more_ways_to_lose_power(tmp_path, seed):
     chance = random.Random(seed)
     check(*lose_power(tmp_path, chance.randint(40, 140), chance))
 
 
-def test_without_full_syncs_acknowledged_messages_are_lost_and_what_is_left_is_whole(
-    tmp_path: Path,
-):
+def test_without_full_syncs_acknowledged_messages_are_lost_and_what_is_left_is_whole(tmp_path):
     """What the setting costs; and the proof that this disk forgets."""
     # The first sync comes with the first checkpoint, after hundreds of messages.
     kept, found = lose_power(tmp_path, 1, None, "normal")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 import pytest
 
 from folkmoot.mail import Retention
 from folkmoot.mail.limits import MAX_OLD_REMOVED
 from folkmoot.mail.removal import DAY
-from tests.mail.support import NOON, PostOffice, StillClock, check_books, opened
+from tests.mail.support import NOON, StillClock, check_books, opened
 from tests.mcp_harness import Person, meeting, until
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: PostOffice):
+async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office):
     alice, bob = await office.people("alice", "bob")
     for day in range(10):
         office.clock.seconds = NOON + day * DAY
@@ -32,7 +31,7 @@ async def test_what_is_older_than_so_many_days_goes_and_nothing_else(office: Pos
 
 
 @pytest.mark.requirement("delete.retention", "paging.clock-set-back")
-async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(office: PostOffice):
+async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(office):
     alice, bob = await office.people("alice", "bob")
     for days in (365, 0, 1):
         office.clock.seconds = NOON + days * DAY
@@ -50,7 +49,7 @@ async def test_messages_of_a_clock_that_was_ahead_keep_no_others_from_going(offi
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_without_days_everything_is_kept(office: PostOffice):
+async def test_without_days_everything_is_kept(office):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 3)
     office.clock.seconds += 10**10
@@ -60,7 +59,7 @@ async def test_without_days_everything_is_kept(office: PostOffice):
     assert len(await office.bodies(bob)) == 3
 
 
-async def test_much_of_it_goes_in_small_transactions(office: PostOffice):
+async def test_much_of_it_goes_in_small_transactions(office):
     alice, _ = await office.people("alice", "bob")
     await asyncio.gather(
         *(
@@ -77,9 +76,7 @@ async def test_much_of_it_goes_in_small_transactions(office: PostOffice):
     await check_books(office)
 
 
-async def test_a_look_that_fails_is_told_and_the_next_one_is_made(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_look_that_fails_is_told_and_the_next_one_is_made(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         async with opened(tmp_path) as office:
             alice, bob = await office.people("alice", "bob")
@@ -103,7 +100,7 @@ async def test_a_look_that_fails_is_told_and_the_next_one_is_made(
 
 
 @pytest.mark.requirement("delete.retention")
-async def test_a_hub_removes_old_mail_when_it_starts(tmp_path: Path):
+async def test_a_hub_removes_old_mail_when_it_starts(tmp_path):
     clock = StillClock()
 
     async def has_none(bob: Person) -> bool:
@@ -121,7 +118,7 @@ async def test_a_hub_removes_old_mail_when_it_starts(tmp_path: Path):
         await until(lambda: has_none(again))
 
 
-async def test_the_longest_body_is_a_setting_for_messages_and_invites(tmp_path: Path):
+async def test_the_longest_body_is_a_setting_for_messages_and_invites(tmp_path):
     async with meeting(tmp_path, mail={"max_body_characters": 10}) as there:
         alice, _ = await there.people("alice", "bob")
         await alice.call("msg/send", to="bob", body="\N{GRINNING FACE}" * 10)

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import uuid
-from pathlib import Path
-from typing import Any
 
 import pytest
 from nacl.public import Box, PublicKey
 
 from folkmoot.core import errors as e
 from folkmoot.mail import PRIORITIES
-from tests.mail.support import NOON, PostOffice, opened, payload, private_key_of
+from tests.mail.support import NOON, opened, payload, private_key_of
 from tests.stores import ON_POSTGRES
 
 EVERY_PLANE = "".join(chr(plane * 0x10000 + 0x1234) for plane in range(17)) + "\0\x01\u202e\uffff"
 
 
 @pytest.mark.requirement("tool.send.output", "message-record.ids", "message-record.epoch-seconds")
-async def test_a_sent_message_tells_its_ids_recipient_mode_and_time(office: PostOffice):
+async def test_a_sent_message_tells_its_ids_recipient_mode_and_time(office):
     alice, _ = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "@BOB", body="hello")
     assert (sent.to, sent.encryption_mode, sent.created_at) == ("bob", "server_assisted", NOON)
@@ -28,7 +26,7 @@ async def test_a_sent_message_tells_its_ids_recipient_mode_and_time(office: Post
 
 
 @pytest.mark.requirement("message-record.fields", "message-record.payload-fields")
-async def test_a_message_is_stored_with_envelope_and_encrypted_part(office: PostOffice):
+async def test_a_message_is_stored_with_envelope_and_encrypted_part(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello", priority="low")
     [row] = await office.rows(
@@ -41,7 +39,7 @@ async def test_a_message_is_stored_with_envelope_and_encrypted_part(office: Post
 
 
 @pytest.mark.requirement("crypto.nacl-box", "crypto.nonce", "crypto.private-key-sealed")
-async def test_any_nacl_implementation_opens_a_stored_message(office: PostOffice):
+async def test_any_nacl_implementation_opens_a_stored_message(office):
     alice, bob = await office.people("alice", "bob")
     for _ in range(2):
         await office.mail.send(alice, "bob", body="hello")
@@ -58,7 +56,7 @@ async def test_any_nacl_implementation_opens_a_stored_message(office: PostOffice
 
 @pytest.mark.requirement("crypto.body-is-utf8", "crypto.assisted-returned")
 @pytest.mark.parametrize("text", ["x", EVERY_PLANE, "\U0010ffff" * 100_000], ids=len)
-async def test_every_character_comes_back_unchanged(office: PostOffice, text: str):
+async def test_every_character_comes_back_unchanged(office, text):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body=text)
     [message] = (await office.mail.inbox(bob)).messages
@@ -67,7 +65,7 @@ async def test_every_character_comes_back_unchanged(office: PostOffice, text: st
 
 
 @pytest.mark.requirement("crypto.e2e-as-given", "crypto.e2e-returned", "crypto.mode-indicator")
-async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path):
+async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path):
     async with opened(tmp_path) as office:
         alice, bob = await office.people("alice", "bob")
         given = payload()
@@ -81,7 +79,7 @@ async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path: Path):
 
 
 @pytest.mark.requirement("priority.levels", "priority.advisory")
-async def test_every_priority_is_sent_and_shown_and_normal_is_the_default(office: PostOffice):
+async def test_every_priority_is_sent_and_shown_and_normal_is_the_default(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="plain")
     for priority in PRIORITIES:
@@ -93,7 +91,7 @@ async def test_every_priority_is_sent_and_shown_and_normal_is_the_default(office
 
 
 @pytest.mark.requirement("tool.send.self")
-async def test_nobody_writes_to_themselves(office: PostOffice):
+async def test_nobody_writes_to_themselves(office):
     [alice] = await office.people("alice")
     with pytest.raises(e.CannotSendToSelf, match=r"^Cannot send a message to yourself\.$"):
         await office.mail.send(alice, "@Alice", body="hello me")
@@ -101,7 +99,7 @@ async def test_nobody_writes_to_themselves(office: PostOffice):
 
 @pytest.mark.requirement("tool.send.not-found")
 @pytest.mark.parametrize("handle", ["nobody", "", "%", "a" * 1000, "bob\0"])
-async def test_nothing_is_sent_to_someone_who_is_not_there(office: PostOffice, handle: str):
+async def test_nothing_is_sent_to_someone_who_is_not_there(office, handle):
     alice, _ = await office.people("alice", "bob")
     with pytest.raises(e.UserNotFound, match=r"^User not found\.$"):
         await office.mail.send(alice, handle, body="hello")
@@ -110,7 +108,7 @@ async def test_nothing_is_sent_to_someone_who_is_not_there(office: PostOffice, h
 
 @pytest.mark.requirement("tool.send.blocked", "tool.block.blocks", "tool.reply.as-send")
 @pytest.mark.requirement("tool.block.one-way")
-async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
+async def test_a_blocked_sender_can_neither_send_nor_reply(office):
     alice, bob = await office.people("alice", "bob")
     got = await office.mail.send(bob, "alice", body="write to me")
     await office.accounts.block(bob, "alice")
@@ -125,7 +123,7 @@ async def test_a_blocked_sender_can_neither_send_nor_reply(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.send.redirect", "tool.inbox.current-handles")
-async def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(office: PostOffice):
+async def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="one")
     bob = (await office.accounts.change_handle(bob, "robert")).account
@@ -138,7 +136,7 @@ async def test_mail_to_an_old_handle_reaches_its_owner_under_the_new_one(office:
 
 
 @pytest.mark.requirement("thread.one-per-pair", "tool.send.updates-thread")
-async def test_two_people_have_one_thread_whoever_writes(office: PostOffice):
+async def test_two_people_have_one_thread_whoever_writes(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     first = await office.mail.send(alice, "bob", body="one")
     office.clock.seconds += 7
@@ -150,7 +148,7 @@ async def test_two_people_have_one_thread_whoever_writes(office: PostOffice):
 
 
 @pytest.mark.requirement("thread.first-messages-race", "message-record.sequence")
-async def test_first_messages_that_cross_make_one_thread(office: PostOffice):
+async def test_first_messages_that_cross_make_one_thread(office):
     alice, bob = await office.people("alice", "bob")
     sent = await asyncio.gather(
         *(
@@ -171,7 +169,7 @@ async def test_first_messages_that_cross_make_one_thread(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.send.reply-to")
-async def test_a_reference_to_a_message_of_the_thread_is_kept_and_shown(office: PostOffice):
+async def test_a_reference_to_a_message_of_the_thread_is_kept_and_shown(office):
     alice, bob = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="two", reply_to=first.message_id)
@@ -179,7 +177,7 @@ async def test_a_reference_to_a_message_of_the_thread_is_kept_and_shown(office: 
     assert message.reply_to == first.message_id
 
 
-async def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(office: PostOffice):
+async def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(office):
     alice, bob, _ = await office.people("alice", "bob", "carol")
     foreign = await office.mail.send(bob, "carol", body="not for alice")
     elsewhere = await office.mail.send(alice, "carol", body="another thread")
@@ -193,7 +191,7 @@ async def test_a_reference_to_anything_else_is_refused_and_nothing_is_sent(offic
 
 
 @pytest.mark.requirement("tool.reply.routes", "tool.reply.output")
-async def test_a_reply_goes_to_the_other_side_of_the_messages_thread(office: PostOffice):
+async def test_a_reply_goes_to_the_other_side_of_the_messages_thread(office):
     alice, bob = await office.people("alice", "bob")
     first = await office.mail.send(alice, "bob", body="one")
     answer = await office.mail.reply(bob, first.message_id, body="two")
@@ -205,7 +203,7 @@ async def test_a_reply_goes_to_the_other_side_of_the_messages_thread(office: Pos
 
 
 @pytest.mark.requirement("tool.reply.not-found", "tool.reply.access-denied")
-async def test_nobody_replies_to_what_is_not_theirs(office: PostOffice):
+async def test_nobody_replies_to_what_is_not_theirs(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="one")
     with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
@@ -229,9 +227,7 @@ async def test_nobody_replies_to_what_is_not_theirs(office: PostOffice):
     ],
     ids=["neither", "both", "empty", "too long", "no box"],
 )
-async def test_a_reply_holds_no_more_than_a_message_may(
-    office: PostOffice, content: dict[str, Any], error: type[e.FolkmootError]
-):
+async def test_a_reply_holds_no_more_than_a_message_may(office, content, error):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="one")
     with pytest.raises(error):
@@ -239,7 +235,7 @@ async def test_a_reply_holds_no_more_than_a_message_may(
     assert await office.bodies(alice) == []
 
 
-async def test_an_account_that_is_gone_sends_nothing(office: PostOffice):
+async def test_an_account_that_is_gone_sends_nothing(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.delete_account(alice)
@@ -252,7 +248,7 @@ async def test_an_account_that_is_gone_sends_nothing(office: PostOffice):
     assert await office.bodies(carol) == []
 
 
-async def test_times_stand_still_when_the_clock_is_set_back(office: PostOffice):
+async def test_times_stand_still_when_the_clock_is_set_back(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="one")
     office.clock.seconds -= 30
@@ -267,7 +263,7 @@ async def test_times_stand_still_when_the_clock_is_set_back(office: PostOffice):
 
 
 @pytest.mark.requirement("invite.pending-message")
-async def test_an_invites_message_arrives_with_the_registration(office: PostOffice):
+async def test_an_invites_message_arrives_with_the_registration(office):
     [alice] = await office.people("alice")
     code = await office.accounts.create_invite(alice, "welcome \N{WAVING HAND SIGN}")
     registered = await office.accounts.register("bob", invite_code=code, also=office.mail.welcome)
@@ -279,7 +275,7 @@ async def test_an_invites_message_arrives_with_the_registration(office: PostOffi
 
 
 @pytest.mark.requirement("invite.pending-message")
-async def test_a_registration_that_fails_delivers_nothing(office: PostOffice):
+async def test_a_registration_that_fails_delivers_nothing(office):
     alice, _ = await office.people("alice", "bob")
     code = await office.accounts.create_invite(alice, "welcome")
     outcomes = await asyncio.gather(
@@ -295,7 +291,7 @@ async def test_a_registration_that_fails_delivers_nothing(office: PostOffice):
     assert await office.rows("SELECT COUNT(*) FROM messages") == [(1,)]
 
 
-async def test_an_invite_without_a_message_or_inviter_delivers_nothing(office: PostOffice):
+async def test_an_invite_without_a_message_or_inviter_delivers_nothing(office):
     [alice] = await office.people("alice")
     for inviter, name in ((alice, "bob"), (None, "carol")):
         code = await office.accounts.create_invite(inviter)

@@ -61,7 +61,7 @@ async def act(office: PostOffice, chance: random.Random, people: list[Account]) 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.settings(synchronous="normal")
-async def test_a_kept_list_is_what_the_store_has_whatever_was_done(office: PostOffice, seed: int):
+async def test_a_kept_list_is_what_the_store_has_whatever_was_done(office, seed):
     chance = random.Random(seed)
     people = await office.people("ada", "bob", "carol", "dave", "erin")
     stored = forgetful(office)
@@ -75,7 +75,7 @@ async def test_a_kept_list_is_what_the_store_has_whatever_was_done(office: PostO
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-async def test_a_list_is_read_once_until_something_in_it_changes(office: PostOffice):
+async def test_a_list_is_read_once_until_something_in_it_changes(office):
     ada, bob, carol = await office.people("ada", "bob", "carol")
     await office.mail.send(ada, "bob", body="hello")
     first = await office.mail.threads(bob)
@@ -89,7 +89,7 @@ async def test_a_list_is_read_once_until_something_in_it_changes(office: PostOff
 
 
 @pytest.mark.skipif(ON_POSTGRES, reason="others may write to the database there")
-async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(office: PostOffice):
+async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(office):
     ada, bob = await office.people("ada", "bob")
     stored = forgetful(office)
     await office.mail.send(ada, "bob", body="one")
@@ -105,7 +105,7 @@ async def test_what_is_committed_for_a_caller_who_left_is_in_the_list(office: Po
         assert shown == (await stored.threads(bob)).threads
 
 
-async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(office: PostOffice):
+async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(office):
     ada, bob = await office.people("ada", "bob")
     pages = ThreadPages(office.bus)
     page = await office.mail.threads(ada)
@@ -116,7 +116,7 @@ async def test_a_list_that_was_read_before_a_change_is_not_kept_after_it(office:
     assert pages.find(ada, question) is None
 
 
-async def test_the_lists_in_memory_are_bounded(office: PostOffice):
+async def test_the_lists_in_memory_are_bounded(office):
     people = await office.people("ada", "bob", "carol")
     pages = ThreadPages(office.bus, most_readers=2)
     page = await office.mail.threads(people[0])

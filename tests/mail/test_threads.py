@@ -9,13 +9,13 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import STATES
-from tests.mail.support import NOON, PostOffice, payload
+from tests.mail.support import NOON, payload
 
 ACTIONS = {"archive": "archived", "star": "starred", "mute": "muted"}
 
 
 @pytest.mark.requirement("tool.threads.output", "thread.new-members")
-async def test_a_thread_is_shown_with_the_members_of_the_specification(office: PostOffice):
+async def test_a_thread_is_shown_with_the_members_of_the_specification(office):
     alice, bob = await office.people("alice", "bob")
     await office.accounts.set_profile(alice, display_name="Alice Liddell")
     sent = await office.mail.send(alice, "bob", body="hello")
@@ -38,7 +38,7 @@ async def test_a_thread_is_shown_with_the_members_of_the_specification(office: P
 
 
 @pytest.mark.requirement("thread.subject")
-async def test_the_subject_is_the_first_fifty_characters_and_stays(office: PostOffice):
+async def test_the_subject_is_the_first_fifty_characters_and_stays(office):
     alice, bob = await office.people("alice", "bob")
     text = "\N{GRINNING FACE}" * 49 + "xyz"
     await office.mail.send(alice, "bob", body=text)
@@ -49,7 +49,7 @@ async def test_the_subject_is_the_first_fifty_characters_and_stays(office: PostO
 
 
 @pytest.mark.requirement("thread.subject", "thread.preview")
-async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(office: PostOffice):
+async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", encrypted_payload=payload())
     [thread] = (await office.mail.threads(bob)).threads
@@ -60,7 +60,7 @@ async def test_a_thread_that_begins_end_to_end_has_neither_subject_nor_preview(o
 
 
 @pytest.mark.requirement("thread.preview")
-async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(office: PostOffice):
+async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="two")
@@ -72,7 +72,7 @@ async def test_the_preview_is_the_last_body_to_both_sides_and_a_long_one_is_cut(
 
 
 @pytest.mark.requirement("thread.order", "tool.threads.order")
-async def test_the_thread_with_the_newest_message_comes_first(office: PostOffice):
+async def test_the_thread_with_the_newest_message_comes_first(office):
     alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
     for sender in (bob, carol, dave):
         await office.mail.send(sender, "alice", body="hello")
@@ -82,7 +82,7 @@ async def test_the_thread_with_the_newest_message_comes_first(office: PostOffice
 
 
 @pytest.mark.requirement("thread.order")
-async def test_a_thread_without_messages_stands_where_it_began(office: PostOffice):
+async def test_a_thread_without_messages_stands_where_it_began(office):
     alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
     first = await office.mail.send(bob, "alice", body="one")
     office.clock.seconds += 1
@@ -101,7 +101,7 @@ async def test_a_thread_without_messages_stands_where_it_began(office: PostOffic
 
 
 @pytest.mark.requirement("paging.unbounded-lists", "paging.cursor")
-async def test_threads_come_in_pages_of_a_hundred_unless_told(office: PostOffice):
+async def test_threads_come_in_pages_of_a_hundred_unless_told(office):
     alice, *others = await office.people("alice", *(f"user_{n}" for n in range(105)))
     for other in others:
         await office.mail.send(other, "alice", body="hello")
@@ -117,9 +117,7 @@ async def test_threads_come_in_pages_of_a_hundred_unless_told(office: PostOffice
 
 @pytest.mark.requirement("thread.states", "tool.archive.undo", "tool.star.undo", "tool.mute.undo")
 @pytest.mark.parametrize(("action", "state"), ACTIONS.items())
-async def test_a_state_is_set_and_undone_for_one_side_alone(
-    office: PostOffice, action: str, state: str
-):
+async def test_a_state_is_set_and_undone_for_one_side_alone(office, action, state):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="hello")
     change = getattr(office.mail, action)
@@ -132,7 +130,7 @@ async def test_a_state_is_set_and_undone_for_one_side_alone(
 
 
 @pytest.mark.requirement("tool.threads.filter")
-async def test_threads_are_filtered_by_state(office: PostOffice):
+async def test_threads_are_filtered_by_state(office):
     alice, *others = await office.people("alice", "bob", "carol", "dave", "erin")
     for other in others:
         sent = await office.mail.send(other, "alice", body="hello")
@@ -150,7 +148,7 @@ async def test_threads_are_filtered_by_state(office: PostOffice):
 @pytest.mark.requirement("thread.archived-returns", "thread.state-never-blocks")
 @pytest.mark.parametrize("sender", ["alice", "bob"])
 async def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_other(
-    office: PostOffice, sender: str
+    office, sender
 ):
     alice, bob = await office.people("alice", "bob")
     sent = await office.mail.send(alice, "bob", body="one")
@@ -163,7 +161,7 @@ async def test_a_new_message_from_either_side_returns_an_archived_thread_and_no_
 
 
 @pytest.mark.requirement("thread.unread")
-async def test_unread_counts_what_the_other_side_sent(office: PostOffice):
+async def test_unread_counts_what_the_other_side_sent(office):
     alice, bob = await office.people("alice", "bob")
     await office.write_some(alice, bob, 3)
     await office.write_some(bob, alice, 2)
@@ -172,7 +170,7 @@ async def test_unread_counts_what_the_other_side_sent(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.mark-read.marks-all", "thread.last-read-at")
-async def test_marking_a_thread_read_leaves_nothing_of_it_unread(office: PostOffice):
+async def test_marking_a_thread_read_leaves_nothing_of_it_unread(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 5)
     await office.write_some(carol, bob, 2)
@@ -188,9 +186,7 @@ async def test_marking_a_thread_read_leaves_nothing_of_it_unread(office: PostOff
     assert (await office.mail.digest(bob)).total_unread == 1
 
 
-async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(
-    office: PostOffice,
-):
+async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unread(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 3)
     other = await office.write_some(carol, bob, 1)
@@ -208,7 +204,7 @@ async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unre
     "tool.mark-read.errors", "tool.archive.errors", "tool.star.errors", "tool.mute.errors"
 )
 @pytest.mark.parametrize("action", ["mark_read", *ACTIONS, "delete_thread", "thread"])
-async def test_threads_of_others_and_of_nobody_are_left_alone(office: PostOffice, action: str):
+async def test_threads_of_others_and_of_nobody_are_left_alone(office, action):
     alice, _, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="hello")
     act = getattr(office.mail, action)
@@ -219,7 +215,7 @@ async def test_threads_of_others_and_of_nobody_are_left_alone(office: PostOffice
 
 
 @pytest.mark.requirement("tool.digest.output", "tool.digest.marks-nothing")
-async def test_the_digest_counts_what_is_unread(office: PostOffice):
+async def test_the_digest_counts_what_is_unread(office):
     alice, bob, carol, dave = await office.people("alice", "bob", "carol", "dave")
     await office.mail.send(bob, "alice", body="one", priority="urgent")
     await office.mail.send(carol, "alice", body="two")
@@ -238,7 +234,7 @@ async def test_the_digest_counts_what_is_unread(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.digest.senders-cut")
-async def test_the_digest_says_how_many_senders_it_leaves_out(office: PostOffice):
+async def test_the_digest_says_how_many_senders_it_leaves_out(office):
     alice, *others = await office.people("alice", *(f"user_{n}" for n in range(53)))
     for other in others[:50]:
         await office.mail.send(other, "alice", body="hello")
@@ -253,7 +249,7 @@ async def test_the_digest_says_how_many_senders_it_leaves_out(office: PostOffice
     assert digest.more_senders == 2
 
 
-async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(office: PostOffice):
+async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(office):
     alice, bob = await office.people("alice", "bob")
     one = await office.mail.send(alice, "bob", body="one")
     await office.change("UPDATE threads SET subject = 'AAAA'")
@@ -263,7 +259,7 @@ async def test_a_subject_changed_at_rest_is_empty_and_its_thread_stays_usable(of
     assert (await office.mail.threads(bob)).threads[0].last_message_body is None
 
 
-async def test_a_thread_is_read_page_by_page_with_its_summary(office: PostOffice):
+async def test_a_thread_is_read_page_by_page_with_its_summary(office):
     alice, bob = await office.people("alice", "bob")
     sent = await office.write_some(alice, bob, 3)
     first = await office.mail.thread(bob, sent[0].thread_id, limit=2)

@@ -42,7 +42,7 @@ async def waiter(
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_with_the_new_message_alone(office: PostOffice):
+async def test_a_wait_ends_with_the_new_message_alone(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
@@ -53,7 +53,7 @@ async def test_a_wait_ends_with_the_new_message_alone(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_empty_when_nothing_comes(office: PostOffice):
+async def test_a_wait_ends_empty_when_nothing_comes(office):
     alice, bob = await office.people("alice", "bob")
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
@@ -62,7 +62,7 @@ async def test_a_wait_ends_empty_when_nothing_comes(office: PostOffice):
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office: PostOffice):
+async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     await office.mail.send(alice, "bob", body="unread and old")
     newer = await office.write_some(carol, bob, 60)
@@ -74,14 +74,14 @@ async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office: PostOf
 
 
 @pytest.mark.parametrize("wait", [-1, 55.5, 1e9, float("nan"), float("inf")])
-async def test_nobody_waits_longer_than_fifty_five_seconds(office: PostOffice, wait: float):
+async def test_nobody_waits_longer_than_fifty_five_seconds(office, wait):
     [bob] = await office.people("bob")
     with pytest.raises(e.ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
         await office.mail.inbox(bob, wait=wait)
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office: PostOffice):
+async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office):
     alice, bob = await office.people("alice", "bob")
     async with waiter(office, bob) as waiting_bob:
         waiting_bob.task.cancel()
@@ -93,7 +93,7 @@ async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(
 
 
 @pytest.mark.requirement("thread.muted-no-notice")
-async def test_a_muted_thread_ends_no_wait(office: PostOffice):
+async def test_a_muted_thread_ends_no_wait(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="old")
     await office.mail.mute(bob, sent.thread_id)
@@ -109,7 +109,7 @@ async def test_a_muted_thread_ends_no_wait(office: PostOffice):
         assert await anywhere.bodies() == ["loud", "muted", "old"]
 
 
-async def test_a_wait_for_one_thread_is_not_ended_by_another(office: PostOffice):
+async def test_a_wait_for_one_thread_is_not_ended_by_another(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
@@ -124,7 +124,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office: PostOffice)
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office: PostOffice):
+async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office):
     alice, bob = await office.people("alice", "bob")
     everything = await office.bus.subscribe("mail.*")
     sent = await office.mail.send(alice, "bob", body="secret")
@@ -146,7 +146,7 @@ async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office: Pos
 
 
 @pytest.mark.requirement("notice.changes")
-async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office: PostOffice):
+async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office):
     alice, bob = await office.people("alice", "bob")
     one, two, three, old = [
         await office.mail.send(alice, "bob", body=f"number {number}") for number in range(4)
@@ -183,7 +183,7 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
         assert heard == {subject_of_mailbox(each.id) for each in mailboxes}
 
 
-async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office: PostOffice):
+async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office):
     alice, bob = await office.people("alice", "bob")
     async with waiter(office, bob) as waiting_bob:
         await office.bus.close()
@@ -192,7 +192,7 @@ async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office: Po
     assert await office.bodies(bob) == ["kept"]
 
 
-async def test_whoever_missed_the_news_looks_again(office: PostOffice):
+async def test_whoever_missed_the_news_looks_again(office):
     alice, bob = await office.people("alice", "bob")
     async with waiter(office, bob) as waiting_bob:
         for _ in range(2_000):  # more than a subscription holds
@@ -203,7 +203,7 @@ async def test_whoever_missed_the_news_looks_again(office: PostOffice):
         assert await waiting_bob.bodies() == ["new"]
 
 
-async def test_many_wait_at_once_and_each_gets_their_own(office: PostOffice):
+async def test_many_wait_at_once_and_each_gets_their_own(office):
     alice, *others = await office.people("alice", *(f"user_{n}" for n in range(10)))
     async with asyncio.TaskGroup() as tasks:
         pages = {
@@ -217,7 +217,7 @@ async def test_many_wait_at_once_and_each_gets_their_own(office: PostOffice):
 
 
 @pytest.mark.sqlite("reads its file")
-async def test_what_is_published_is_committed_already(office: PostOffice):
+async def test_what_is_published_is_committed_already(office):
     alice, _ = await office.people("alice", "bob")
     stored: list[Any] = []
 

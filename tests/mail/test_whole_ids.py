@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from folkmoot.core import errors as e
-from tests.mail.support import PostOffice
 
 
-async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office: PostOffice):
+async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office):
     alice, bob, carol = await office.people("alice", "bob", "carol")
     name = (await office.mail.send(alice, "bob", body="hello")).message_id
     for whose in (alice, bob):
@@ -21,9 +20,7 @@ async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office: 
         assert await office.mail.whole_id(bob, given) == given
 
 
-async def test_what_names_two_messages_names_none(
-    office: PostOffice, monkeypatch: pytest.MonkeyPatch
-):
+async def test_what_names_two_messages_names_none(office, monkeypatch):
     names = iter([f"01234567-89ab-4def-8000-00000000000{n}" for n in range(3)])
     monkeypatch.setattr("folkmoot.mail.sending.new_id", lambda: next(names))
     alice, bob = await office.people("alice", "bob")

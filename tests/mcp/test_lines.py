@@ -24,9 +24,7 @@ def taken(lines: LineSplitter) -> list[bytes]:
 
 
 @given(st.lists(LINE, max_size=20), st.sampled_from([b"\n", b"\r\n"]), st.data())
-def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
-    wanted: list[bytes], end: bytes, data: st.DataObject
-):
+def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(wanted, end, data):
     stream = b"".join(line + end for line in wanted)
     lines = LineSplitter(limit=64)
     found = []
@@ -42,7 +40,7 @@ def test_lines_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
 
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int):
+def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step):
     lines = LineSplitter(limit=10)
     stream = b"x" * 50 + b"\n" + b"short\n"
     found: list[bytes] = []
@@ -63,7 +61,7 @@ def test_a_line_that_is_too_long_is_told_once_and_the_next_one_is_read(step: int
 
 
 @pytest.mark.parametrize("step", [1, 100, 700, 5000])
-def test_the_ends_of_a_line_that_is_too_long_are_kept(step: int):
+def test_the_ends_of_a_line_that_is_too_long_are_kept(step):
     lines = LineSplitter(limit=1500)
     stream = b"begin" + b"x" * 3000 + b"end"
     for at in range(0, len(stream), step):
@@ -95,7 +93,7 @@ def test_a_message_over_several_lines_says_the_same_on_one():
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\n \t\r\n"])
-def test_blank_lines_cost_little(blank: bytes):
+def test_blank_lines_cost_little(blank):
     lines = LineSplitter(1_000)
     lines.feed(b"first\n" + blank * 200_000)
     lines.feed(b"\n  last \n\n")

@@ -81,7 +81,7 @@ def test_a_call_is_answered_once():
 
 
 @given(st.sampled_from([1.0, True, "1", None, [1], {"a": 1}, 2]))
-def test_ids_and_tokens_are_told_apart_with_their_type(token: Any):
+def test_ids_and_tokens_are_told_apart_with_their_type(token):
     peer = Peer()
     asked(peer, 1, token=1)
     listen = asked(peer, 3, LISTEN)
@@ -217,7 +217,7 @@ def test_on_a_link_of_one_owner_everything_is_theirs():
     assert len(peer) == 2
 
 
-def test_only_so_many_requests_are_open_and_cancelled_ones(monkeypatch: pytest.MonkeyPatch):
+def test_only_so_many_requests_are_open_and_cancelled_ones(monkeypatch):
     monkeypatch.setattr(peers, "MOST_OPEN", 2)
     monkeypatch.setattr(peers, "MOST_CANCELLED", 1)
     peer = Peer()

@@ -22,7 +22,7 @@ def read(raw: bytes, size: int | None = None, limit: int = LIMIT) -> list[SseEve
 
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_every_line_end_is_understood_wherever_the_bytes_are_cut(end: bytes, size: int):
+def test_every_line_end_is_understood_wherever_the_bytes_are_cut(end, size):
     lines = [
         b"\xef\xbb\xbfid: 7",
         b"event: message",
@@ -68,12 +68,12 @@ NAMED = [SseEvent(b"", "3"), SseEvent(b"", retry=0.01), SseEvent(b"", "")]
         (b": still here\n" * 100_000 + b"data: x\n\n", [X]),
     ],
 )
-def test_what_is_read_is_what_counts(raw: bytes, events: list[SseEvent]):
+def test_what_is_read_is_what_counts(raw, events):
     assert read(raw, 100, limit=10_000) == events
 
 
 @pytest.mark.parametrize("raw", [b"data: " + b"x" * 101, b"data: x\n" * 20, b": " + b"c" * 101])
-def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw: bytes):
+def test_an_event_larger_than_the_limit_is_refused_before_it_is_whole(raw):
     with pytest.raises(errors.MessageTooLarge):
         read(raw, 10, limit=100)
 
@@ -111,7 +111,7 @@ _field = st.text().filter(lambda text: not set(text) & set("\r\n\0")).map(str.st
     ),
     size=st.integers(1, 40),
 )
-def test_what_is_written_is_what_is_read(events: list[SseEvent], size: int):
+def test_what_is_written_is_what_is_read(events, size):
     raw = b"".join(
         encode_event(e.data, event_id=e.event_id, event_type=e.event_type, retry=e.retry)
         for e in events

@@ -58,9 +58,7 @@ NAMESPACES = {
 
 @pytest.mark.requirement("names.namespace")
 @pytest.mark.parametrize(("rule", "namespace"), cases(NAMESPACES))
-def test_a_namespace_is_a_letter_and_two_to_nineteen_letters_and_digits(
-    namespace: str, rule: str | None
-):
+def test_a_namespace_is_a_letter_and_two_to_nineteen_letters_and_digits(namespace, rule):
     assert rule_of("namespace", namespace) == rule
 
 
@@ -74,7 +72,7 @@ TOOLS = {
 
 @pytest.mark.requirement("names.tool")
 @pytest.mark.parametrize(("rule", "tool"), cases(TOOLS))
-def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool: str, rule: str | None):
+def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool, rule):
     assert rule_of("tool", f"myproject:{tool}") == rule
 
 
@@ -88,7 +86,7 @@ def test_a_tool_is_a_letter_and_then_letters_digits_and_underscores(tool: str, r
         "workflow:execute",
     ],
 )
-def test_the_specifications_valid_tool_names_are_accepted(name: str):
+def test_the_specifications_valid_tool_names_are_accepted(name):
     assert rule_of("tool", name) is None
 
 
@@ -104,9 +102,7 @@ def test_the_specifications_valid_tool_names_are_accepted(name: str):
         (":create_task", "Missing namespace prefix", "missing-namespace"),
     ],
 )
-def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(
-    name: str, reason: str, rule: str
-):
+def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(name, reason, rule):
     assert rule_of("tool", name) == rule, reason
 
 
@@ -121,7 +117,7 @@ def test_the_specifications_invalid_tool_names_are_refused_for_its_reasons(
         "myproject://artifacts/2024-01/report-v2.pdf",
     ],
 )
-def test_the_specifications_valid_uris_are_accepted(uri: str):
+def test_the_specifications_valid_uris_are_accepted(uri):
     assert rule_of("uri", uri) is None
 
 
@@ -141,9 +137,7 @@ def test_the_specifications_valid_uris_are_accepted(uri: str):
         ("myproject:templates/daily-report.md", "Missing ://", "uri-separator"),
     ],
 )
-def test_the_specifications_invalid_uris_are_refused_for_its_reasons(
-    uri: str, reason: str, rule: str
-):
+def test_the_specifications_invalid_uris_are_refused_for_its_reasons(uri, reason, rule):
     assert rule_of("uri", uri) == rule, reason
 
 
@@ -161,7 +155,7 @@ RESTS = {
 
 @pytest.mark.requirement("names.uri", "names.uri-segments")
 @pytest.mark.parametrize(("rule", "rest"), cases(RESTS))
-def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest: str, rule: str | None):
+def test_a_uri_is_a_type_and_an_id_of_one_or_more_segments(rest, rule):
     assert rule_of("uri", f"myproject://{rest}") == rule
 
 
@@ -193,7 +187,7 @@ QUERIES = {
 
 @pytest.mark.requirement("names.uri-query")
 @pytest.mark.parametrize(("rule", "query"), cases(QUERIES))
-def test_a_query_is_pairs_whose_values_are_percent_encoded(query: str, rule: str | None):
+def test_a_query_is_pairs_whose_values_are_percent_encoded(query, rule):
     assert rule_of("uri", f"myproject://docs/a?{query}") == rule
 
 
@@ -228,7 +222,7 @@ def test_the_grammar_refuses_what_the_sample_expressions_accept():
 
 @pytest.mark.requirement("names.grammar-wins")
 @given(st.text(st.sampled_from("aZ09_-.:/?=&%\n é"), max_size=30), st.sampled_from(["", "abc"]))
-def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(text: str, namespace: str):
+def test_the_grammar_accepts_nothing_that_the_sample_expressions_refuse(text, namespace):
     for what, join in (("namespace", ""), ("tool", ":"), ("uri", "://")):
         name = f"{namespace}{join}{text}" if namespace else text
         if not SAMPLES[what].match(name):
@@ -260,9 +254,7 @@ TEMPLATES = {
 
 @pytest.mark.requirement("names.uri")
 @pytest.mark.parametrize(("rule", "template"), cases(TEMPLATES))
-def test_a_template_is_a_uri_with_expressions_in_its_id_and_its_query(
-    template: str, rule: str | None
-):
+def test_a_template_is_a_uri_with_expressions_in_its_id_and_its_query(template, rule):
     if rule is None:
         validate_resource_template(template, expected_namespace="myproject")
     else:

@@ -53,9 +53,7 @@ def build() -> MCPServer:
 @pytest.mark.requirement(
     "names.make-tool-name", "names.make-resource-uri", "names.deprecation-n-plus-1"
 )
-async def test_a_server_of_the_official_sdk_lists_and_serves_names_made_by_the_library(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_server_of_the_official_sdk_lists_and_serves_names_made_by_the_library(caplog):
     async with Client(build()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {

@@ -125,7 +125,7 @@ def test_a_missing_namespace_is_only_a_hint_for_a_standalone_server():
 
 
 @pytest.mark.parametrize("name", ["buy", "Buy", "shop:Buy", "shop/buy"])
-def test_the_nearest_name_is_proposed(name: str):
+def test_the_nearest_name_is_proposed(name):
     findings = judge(project(Config(namespace="shop"), tools=[name]))
     assert findings
     for finding in findings:
@@ -156,7 +156,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("member", "name"), MESSAGES)
-def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str):
+def test_a_finding_says_which_rule_is_broken_and_where(member, name):
     listed = project(**{member: [name]})
     told = [each.message for each in judge(listed, ignore=("missing-namespace",))]
     whole = [each.message for each in judge(listed, select=("missing-namespace",))]
@@ -166,7 +166,7 @@ def test_a_finding_says_which_rule_is_broken_and_where(member: str, name: str):
 @pytest.mark.requirement("names.resources-are-uris")
 @pytest.mark.parametrize("standalone", [False, True])
 @pytest.mark.parametrize("name", ["/templates/daily-report", "daily-report", "templates/daily.md"])
-def test_a_plain_string_is_a_fault_however_the_server_is_used(name: str, standalone: bool):
+def test_a_plain_string_is_a_fault_however_the_server_is_used(name, standalone):
     [finding] = judge(project(resources=[name]), standalone=standalone)
     assert (finding.rule, finding.severity) == ("plain-resource", "error")
 
@@ -185,13 +185,13 @@ def test_a_reserved_namespace_is_told_once():
 
 @pytest.mark.requirement("names.generic-names")
 @pytest.mark.parametrize("name", ["get", "create", "list", "update", "delete"])
-def test_a_verb_without_its_noun_is_generic(name: str):
+def test_a_verb_without_its_noun_is_generic(name):
     [finding] = judge(project(tools=[f"shop:{name}"]))
     assert (finding.rule, finding.severity) == ("generic-name", "warning")
 
 
 @pytest.mark.parametrize("name", ["execute", "run", "search", "get_task", "create_user"])
-def test_a_name_that_a_namespace_makes_clear_is_not_generic(name: str):
+def test_a_name_that_a_namespace_makes_clear_is_not_generic(name):
     assert found(f"shop:{name}") == []
 
 
@@ -204,14 +204,14 @@ def test_a_name_that_a_namespace_makes_clear_is_not_generic(name: str):
         ("person", "people"), ("user_profile", "user_profiles"), ("branch", "branches"),
     ],
 )  # fmt: skip
-def test_a_singular_type_is_told_its_plural(word: str, many: str):
+def test_a_singular_type_is_told_its_plural(word, many):
     [finding] = judge(project(resources=[f"shop://{word}/a"]))
     assert finding.message.endswith(f"The type '{word}' is singular; call it '{many}'.")
     assert judge(project(resources=[f"shop://{many}/a"])) == []
 
 
 @pytest.mark.parametrize("word", ["configs", "data", "metadata", "news", "menus", "user_data"])
-def test_words_without_a_singular_are_fine(word: str):
+def test_words_without_a_singular_are_fine(word):
     assert judge(project(resources=[f"shop://{word}/a"])) == []
 
 
@@ -235,7 +235,7 @@ def test_names_that_are_the_same_for_clients_collide():
 
 
 @pytest.mark.parametrize(("length", "broken"), [(64, []), (65, ["long-name"])])
-def test_a_name_fits_into_64_characters(length: int, broken: list[str]):
+def test_a_name_fits_into_64_characters(length, broken):
     name = "shop:" + "x" * (length - 5)
     assert [rule for rule, _ in found(name, ignore=("long-client-name",))] == broken
 
@@ -250,14 +250,14 @@ def test_a_name_fits_into_64_characters(length: int, broken: list[str]):
         ("a_server_", 56, ["long-client-name"]),
     ],
 )
-def test_a_clients_prefix_counts(prefix: str, length: int, broken: list[str]):
+def test_a_clients_prefix_counts(prefix, length, broken):
     name = f"shop:{'x' * (length - 5)}"
     assert [rule for rule, _ in found(name, config=Config(client_prefix=prefix))] == broken
 
 
 @pytest.mark.requirement("names.versioned-names")
 @pytest.mark.parametrize(("former", "number"), [("", 2), ("_v1", 2), ("_v2", 3), ("", 11)])
-def test_what_has_a_successor_must_be_deprecated(former: str, number: int):
+def test_what_has_a_successor_must_be_deprecated(former, number):
     names = (f"shop:sell{former}", f"shop:sell_v{number}")
     assert found(*names) == [("undeprecated", f"shop:sell{former}")]
 
@@ -267,7 +267,7 @@ def test_what_has_a_successor_must_be_deprecated(former: str, number: int):
     "description",
     ["Legacy format (deprecated).", "DEPRECATED, use sell_v2", "This tool is deprecated."],
 )
-def test_a_v2_beside_a_deprecated_v1_is_fine(description: str):
+def test_a_v2_beside_a_deprecated_v1_is_fine(description):
     v1 = ("shop:sell", description)
     assert found(v1, "shop:sell_v2", ignore=("removal-missing",)) == []
 
@@ -284,7 +284,7 @@ GOING = ("shop:sell", "Deprecated since 1.2.0, removed in 1.4.0: use shop:sell_v
     ("version", "broken"),
     [("1.2.0", []), ("1.3.7", []), ("1.4.0", ["past-removal"]), ("2.0", ["past-removal"])],
 )
-def test_what_was_to_be_gone_is_a_fault_from_its_release_on(version: str, broken: list[str]):
+def test_what_was_to_be_gone_is_a_fault_from_its_release_on(version, broken):
     assert [rule for rule, _ in found(GOING, config=Config(version=version))] == broken
 
 
@@ -327,9 +327,7 @@ def test_a_register_that_is_out_of_date_is_reported_and_a_current_one_is_not():
         ("mcp-server-git", ("git_log",), ["git_log"]),
     ],
 )
-def test_the_safe_spelling_of_a_namespaced_name_has_a_namespace(
-    title: str, names: tuple[str, ...], missing: list[str]
-):
+def test_the_safe_spelling_of_a_namespaced_name_has_a_namespace(title, names, missing):
     listed = read_lists({"tools": [{"name": name} for name in names]}, {"name": title})
     assert [name for _, name in rules(listed, select=("missing-namespace",))] == missing
 

@@ -56,7 +56,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("case", ANSWERS)
-def test_json_as_servers_and_commands_write_it_is_read(case: str, tmp_path: Path):
+def test_json_as_servers_and_commands_write_it_is_read(case, tmp_path):
     answer, expected = ANSWERS[case]
     project = read(tmp_path, "names.json", json.dumps(answer))
     assert names(project) == expected
@@ -65,7 +65,7 @@ def test_json_as_servers_and_commands_write_it_is_read(case: str, tmp_path: Path
         assert (project.name, project.version) == ("shop", "2")
 
 
-def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path: Path):
+def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path):
     text = "# The shop's names\n\nshop:buy\nshop:sell  # Deprecated, removed in 1.2\nshop://a/{b}\n"
     project = read(tmp_path, "names.txt", text)
     assert [(each.kind, each.name, each.line) for each in project.declared] == [
@@ -81,7 +81,7 @@ def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path: Pat
 
 
 @pytest.mark.requirement("names.namespaces-md")
-def test_a_register_is_read_as_it_was_written(tmp_path: Path):
+def test_a_register_is_read_as_it_was_written(tmp_path):
     listed = read(tmp_path, "all.json", json.dumps(LISTS), version="1.0")
     page = namespaces_md.render(listed)
     project = read(tmp_path, "NAMESPACES.md", page)
@@ -115,7 +115,7 @@ BY_HAND = """\
 
 
 @pytest.mark.requirement("names.consistent-namespace", "names.deprecation-n-plus-2")
-def test_a_register_written_by_hand_is_judged_by_the_same_rules(tmp_path: Path):
+def test_a_register_written_by_hand_is_judged_by_the_same_rules(tmp_path):
     def judged(text: str) -> list[tuple[str, str, int | None]]:
         project = read(tmp_path, "NAMESPACES.md", text, version="1.4")
         return [(each.rule, each.name, each.line) for each in judge(project)]
@@ -142,14 +142,14 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_a_file_that_holds_no_names_is_refused_in_a_sentence(name: str, tmp_path: Path):
+def test_a_file_that_holds_no_names_is_refused_in_a_sentence(name, tmp_path):
     for text, message in UNUSABLE[name]:
         with pytest.raises(e.ProjectUnusable) as raised:
             read(tmp_path, name, text)
         assert raised.value.message.startswith(f"{tmp_path / name}: {message}")
 
 
-def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "x.txt").write_bytes(b"\xff")
     for name, message in (("x.txt", "it is not UTF-8 text."), ("y", "there is no such file.")):
         with pytest.raises(e.ProjectUnusable) as raised:
@@ -168,9 +168,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(["a.json", "a.md", "a.txt"]))
-def test_no_file_ends_the_linter_whatever_is_in_it(
-    tmp_path_factory: pytest.TempPathFactory, text: str, name: str
-):
+def test_no_file_ends_the_linter_whatever_is_in_it(tmp_path_factory, text, name):
     try:
         project = read(tmp_path_factory.getbasetemp(), name, text, namespace="shop")
     except e.ProjectUnusable:
@@ -195,7 +193,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path):
+def test_a_wrong_configuration_is_told_clearly(line, tmp_path):
     file = tmp_path / "pyproject.toml"
     file.write_text(f"[tool.folkmoot.names]\n{line}\n")
     with pytest.raises(e.SettingsError) as raised:
@@ -212,14 +210,14 @@ def test_a_wrong_configuration_is_told_clearly(line: str, tmp_path: Path):
         (b"x = " + b"[" * 5_000, ": lists and tables are nested too deeply"),
     ],
 )
-def test_a_pyproject_that_cannot_be_read_is_told(raw: bytes, message: str, tmp_path: Path):
+def test_a_pyproject_that_cannot_be_read_is_told(raw, message, tmp_path):
     (tmp_path / "pyproject.toml").write_bytes(raw)
     with pytest.raises(e.SettingsError) as raised:
         find_config(tmp_path)
     assert raised.value.message == f"{tmp_path / 'pyproject.toml'}{message}"
 
 
-def test_what_the_nearest_pyproject_says_is_used(tmp_path: Path):
+def test_what_the_nearest_pyproject_says_is_used(tmp_path):
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text(
         "[project]\nname = 'my-shop'\nversion = '1.2'\n\n[tool.folkmoot.names]\n"

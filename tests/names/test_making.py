@@ -63,7 +63,7 @@ def test_the_values_of_a_query_are_encoded_when_made_and_decoded_when_read():
 
 @pytest.mark.requirement("names.make-parse-identity")
 @given(NAMESPACES, WORDS)
-def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace: str, tool: str):
+def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace, tool):
     made = make_tool_name(namespace, tool)
     assert parse_tool_name(made) == ToolName(namespace, tool)
     assert str(parse_tool_name(made, namespace)) == made
@@ -71,9 +71,7 @@ def test_a_tool_name_reads_back_into_what_it_was_made_of(namespace: str, tool: s
 
 @pytest.mark.requirement("names.make-parse-identity")
 @given(NAMESPACES, WORDS, IDS, QUERIES)
-def test_a_uri_reads_back_into_what_it_was_made_of(
-    namespace: str, kind: str, identifier: str, query: dict[str, str]
-):
+def test_a_uri_reads_back_into_what_it_was_made_of(namespace, kind, identifier, query):
     made = make_resource_uri(namespace, kind, identifier, query)
     assert made.isascii()
     validate_resource_uri(made, namespace)
@@ -84,9 +82,7 @@ def test_a_uri_reads_back_into_what_it_was_made_of(
 
 @pytest.mark.requirement("names.make-parse-identity")
 @given(st.text(max_size=12), st.text(max_size=12), st.text(max_size=12), QUERIES)
-def test_what_would_not_read_back_is_not_made(
-    namespace: str, kind: str, identifier: str, query: dict[str, str]
-):
+def test_what_would_not_read_back_is_not_made(namespace, kind, identifier, query):
     try:
         made = make_resource_uri(namespace, kind, identifier, query)
     except InvalidName:
@@ -110,9 +106,7 @@ def test_what_would_not_read_back_is_not_made(
         (("my-project", "docs", "b"), "namespace-characters", 2),
     ],
 )
-def test_a_part_that_is_wrong_is_refused_where_it_is_wrong(
-    parts: tuple[str, str, str], rule: str, position: int
-):
+def test_a_part_that_is_wrong_is_refused_where_it_is_wrong(parts, rule, position):
     found = refusal(make_resource_uri, *parts)
     assert (found.rule, found.position) == (rule, position)
 
@@ -124,7 +118,7 @@ def test_an_error_never_proposes_the_name_it_refuses():
 @pytest.mark.parametrize(
     "parts", [("myproject", "CreateTask"), ("myproject:a", "bc"), ("mp", "tool"), ("", "tool")]
 )
-def test_a_tool_name_of_a_wrong_half_is_refused(parts: tuple[str, str]):
+def test_a_tool_name_of_a_wrong_half_is_refused(parts):
     with pytest.raises(InvalidName):
         make_tool_name(*parts)
 

@@ -160,7 +160,7 @@ def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced():
 @pytest.mark.parametrize(
     ("version", "listed"), [("1.1.0", True), ("1.1.7", True), ("1.2.0", False), ("1.3.0", False)]
 )
-def test_a_deprecated_tool_is_documented_in_its_release_only(version: str, listed: bool):
+def test_a_deprecated_tool_is_documented_in_its_release_only(version, listed):
     going = Declared(
         kind="tool",
         name="myproject:create_task",
@@ -183,7 +183,7 @@ TEXTS = (
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
-def test_what_is_written_into_a_table_is_read_back(rows: list[tuple[str, str]]):
+def test_what_is_written_into_a_table_is_read_back(rows):
     lines = table(("One", "Two"), rows)
     titles, read = read_table(lines)
     assert titles == ["One", "Two"]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -60,7 +59,7 @@ def helper() -> ModuleType:
 
 
 @pytest.mark.requirement("names.generated-helpers")
-def test_the_helper_makes_names_as_the_conventions_show_them(helper: ModuleType):
+def test_the_helper_makes_names_as_the_conventions_show_them(helper):
     assert helper.NAMESPACE == "myproject"
     assert helper.make_tool_name("create_task") == "myproject:create_task"
     assert helper.make_tool_name("create_task", style="safe") == "myproject_create_task"
@@ -79,9 +78,7 @@ def test_the_helper_makes_names_as_the_conventions_show_them(helper: ModuleType)
     [("validate_tool_name", name) for name in TOOLS]
     + [("validate_resource_uri", uri) for uri in URIS],
 )
-def test_the_helper_accepts_and_refuses_what_the_library_does(
-    helper: ModuleType, validate: str, name: str
-):
+def test_the_helper_accepts_and_refuses_what_the_library_does(helper, validate, name):
     assert refused(getattr(helper, validate), name) == refused(getattr(canonical, validate), name)
 
 
@@ -95,7 +92,7 @@ def refused(validate: Any, name: str) -> str:
 
 
 @pytest.mark.requirement("names.generated-helpers")
-def test_the_helper_refuses_a_name_of_another_namespace(helper: ModuleType):
+def test_the_helper_refuses_a_name_of_another_namespace(helper):
     with pytest.raises(ValueError, match=r"Expected: myproject:\*, got: other:create_task"):
         helper.validate_tool_name("other:create_task", "myproject")
     with pytest.raises(ValueError, match=r"Expected: myproject://\*, got: other://docs/1"):
@@ -109,11 +106,7 @@ def test_the_helper_refuses_a_name_of_another_namespace(helper: ModuleType):
     [(None, "WARNING"), ("1.2.3", "WARNING"), ("1.3.0", "ERROR"), ("2.0.0", "ERROR")],
 )
 def test_the_mark_of_the_helper_logs_as_the_release_demands(
-    helper: ModuleType,
-    running: str | None,
-    level: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    helper, running, level, monkeypatch, caplog
 ):
     monkeypatch.setattr(helper, "running_version", lambda: running)
     mark = helper.deprecated(since="1.2.0", removed_in="1.4.0", use="myproject:add_task")
@@ -138,7 +131,7 @@ def test_the_mark_of_the_helper_logs_as_the_release_demands(
     ]
 
 
-def test_the_helper_needs_nothing_but_python(tmp_path: Path):
+def test_the_helper_needs_nothing_but_python(tmp_path):
     (tmp_path / "names.py").write_text(HELPER)
     program = "import names, sys; names.make_tool_name('a_b'); assert 'folkmoot' not in sys.modules"
     subprocess.run([sys.executable, "-S", "-c", program], cwd=tmp_path, check=True)

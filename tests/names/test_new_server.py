@@ -48,7 +48,7 @@ def texts(root: Path) -> dict[str, str]:
 
 @pytest.mark.requirement("names.example-server", "names.pre-commit", "names.upgrading-md")
 @pytest.mark.parametrize("sdk", SDKS)
-def test_a_new_project_has_every_file_and_its_names_are_written_down(tmp_path: Path, sdk: Sdk):
+def test_a_new_project_has_every_file_and_its_names_are_written_down(tmp_path, sdk):
     root = make(tmp_path / "my-notes", sdk)
     files = texts(root)
     assert set(files) == {
@@ -85,14 +85,14 @@ def test_a_new_project_has_every_file_and_its_names_are_written_down(tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.requirement("names.example-server")
-def test_a_new_server_passes_its_own_tests_and_the_linter_and_lists_its_names(tmp_path: Path):
+def test_a_new_server_passes_its_own_tests_and_the_linter_and_lists_its_names(tmp_path):
     check_whole(make(tmp_path / "my-notes"))
 
 
 @pytest.mark.long
 @pytest.mark.requirement("names.example-server")
 @pytest.mark.timeout(600)
-def test_a_new_server_made_with_fastmcp_does_so_too(tmp_path: Path):
+def test_a_new_server_made_with_fastmcp_does_so_too(tmp_path):
     try:
         python = installed(FASTMCP, "python")
     except NotInstalled as error:
@@ -132,13 +132,13 @@ def check_whole(root: Path, python: str = sys.executable) -> None:
 
 
 @pytest.mark.parametrize("name", ["My-Server", "my_server", "-a", "a--b", "1st", "", "a" * 65, "é"])
-def test_a_name_that_is_no_slug_is_refused(name: str):
+def test_a_name_that_is_no_slug_is_refused(name):
     with pytest.raises(e.ProjectUnusable, match="is no name for a server"):
         check_server(name, None, "mcp")
 
 
 @pytest.mark.parametrize("name", ["json", "mcp", "fastmcp", "folkmoot", "async"])
-def test_a_package_that_would_hide_a_module_is_refused(name: str):
+def test_a_package_that_would_hide_a_module_is_refused(name):
     with pytest.raises(e.ProjectUnusable, match=f"{name}-server, for instance"):
         check_server(name, None, "mcp")
 
@@ -151,7 +151,7 @@ def test_a_name_that_makes_no_namespace_needs_one():
         check_server("notes", "room", "mcp")
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path):
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(e.ProjectUnusable, match="not an empty folder"):
         make(tmp_path)
@@ -160,7 +160,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path):
     make(tmp_path / "empty")
 
 
-def test_a_project_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path: Path):
+def test_a_project_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path):
     files = {"a/b.txt": "b", "c.txt": "c", "c.txt/d.txt": "a file is no folder"}
     with pytest.raises(e.ProjectUnusable, match="nothing was written"):
         write_files(tmp_path / "new/one", files)

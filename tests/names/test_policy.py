@@ -30,7 +30,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], Logged]]:
 
 
 @pytest.mark.requirement("names.deprecation-n")
-def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(logged: Callable[[], Logged]):
+def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(logged):
     @deprecated(**DATES, use="process_data_v2", version="1.4.2")
     async def process_data(legacy: str, *, times: int = 2) -> str:
         """Legacy format."""
@@ -46,9 +46,7 @@ def test_in_release_n_a_deprecated_tool_works_and_logs_a_warning(logged: Callabl
 
 
 @pytest.mark.requirement("names.deprecation-n-plus-1")
-def test_in_release_n_plus_1_it_works_logs_an_error_and_is_left_out_of_the_documentation(
-    logged: Callable[[], Logged],
-):
+def test_in_release_n_plus_1_it_works_logs_an_error_and_is_left_out_of_the_documentation(logged):
     @deprecated(**DATES, version="1.5.0")
     def process_data(legacy: str) -> str:
         return legacy
@@ -60,9 +58,7 @@ def test_in_release_n_plus_1_it_works_logs_an_error_and_is_left_out_of_the_docum
     assert mark.hidden
 
 
-def test_past_its_removal_it_still_works_and_logs_that_it_should_be_gone(
-    logged: Callable[[], Logged],
-):
+def test_past_its_removal_it_still_works_and_logs_that_it_should_be_gone(logged):
     @deprecated(**DATES, use="new", version=lambda: "1.6.0", name="myproject:old")
     def old() -> int:
         return 1
@@ -93,7 +89,7 @@ REACHED = {
 
 @pytest.mark.requirement("names.deprecation-n", "names.deprecation-n-plus-1")
 @pytest.mark.parametrize(("reached", "version"), cases(REACHED))
-def test_releases_are_counted_by_major_and_minor_number(version: str | None, reached: Stage):
+def test_releases_are_counted_by_major_and_minor_number(version, reached):
     assert stage(Deprecation(**DATES), version) is reached
 
 
@@ -113,9 +109,7 @@ def test_dates_that_are_not_known_go_as_far_as_the_others_tell():
     assert stage(types.SimpleNamespace(since=None, removed_in="1.0"), "9.0") is Stage.REMOVED
 
 
-def test_a_tool_that_is_called_often_logs_one_line_a_minute_that_counts_the_others(
-    logged: Callable[[], Logged],
-):
+def test_a_tool_that_is_called_often_logs_one_line_a_minute_that_counts_the_others(logged):
     now = 100.0
 
     @deprecated(**DATES, version="1.4", clock=lambda: now)
@@ -138,14 +132,14 @@ def test_a_tool_that_is_called_often_logs_one_line_a_minute_that_counts_the_othe
     assert "more calls" not in logged()[2][1]
 
 
-def test_every_call_is_logged_where_that_is_wanted(logged: Callable[[], Logged]):
+def test_every_call_is_logged_where_that_is_wanted(logged):
     always = Deprecation(**DATES, every=0)
     always.warn()
     always.warn(logging.getLogger("elsewhere"))
     assert logged() == [("WARNING", f"This name {GOING}")] * 2
 
 
-def test_the_line_goes_to_the_logger_of_the_tools_module(caplog: pytest.LogCaptureFixture):
+def test_the_line_goes_to_the_logger_of_the_tools_module(caplog):
     @deprecated(**DATES)
     def old() -> None:
         """Do nothing."""
@@ -185,7 +179,7 @@ def test_what_a_tool_raises_comes_through():
         run(fails())
 
 
-def test_the_version_is_that_of_the_functions_package_unless_told(monkeypatch: pytest.MonkeyPatch):
+def test_the_version_is_that_of_the_functions_package_unless_told(monkeypatch):
     def version_of(module: str) -> str | None:
         def old() -> None:
             """Do nothing."""
@@ -221,9 +215,7 @@ def test_the_version_is_that_of_the_functions_package_unless_told(monkeypatch: p
         ({"since": "1.10", "removed_in": "1.9"}, "removal-order"),
     ],
 )
-def test_a_deprecation_with_impossible_versions_is_refused_where_it_is_written(
-    wrong: dict[str, Any], rule: str
-):
+def test_a_deprecation_with_impossible_versions_is_refused_where_it_is_written(wrong, rule):
     for declare in (Deprecation, lambda **dates: deprecated(**dates)(print)):
         found = refusal(declare, **wrong)
         assert found.rule == rule

@@ -140,9 +140,7 @@ def test_a_namespace_can_be_expected_and_must_itself_be_valid():
         ("myproject:" + "a" * 1000, None, None),
     ],
 )
-def test_the_nearest_tool_name_is_what_was_probably_meant(
-    name: str, expected: str | None, nearest: str | None
-):
+def test_the_nearest_tool_name_is_what_was_probably_meant(name, expected, nearest):
     assert nearest_tool_name(name, expected) == nearest
 
 
@@ -170,14 +168,12 @@ def test_the_nearest_tool_name_is_what_was_probably_meant(
         ("myproject://docs/" + "A" * 3000, None, None),
     ],
 )
-def test_the_nearest_uri_is_what_was_probably_meant(
-    uri: str, expected: str | None, nearest: str | None
-):
+def test_the_nearest_uri_is_what_was_probably_meant(uri, expected, nearest):
     assert nearest_resource_uri(uri, expected) == nearest
 
 
 @given(ANY, st.sampled_from([None, "myproject"]))
-def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(text: str, expected: str | None):
+def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(text, expected):
     for nearest, validate in (
         (nearest_tool_name, validate_tool_name),
         (nearest_resource_uri, validate_resource_uri),
@@ -200,7 +196,7 @@ def test_a_nearest_name_is_valid_and_an_error_is_one_short_line(text: str, expec
 @pytest.mark.parametrize(
     "begun", ["", "myproject:", "myproject://docs/", "@acme/", "A", "語", "\n"]
 )
-def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun: str):
+def test_a_megabyte_is_refused_at_once_and_hardly_shown(begun):
     text = begun + "x" * 1_000_000
     start = time.process_time()
     for refuse in (

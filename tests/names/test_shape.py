@@ -40,7 +40,7 @@ LOOKS_FINE = st.from_regex(r"[a-z][a-z0-9_]{1,127}", fullmatch=True)
         ("create_issue\n", "create_issue"),
     ],
 )
-def test_a_name_of_another_shape_becomes_snake_case(own: str, name: str):
+def test_a_name_of_another_shape_becomes_snake_case(own, name):
     assert snake_case(own) == name
 
 
@@ -63,12 +63,12 @@ def test_a_name_that_is_too_long_is_cut_and_marked():
 
 
 @given(LOOKS_FINE)
-def test_a_valid_name_stays_as_it_is(name: str):
+def test_a_valid_name_stays_as_it_is(name):
     assert snake_case(name) == name
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=200))
-def test_every_text_becomes_a_valid_tool_name_once_and_for_all(own: str):
+def test_every_text_becomes_a_valid_tool_name_once_and_for_all(own):
     name = snake_case(own)
     validate_tool_name(f"myproject:{name}")
     assert snake_case(name) == name

@@ -28,7 +28,7 @@ from tests.names.support import refusal
         ("my-awesome-long-project", "myawesomelongproject"),  # twenty characters
     ],
 )
-def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str):
+def test_a_slug_without_its_hyphens_is_a_namespace(slug, namespace):
     assert namespace_from_slug(slug) == namespace
 
 
@@ -44,9 +44,7 @@ def test_a_slug_without_its_hyphens_is_a_namespace(slug: str, namespace: str):
         ("-".join("abcdefghijklmnopqrstuvwxyz"), "abcdefghijklmnopqrst"),
     ],
 )
-def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
-    slug: str, proposal: str
-):
+def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(slug, proposal):
     found = refusal(namespace_from_slug, slug)
     assert (found.rule, found.nearest) == ("namespace-length", proposal)
     assert f"Did you mean {proposal}?" in str(found)
@@ -73,7 +71,7 @@ def test_a_slug_that_is_too_long_is_not_cut_and_an_abbreviation_is_proposed(
     ],
 )
 def test_any_other_slug_is_refused_with_a_proposal_where_there_is_one(
-    slug: str, rule: str, position: int, proposal: str | None
+    slug, rule, position, proposal
 ):
     found = refusal(namespace_from_slug, slug)
     assert (found.rule, found.position, found.nearest) == (rule, position, proposal)
@@ -88,7 +86,7 @@ def test_the_reserved_names_include_the_hubs_own():
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
-def test_a_reserved_name_is_valid_and_cannot_be_taken(name: str):
+def test_a_reserved_name_is_valid_and_cannot_be_taken(name):
     validate_namespace(name)
     found = refusal(check_free_namespace, name)
     assert (found.rule, found.nearest) == ("reserved-namespace", f"{name}tools")

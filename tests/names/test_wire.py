@@ -27,7 +27,7 @@ NAMES = st.one_of(OURS, THEIRS, st.text(min_size=1, max_size=200))
     ],
 )
 @pytest.mark.requirement("wire-name.reserved-namespaces", "wire-name.first-underscore-splits")
-def test_the_separator_becomes_an_underscore(canonical: str, safe: str):
+def test_the_separator_becomes_an_underscore(canonical, safe):
     assert safe_name(canonical) == safe
     namespace, _, tool = safe.partition("_")
     separator = "/" if namespace in RESERVED_NAMESPACES else ":"
@@ -35,7 +35,7 @@ def test_the_separator_becomes_an_underscore(canonical: str, safe: str):
 
 
 @pytest.mark.parametrize("odd", ["github/create", "msg:send", "send", "a:b:c", "a/b/c", "ö:x", ""])
-def test_a_name_that_would_not_split_back_gets_a_mark_of_its_own(odd: str):
+def test_a_name_that_would_not_split_back_gets_a_mark_of_its_own(odd):
     assert re.fullmatch(r"[A-Za-z0-9_-]*_[0-9a-f]{8}", safe_name(odd))
 
 
@@ -51,7 +51,7 @@ def test_a_long_name_is_shortened_and_stays_the_same():
 
 @pytest.mark.requirement("wire-name.bijection", "wire-name.model-api-safe", "wire-name.prompts")
 @given(st.sets(NAMES, max_size=30))
-def test_every_catalogue_has_one_spelling_for_each_name(names: set[str]):
+def test_every_catalogue_has_one_spelling_for_each_name(names):
     wire = WireNames(names)
     spelled = {name: wire.spell(name, "safe") for name in names}
     assert len(set(spelled.values())) == len(names)
@@ -89,7 +89,7 @@ def test_names_made_to_take_every_spelling_of_another_do_not_push_it_past_the_li
 
 @pytest.mark.requirement("wire-name.first-underscore-splits")
 @given(st.one_of(OURS, THEIRS).filter(lambda name: len(name) <= 64))
-def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str):
+def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name):
     namespace, _, tool = WireNames([name]).spell(name, "safe").partition("_")
     if name.partition(":")[0] not in RESERVED_NAMESPACES:
         assert name in {f"{namespace}/{tool}", f"{namespace}:{tool}"}
@@ -97,7 +97,7 @@ def test_the_first_underscore_of_a_plain_spelling_splits_it_again(name: str):
 
 @pytest.mark.requirement("wire-name.reserved-namespaces")
 @pytest.mark.parametrize("namespace", sorted(RESERVED_NAMESPACES))
-def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace: str):
+def test_no_server_takes_a_spelling_of_the_hubs_own_tools(namespace):
     ours, theirs = f"{namespace}/send", f"{namespace}:send"
     assert safe_name(ours) == f"{namespace}_send"
     assert safe_name(theirs) != safe_name(ours)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from folkmoot.operations import CATALOGUE, Operation
+from folkmoot.operations import CATALOGUE
 from folkmoot.operations.mail import inbox_page
 from folkmoot.operations.row import WORDS_OF_OTHERS
 
@@ -75,7 +75,7 @@ def test_the_tools_that_stand_for_others_are_listed_where_the_others_are_not():
     *(f"tool.{name.removeprefix('msg/').replace('_', '-')}.schema" for name in SPECIFICATION),
 )
 @named
-def test_each_schema_and_description_is_that_of_the_specification(name: str):
+def test_each_schema_and_description_is_that_of_the_specification(name):
     tool, theirs = TOOLS[name], SPECIFICATION[name]
     assert tool.description == theirs["description"]
     widened(tool.schema, theirs["schema"])
@@ -84,14 +84,14 @@ def test_each_schema_and_description_is_that_of_the_specification(name: str):
 
 @pytest.mark.requirement("mcp.app-only-marked")
 @named
-def test_visibility_and_authentication_are_those_of_the_specification(name: str):
+def test_visibility_and_authentication_are_those_of_the_specification(name):
     tool, theirs = TOOLS[name], SPECIFICATION[name]
     assert tool.app_only is (theirs["visibility"] == "app")
     assert tool.public is not theirs["authentication"]
 
 
 @pytest.mark.parametrize("tool", CATALOGUE.tools, ids=lambda tool: tool.name)
-def test_struct_and_schema_name_the_same_arguments(tool: Operation):
+def test_struct_and_schema_name_the_same_arguments(tool):
     same(tool.schema, tool.takes)
 
 

@@ -20,7 +20,7 @@ from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.message import Request, members, replace
 from folkmoot.core.redaction import is_secret_name
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
-from folkmoot.operations import OPERATIONS, Absent, Operation
+from folkmoot.operations import OPERATIONS, Absent
 from folkmoot.operations.concealment import MASK, conceal, conceal_call
 from folkmoot.proxy.redaction import mail
 from tests.mcp_harness import both_eras, meeting, rpc, settings
@@ -69,7 +69,7 @@ async def spied(folder: Path, spy: Spy, **values: object) -> AsyncIterator[House
 
 
 @every_row
-def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation):
+def test_whatever_sounds_like_a_secret_is_marked_as_one(row):
     takes = {row.takes}
     if not isinstance(row.routes, Absent):
         takes |= {route.takes for route in row.routes if route.takes is not None}
@@ -84,9 +84,7 @@ def test_whatever_sounds_like_a_secret_is_marked_as_one(row: Operation):
     assert {*row.secret} <= names | {field.name for field in msgspec.structs.fields(row.gives)}
 
 
-async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(tmp_path, caplog):
     rules = tmp_path / "rules.toml"
     rules.write_text(HOLD)
     caplog.set_level(logging.DEBUG, "folkmoot")
@@ -140,9 +138,7 @@ async def test_a_held_call_shows_no_secret_and_has_it_again_when_it_is_released(
 
 
 @both_eras
-async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
-    era: str, tmp_path: Path
-):
+async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(era, tmp_path):
     rules, tapes = tmp_path / "rules.toml", tmp_path / "tapes"
     rules.write_text(HOLD.replace('"msg/*"', '"msg/recover"'))
     shown_to, record = {"rules": str(rules)}, {"folder": str(tapes)}
@@ -180,9 +176,7 @@ async def test_over_mcp_neither_arguments_nor_answers_nor_tapes_show_a_secret(
     assert b"recover" in written
 
 
-async def test_a_stopped_call_has_no_secret_in_the_audit_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_stopped_call_has_no_secret_in_the_audit_log(tmp_path, caplog):
     caplog.set_level(logging.DEBUG, "folkmoot")
     spy = Spy(Block(e.BlockedByInterceptor("No.")))
     gateway = {"audit_arguments": "record"}

@@ -31,7 +31,7 @@ def refused(name: str, arguments: Any) -> str:
 
 
 @pytest.mark.parametrize("arguments", [[], "x", 7, True, [["to", "bob"]]])
-def test_arguments_that_are_no_object_are_refused(arguments: Any):
+def test_arguments_that_are_no_object_are_refused(arguments):
     assert refused("msg/send", arguments) == "The arguments must be an object."
 
 
@@ -140,7 +140,7 @@ def test_a_whole_number_may_be_written_with_a_fraction_as_long_as_it_is_exact():
 
 @pytest.mark.requirement("mcp.argument-errors")
 @given(st.sampled_from(CATALOGUE.tools), ARGUMENTS)
-def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool: Any, arguments: Any):
+def test_any_arguments_are_decoded_or_refused_with_a_sentence(tool, arguments):
     sentence, decoded = "", None
     try:
         decoded = decode(tool.takes, arguments)

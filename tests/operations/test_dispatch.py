@@ -98,9 +98,7 @@ def test_authentication_comes_before_arguments_and_arguments_before_limits():
     ],
     ids=["a stranger", "a whole token", "a token that operates", "the socket"],
 )
-def test_what_is_for_operators_is_refused_to_everyone_else(
-    caller: Caller, error: type[e.FolkmootError] | None
-):
+def test_what_is_for_operators_is_refused_to_everyone_else(caller, error):
     for operation in (each for each in OPERATIONS if each.who == "operator"):
         if error is None:
             check_caller(operation, caller)
@@ -109,7 +107,7 @@ def test_what_is_for_operators_is_refused_to_everyone_else(
                 check_caller(operation, caller)
 
 
-def test_errors_are_told_as_far_as_they_concern_the_caller(caplog: pytest.LogCaptureFixture):
+def test_errors_are_told_as_far_as_they_concern_the_caller(caplog):
     hub = dispatcher()
     assert call(hub, {"word": "tool error"}) == ({"error": "word is not nice."}, True)
     told, is_error = call(hub, {"word": "room error"})
@@ -138,7 +136,7 @@ def test_what_does_not_count_is_given_back():
 
 
 @pytest.mark.requirement("wire-name.resolved-first", "wire-name.canonical-inside")
-def test_a_name_is_canonical_before_limits_and_log_see_it(caplog: pytest.LogCaptureFixture):
+def test_a_name_is_canonical_before_limits_and_log_see_it(caplog):
     hub = dispatcher(most=2)
     with caplog.at_level(logging.DEBUG, "folkmoot.operations"):
         assert call(hub, {"word": "one"}, "msg_say") == ({"said": "one"}, False)

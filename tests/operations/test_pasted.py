@@ -31,7 +31,7 @@ def told(text: str, name: str = "") -> tuple[str, dict[str, Any]]:
         '{ "mcpServers": { "files": ' + json.dumps(FILES) + " } // as the client has it\n}",
     ],
 )
-def test_json_of_a_client_is_taken_with_or_without_what_stands_around_it(text: str):
+def test_json_of_a_client_is_taken_with_or_without_what_stands_around_it(text):
     name, table = told(text)
     assert name == "files"
     # A reference stays one: no secret is written where there was none.
@@ -82,7 +82,7 @@ def test_a_command_line_is_read_as_a_shell_does_and_a_url_is_one():
         ('{"mcpServers": {"My Server": {"command": "x"}}}', "", "Use myserver, for example"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(text: str, name: str, says: str):
+def test_what_is_wrong_is_said_in_a_sentence(text, name, says):
     with pytest.raises(e.CommandInvalid, match=says) as caught:
         described(text, name, {}).checked(HERE)
     assert caught.value.message.endswith(".")

@@ -73,7 +73,7 @@ async def square(office: Office, *handles: str) -> list[Someone]:
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(office: Office):
+async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(office):
     ann, bob, tides = await square(office, "ann", "bob", "tides")
     async with offering(tides, TIDES):
         for who in (ann, bob):
@@ -100,7 +100,7 @@ async def test_tools_are_listed_and_called_and_one_who_may_not_call_proposes(off
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_what_keeps_a_call_from_its_answer_is_said(office: Office):
+async def test_what_keeps_a_call_from_its_answer_is_said(office):
     ann, tides, tides2, _ = await square(office, "ann", "tides", "tides2", "bob")
     call = {"room": "square", "tool": "high_water", "arguments": {"harbour": "Rye"}}
     ears = [await office.here.join(visitor_of(who.account), serve=True) for who in (tides, tides2)]
@@ -136,7 +136,7 @@ async def test_what_keeps_a_call_from_its_answer_is_said(office: Office):
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(office: Office):
+async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(office):
     ann, bob, tides = await square(office, "ann", "bob", "tides")
     asked = await ann.call("room/call", room="square", tool="x", to="tides", wait=0)
     answer = {"room": "square", "request": asked["request"]}
@@ -152,7 +152,7 @@ async def test_only_the_one_who_was_asked_answers_once_and_with_one_thing(office
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_one_who_may_not_list_says_whose_tool_it_is(office: Office):
+async def test_one_who_may_not_list_says_whose_tool_it_is(office):
     ann, bob = await office.people("ann", "bob")
     tides = Someone(office, await office.here.person("tides", "agent"))
     rights = ["chat.*", "mcp.proposal.*"]
@@ -166,7 +166,7 @@ async def test_one_who_may_not_list_says_whose_tool_it_is(office: Office):
 
 
 @pytest.mark.requirement("room.call-tools")
-async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(office: Office):
+async def test_one_who_joined_by_tool_is_asked_for_tools_only_by_name(office):
     ann, tides, _ = await square(office, "ann", "tides", "idle_tides")
     async with offering(tides, TIDES):
         listed = await ann.call("room/tools", room="square", wait=LONG)

@@ -110,7 +110,7 @@ def test_every_kind_there_is_belongs_to_a_group():
 
 
 @pytest.mark.requirement("room.tools")
-async def test_chat_is_shown_the_same_in_either_spelling(office: Office):
+async def test_chat_is_shown_the_same_in_either_spelling(office):
     (ann,) = await office.square("ann")
     said = await ann.call(
         "room/say",
@@ -140,7 +140,7 @@ async def test_chat_is_shown_the_same_in_either_spelling(office: Office):
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(office: Office):
+async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(office):
     (ann,) = await office.square("ann")
     await ann.say(*(f"{number}" for number in range(1, 8)))
     read = {"room": "square", "limit": 3}
@@ -164,9 +164,7 @@ async def test_a_history_is_read_forward_from_a_place_and_back_from_its_end(offi
     assert await ann.refused("room/read", **read, before=5, wait=1) == refused
 
 
-async def test_an_answer_ends_early_when_its_messages_are_long(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-):
+async def test_an_answer_ends_early_when_its_messages_are_long(office, monkeypatch):
     monkeypatch.setattr(messages, "MAX_MESSAGES_BYTES", 5_000)
     (ann,) = await office.square("ann")
     await ann.say("a" * 2_000, "b" * 2_000, "c" * 2_000, "d" * 9_000, "e")
@@ -186,7 +184,7 @@ async def test_an_answer_ends_early_when_its_messages_are_long(
 
 
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5))
-async def test_what_is_no_longer_kept_is_passed_over_and_told(office: Office):
+async def test_what_is_no_longer_kept_is_passed_over_and_told(office):
     (ann,) = await office.square("ann", durable=False)
     await ann.say(*(f"{number}" for number in range(1, 13)))
     part = await ann.call("room/read", room="square", after=2)
@@ -194,9 +192,7 @@ async def test_what_is_no_longer_kept_is_passed_over_and_told(office: Office):
     assert (part["first_seq"], part["last_seq"]) == (8, 12)
 
 
-async def test_the_kinds_asked_for_are_found_among_many_others(
-    office: Office, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_kinds_asked_for_are_found_among_many_others(office, monkeypatch):
     monkeypatch.setattr(messages, "MAX_MESSAGES_READ", 4)
     monkeypatch.setattr(messages, "MAX_MESSAGES_SCANNED", 12)
     thought = json.dumps(
@@ -226,7 +222,7 @@ async def test_the_kinds_asked_for_are_found_among_many_others(
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Office):
+async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office):
     ann, bob = await office.square("ann", "bob")
     wanted = {"room": "square", "kinds": ["chat"], "after": 0, "wait": LONG}
     async with meanwhile(ann.call("room/read", **wanted)) as waiting:
@@ -246,7 +242,7 @@ async def test_a_wait_is_not_ended_by_kinds_that_were_not_asked_for(office: Offi
     ids=["without a place", "past the end"],
 )
 async def test_a_wait_without_a_place_that_is_there_is_for_what_is_new(
-    office: Office, durable: bool, looking: dict[str, int], waiting: dict[str, int]
+    office, durable, looking, waiting
 ):
     ann, bob = await office.square("ann", "bob", durable=durable)
     await ann.say("old")
@@ -260,7 +256,7 @@ async def test_a_wait_without_a_place_that_is_there_is_for_what_is_new(
 
 
 @pytest.mark.requirement("room.read-waits")
-async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office: Office):
+async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office):
     ann, bob = await office.square("ann", "bob")
     async with meanwhile(bob.call("room/read", room="square", after=7, wait=LONG)) as waiting:
         bob.leaving.set()
@@ -272,7 +268,7 @@ async def test_nobody_waits_for_one_who_has_left_or_whose_token_is_gone(office: 
     assert told.result() == {"error": e.TokenInvalid.sentence}
 
 
-async def test_whoever_is_put_out_while_waiting_reads_no_more(office: Office):
+async def test_whoever_is_put_out_while_waiting_reads_no_more(office):
     ann, bob = await office.square("ann", "bob")
     await bob.call("room/join", room="square")
     kick = {"protocol": "mcpx/v1", "kind": "room.kick", "payload": {"participant": "bob"}}
@@ -285,9 +281,7 @@ async def test_whoever_is_put_out_while_waiting_reads_no_more(office: Office):
 
 @pytest.mark.requirement("room.read-waits")
 @pytest.mark.parametrize("durable", [True, False])
-async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
-    office: Office, durable: bool
-):
+async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(office, durable):
     ann, bob = await office.square("ann", "bob", durable=durable)
     await bob.call("room/join", room="square")
     here, writing, gone = office.here, threading.Event(), threading.Event()
@@ -318,7 +312,7 @@ async def test_a_read_that_waits_ends_with_an_error_when_the_room_is_deleted(
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office: Office):
+async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office):
     ann, bob, cid = await office.square("ann", "bob", "cid")
     for each in (ann, bob, cid):
         await each.call("room/join", room="square")
@@ -363,7 +357,7 @@ async def test_a_fulfilment_asks_for_exactly_what_was_proposed(office: Office):
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office: Office):
+async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office):
     ann, bob, cid = await office.square("ann", "bob", "cid")
     for each in (ann, bob, cid):
         await each.call("room/join", room="square")
@@ -389,7 +383,7 @@ async def test_a_proposal_that_names_someone_is_fulfilled_by_them_alone(office: 
 
 
 @pytest.mark.requirement("room.tools")
-async def test_rejections_need_a_reason_and_as_many_as_the_room_says(office: Office):
+async def test_rejections_need_a_reason_and_as_many_as_the_room_says(office):
     ann, bob, cid = await office.people("ann", "bob", "cid")
     reject = ["mcpx.reject.proposal"]
     await ann.call(
@@ -418,7 +412,7 @@ async def test_rejections_need_a_reason_and_as_many_as_the_room_says(office: Off
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office: Office):
+async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office):
     ann, bob = await office.square("ann", "bob")
     made = await bob.call("room/propose", room="square", method="ping")
     decide = {"room": "square", "proposal": made["proposal"], "decision": "withdraw"}
@@ -430,7 +424,7 @@ async def test_a_proposal_is_withdrawn_by_its_proposer_alone(office: Office):
         assert (await ann.refused("room/decide", **wrong))["code"] == "proposal_unknown"
 
 
-async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(office: Office):
+async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(office):
     (ann,) = await office.square("ann")
     for arguments, sentence in (
         ({"method": "tools/call"}, '"params.name" must be a string.'),
@@ -447,7 +441,7 @@ async def test_what_a_proposal_cannot_be_is_told_in_words_a_model_can_act_on(off
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=5, keep_messages=5))
 @pytest.mark.parametrize("durable", [True, False])
 async def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_not_offered(
-    office: Office, durable: bool
+    office, durable
 ):
     ann, bob, cid = await office.people("ann", "bob", "cid")
     rooms, owner = office.here.rooms, visitor_of(ann.account)
@@ -479,7 +473,7 @@ async def test_an_older_proposal_that_is_no_longer_in_the_history_is_found_and_n
     await ann.call("room/decide", **decide, decision="reject", reason="Too late.")
 
 
-async def test_proposals_are_listed_in_parts(office: Office):
+async def test_proposals_are_listed_in_parts(office):
     (ann,) = await office.square("ann")
     for _ in range(5):
         await ann.call("room/propose", room="square", method="ping")
@@ -490,7 +484,7 @@ async def test_proposals_are_listed_in_parts(office: Office):
 
 
 @pytest.mark.requirement("room.tools")
-async def test_a_room_is_made_as_it_was_asked_for(office: Office):
+async def test_a_room_is_made_as_it_was_asked_for(office):
     ann, bob = await office.people("ann", "bob")
     made = await ann.call(
         "room/create",
@@ -526,7 +520,7 @@ async def test_a_room_is_made_as_it_was_asked_for(office: Office):
         assert await ann.refused("room/create", name="x", **arguments) == {"error": sentence}
 
 
-async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(office: Office):
+async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(office):
     ann, bob = await office.people("ann", "bob")
     for name, access in (("a", "open"), ("b", "invite"), ("c", "private"), ("d", "open")):
         await ann.call("room/create", name=name, access=access)
@@ -547,7 +541,7 @@ async def test_rooms_are_listed_in_pages_with_what_one_is_in_each(office: Office
 
 
 @pytest.mark.requirement("room.tools")
-async def test_an_invitation_is_for_a_handle_or_for_a_guest(office: Office):
+async def test_an_invitation_is_for_a_handle_or_for_a_guest(office):
     ann, bob = await office.square("ann", "bob", access="private")
     for both in ({}, {"handle": "bob", "guest": "zoe"}):
         assert await ann.refused("room/invite", room="square", **both) == {
@@ -570,7 +564,7 @@ async def test_an_invitation_is_for_a_handle_or_for_a_guest(office: Office):
     }
 
 
-async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(office: Office):
+async def test_a_message_of_another_tool_is_shown_with_its_payload_as_it_was_sent(office):
     (ann,) = await office.square("ann")
     raw = b'{"protocol":"mcpx/v1","kind":"acme.thing","payload":{"a":1.0,"b":[1e3,"\\u00e9"]}}'
     await ann.post(raw)

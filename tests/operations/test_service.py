@@ -136,7 +136,7 @@ def test_policy_judges_the_tool_that_an_interceptor_chose():
 
 
 @pytest.mark.parametrize("name", ["msg_send", "msg:send", "MSG/SEND", "msg/send "])
-def test_no_other_spelling_slips_past_a_deny(name: str):
+def test_no_other_spelling_slips_past_a_deny(name):
     tools = Tools()
     all_but_send = Rights(["mcp.request.*", "!mcp.request.tools/call:msg/send"])
     with pytest.raises(e.UnknownTool):

@@ -76,7 +76,7 @@ def lines_of(style: NameStyle) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_every_tool_is_listed_as_before(style: NameStyle):
+def test_every_tool_is_listed_as_before(style):
     seen = "".join(f"{line}\n" for line in lines_of(style))
     assert seen == kept(f"tools-{style}.jsonl", seen)
 

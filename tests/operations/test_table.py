@@ -36,7 +36,7 @@ def test_every_name_is_in_the_table_once():
 
 
 @every_row
-def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: Operation):
+def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row):
     for way in (row.tool, row.routes, row.commands):
         assert way
         if isinstance(way, Absent):
@@ -50,7 +50,7 @@ def test_every_operation_has_a_tool_a_route_and_a_command_or_says_why_not(row: O
 
 
 @every_row
-def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Operation):
+def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row):
     named = {row.waits, row.asks, row.once, *row.takes.__exactly_one__} - {""}
     assert named <= row.schema["properties"].keys()
     if row.audit is not None and row.audit.about:
@@ -58,7 +58,7 @@ def test_what_an_operation_counts_waits_and_asks_for_are_arguments_of_it(row: Op
 
 
 @every_row
-def test_whatever_an_operator_changes_is_in_the_audit_log(row: Operation):
+def test_whatever_an_operator_changes_is_in_the_audit_log(row):
     assert row.audit is not None or row.effect == "reads" or row.who != "operator"
 
 
@@ -69,12 +69,12 @@ def test_only_public_operations_belong_to_no_scope(row: Operation):
 
 
 @every_row
-def test_a_guest_has_its_room_and_nothing_of_an_account(row: Operation):
+def test_a_guest_has_its_room_and_nothing_of_an_account(row):
     assert row.who != "guest" or row.about == "room" or row.name in {"room/list", "folkmoot/events"}
 
 
 @every_row
-def test_every_operation_answers_in_the_form_it_gives(row: Operation):
+def test_every_operation_answers_in_the_form_it_gives(row):
     """The examples are those of the reference, which a test holds against a real hub."""
     if isinstance(row.tool, Absent) or row.name == "folkmoot/call_tool":
         return

@@ -127,7 +127,7 @@ def files_of(folder: Path) -> list[Path]:
 @needs_root
 @needs_python
 async def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_database(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+    place, monkeypatch
 ):
     monkeypatch.setenv("PROBE_TOKEN", "for the probe")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/root/.config")
@@ -149,7 +149,7 @@ async def test_a_backend_that_runs_as_another_user_cannot_read_the_key_and_the_d
 
 @needs_bwrap
 @needs_python
-async def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(place: Path):
+async def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_given(place):
     shared, kept = place / "shared", place / "kept"
     shared.mkdir()
     kept.mkdir()
@@ -184,7 +184,7 @@ async def test_a_backend_in_a_sandbox_sees_nothing_of_the_hub_and_what_it_is_giv
 @needs_bwrap
 @needs_python
 @pytest.mark.requirement("gateway.sandboxed-secrets")
-async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Path):
+async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place):
     shown = place / "shown"
     shown.mkdir()
     # Of another server, and not there yet.
@@ -207,7 +207,7 @@ async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place: Pa
 
 @needs_bwrap
 @needs_python
-async def test_a_sandbox_has_the_network_unless_it_is_taken(place: Path):
+async def test_a_sandbox_has_the_network_unless_it_is_taken(place):
     spec = probe(sandbox="bwrap", folders=tuple(python_folders()))
     async with (
         fronted(place / "hub", spec) as there,
@@ -224,9 +224,7 @@ def python_folders() -> list[str]:
     return [] if real.is_relative_to("/usr") else [str(real.parent.parent)]
 
 
-def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_backend_that_cannot_be_isolated_is_not_started_and_says_why(place, monkeypatch):
     def told(**more: Any) -> str:
         spec = BackendSpec(name="x", namespace="xyz", **{"command": ("true",), **more})
         with pytest.raises(e.ServerUnreachable) as caught:

@@ -246,14 +246,12 @@ def check(calls: list[Call]) -> None:
 
 @kinds
 @pytest.mark.requirement("gateway.own-alone")
-def test_each_of_many_callers_hears_all_of_its_own_and_nothing_else(
-    era: str, steps: Steps, tmp_path: Path
-):
+def test_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era, steps, tmp_path):
     check(run(crowd(tmp_path, era, steps, callers=8, turns=1), SECONDS))
 
 
 @kinds
 @pytest.mark.long
 @pytest.mark.requirement("gateway.own-alone")
-def test_each_of_many_callers_hears_its_own_for_long(era: str, steps: Steps, tmp_path: Path):
+def test_each_of_many_callers_hears_its_own_for_long(era, steps, tmp_path):
     check(run(crowd(tmp_path, era, steps, callers=32, turns=10), SECONDS))

@@ -126,7 +126,7 @@ async def through_gateway(url: str, revision: str, folder: Path) -> Outcome:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("gateway.callers-era", "gateway.tasks", "mcp.both-eras")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_a_server_of_both_eras_conforms_through_the_gateway(revision: str, tmp_path: Path):
+def test_a_server_of_both_eras_conforms_through_the_gateway(revision, tmp_path):
     for attempt in ("first", "second"):
         folder = tmp_path / attempt
         folder.mkdir()

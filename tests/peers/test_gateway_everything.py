@@ -156,15 +156,11 @@ def check_everything(transport: Transport, folder: Path) -> None:
     "gateway.result-uris",
     "gateway.server-requests",
 )
-def test_clients_of_both_eras_get_of_server_everything_what_they_get_without_the_hub(
-    tmp_path: Path,
-):
+def test_clients_of_both_eras_get_of_server_everything_what_they_get_without_the_hub(tmp_path):
     check_everything("stdio", tmp_path)
 
 
 @pytest.mark.requirement("gateway.routes-by-namespace", "gateway.result-uris")
 @pytest.mark.parametrize("transport", ["http", "sse"])
-def test_the_same_is_so_where_server_everything_is_reached_over_http(
-    transport: Transport, tmp_path: Path
-):
+def test_the_same_is_so_where_server_everything_is_reached_over_http(transport, tmp_path):
     check_everything(transport, tmp_path)

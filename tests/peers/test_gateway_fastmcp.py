@@ -32,8 +32,6 @@ def fastmcp() -> Iterator[Place]:
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.requirement(*PROVED)
-def test_clients_of_both_eras_get_of_a_server_of_fastmcp_what_they_get_without_the_hub(
-    tmp_path: Path,
-):
+def test_clients_of_both_eras_get_of_a_server_of_fastmcp_what_they_get_without_the_hub(tmp_path):
     with fastmcp() as place:
         run(check_place(place, tmp_path))

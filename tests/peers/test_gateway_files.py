@@ -41,7 +41,7 @@ def emptied(folder: Path) -> Iterator[None]:
     "gateway.routes-by-namespace", "gateway.backends-own-name", "gateway.tools-aggregated"
 )
 async def test_clients_of_both_eras_get_of_server_filesystem_what_they_get_without_the_hub(
-    tmp_path: Path,
+    tmp_path,
 ):
     folder = tmp_path / "files"
     folder.mkdir()

@@ -54,9 +54,7 @@ def told(result: Any) -> Any:
     "gateway.result-uris",
     "gateway.no-caller-credentials",
 )
-async def test_everything_of_a_hub_can_be_used_through_another(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_everything_of_a_hub_can_be_used_through_another(era, tmp_path, monkeypatch):
     async with two_hubs(tmp_path, era, monkeypatch) as (outer, _, book):
         token, ears = await token_of(outer, "ada"), Ears()
         async with guest(outer, token, ears) as client:
@@ -112,9 +110,7 @@ async def check_telling(client: Any, ears: Ears) -> None:
 @pytest.mark.long
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_a_change_behind_two_hubs_is_heard_at_the_outer_one(
-    era: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_change_behind_two_hubs_is_heard_at_the_outer_one(era, tmp_path, monkeypatch):
     async with two_hubs(tmp_path, era, monkeypatch) as (outer, inner, _):
         token, ears = await token_of(outer, "ada"), Ears()
         ben = await inner.person("ben")

@@ -94,7 +94,7 @@ async def at(tmp_path: Path, era: str, request: pytest.FixtureRequest) -> AsyncI
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(at: Two):
+async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_there_are_two(at):
     assert (await at.ask(at.ann))["result"]["action"] == "accept"
     assert [each["message"] for each in at.anns.asked] == ["Your secret?"]
     async with at.waiting(at.bob):
@@ -111,7 +111,7 @@ async def test_a_question_reaches_the_one_whose_call_it_is_and_nobody_while_ther
 @both_eras
 @pytest.mark.settings(per_user=True)
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Two):
+async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at):
     async with at.waiting(at.bob), at.waiting(at.ann):
         answers = await asyncio.gather(at.ask(at.ann), at.ask(at.bob), at.ask(at.ann))
         assert [each["result"]["action"] for each in answers] == ["accept"] * 3
@@ -125,9 +125,7 @@ async def test_people_with_links_of_their_own_are_asked_each_by_their_own(at: Tw
 
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
-async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(
-    at: Two, monkeypatch: pytest.MonkeyPatch
-):
+async def test_what_someone_cancelled_long_ago_is_asked_of_nobody_else(at, monkeypatch):
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
     async with at.waiting(at.ann):
         pass
@@ -147,7 +145,7 @@ def heard(ears: Ears) -> list[str]:
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two):
+async def test_a_log_message_that_may_be_anothers_reaches_nobody(at):
     await at.ann.call_tool("shared_log", {"data": "of ann"}, meta=EVERY_LOG)
     await at.anns.until(LOGGED)
     assert (heard(at.anns), heard(at.bobs)) == (["of ann"], [])
@@ -159,7 +157,7 @@ async def test_a_log_message_that_may_be_anothers_reaches_nobody(at: Two):
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link")
-async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two):
+async def test_what_someone_watches_is_told_to_nobody_else(era, at):
     async with at.waiting(at.ann):
         if era == "handshake":
             await at.bob.session.subscribe_resource(SECRET)
@@ -178,7 +176,7 @@ async def test_what_someone_watches_is_told_to_nobody_else(era: str, at: Two):
 
 
 @pytest.mark.requirement("gateway.shared-link")
-async def test_nobody_answers_or_cancels_for_another(tmp_path: Path):
+async def test_nobody_answers_or_cancels_for_another(tmp_path):
     shared = flawed("shared", tmp_path / "shared")
     async with fronted(tmp_path / "hub", shared) as there:
         tokens = [await token_of(there, handle) for handle in ("ann", "bob")]
@@ -199,7 +197,7 @@ async def test_nobody_answers_or_cancels_for_another(tmp_path: Path):
 
 @both_eras
 @pytest.mark.requirement("gateway.no-caller-credentials")
-async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era: str, tmp_path: Path):
+async def test_nothing_that_a_caller_shows_the_hub_is_shown_to_a_server(era, tmp_path):
     headers = {
         "Cookie": "session=caller",
         "X-Api-Key": "caller-key",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,9 +40,7 @@ async def said_to(wire: Wire, name: str) -> list[Any]:
     "wire-name.resolved-inside-call-tool",
     "wire-name.shortened",
 )
-async def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(
-    era: str, tmp_path: Path
-):
+async def test_a_denied_tool_is_not_listed_and_is_refused_in_every_spelling(era, tmp_path):
     book = Notebook()
     async with notebook_http(book) as url:
         spec = backend("notes", Place("http", url=url), everyone=False)

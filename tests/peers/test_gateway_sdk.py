@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ pytestmark = [
 
 @pytest.mark.requirement(*PROVED)
 async def test_clients_of_both_eras_get_of_a_server_of_the_sdk_what_they_get_without_the_hub(
-    tmp_path: Path,
+    tmp_path,
 ):
     async with notebook_http(Notebook()) as url:
         await check_place(Place("http", url=url), tmp_path)
@@ -31,16 +30,14 @@ async def test_clients_of_both_eras_get_of_a_server_of_the_sdk_what_they_get_wit
 
 @pytest.mark.long
 @pytest.mark.requirement(*PROVED)
-def test_the_same_is_so_where_a_server_of_the_sdk_is_a_process_of_the_hub(tmp_path: Path):
+def test_the_same_is_so_where_a_server_of_the_sdk_is_a_process_of_the_hub(tmp_path):
     command = (sys.executable, "-m", "tests.peers.sdk_server")
     run(check_place(Place("stdio", command), tmp_path))
 
 
 @both_eras
 @pytest.mark.requirement("gateway.routes-by-namespace")
-async def test_a_call_that_is_given_up_is_cancelled_at_the_server_it_went_to(
-    era: str, tmp_path: Path
-):
+async def test_a_call_that_is_given_up_is_cancelled_at_the_server_it_went_to(era, tmp_path):
     books = [Notebook(), Notebook()]
     async with notebook_http(books[0]) as one, notebook_http(books[1]) as two:
         backends = [

@@ -45,7 +45,7 @@ def through_proxy(node: Node, url: str, revision: str, folder: Path) -> Outcome:
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("proxy.record", "mcp.both-eras")
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_the_suite_gives_the_same_result_through_the_proxy(revision: str, tmp_path: Path):
+def test_the_suite_gives_the_same_result_through_the_proxy(revision, tmp_path):
     node = node_or_skip()
     for attempt in ("first", "second"):
         folder = tmp_path / attempt

@@ -70,16 +70,14 @@ def check_pair(front: Transport, back: Transport, *, forked: bool = True) -> Non
 @pytest.mark.timeout(600)
 @pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), COVERING)
-def test_a_client_gets_through_the_proxy_what_it_gets_without_it(front: Transport, back: Transport):
+def test_a_client_gets_through_the_proxy_what_it_gets_without_it(front, back):
     check_pair(front, back)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.requirement("proxy.context-end-to-end")
 @pytest.mark.parametrize(("front", "back"), OTHERS)
-def test_a_client_gets_the_same_through_every_other_pair_of_transports(
-    front: Transport, back: Transport
-):
+def test_a_client_gets_the_same_through_every_other_pair_of_transports(front, back):
     check_pair(front, back, forked=False)
 
 
@@ -122,7 +120,7 @@ def text_of(result: Any) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("front", TRANSPORTS)
-async def test_server_filesystem_does_the_same_behind_the_proxy(front: Transport, tmp_path: Path):
+async def test_server_filesystem_does_the_same_behind_the_proxy(front, tmp_path):
     folder = tmp_path / "files"
 
     async def done(place: Place) -> list[Any]:
@@ -148,9 +146,7 @@ TYPESCRIPT = Path(__file__).parent / "everything.mjs"
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("back", ["http", "stdio"])
-async def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(
-    back: Transport, tmp_path: Path
-):
+async def test_the_typescript_client_gets_through_the_proxy_what_it_gets_without_it(back, tmp_path):
     node = node_or_skip()
     # A module finds its packages by where it lies.
     script = shutil.copy(TYPESCRIPT, tmp_path)

@@ -69,7 +69,7 @@ def played(tape: Path, *options: str, server: tuple[str, ...]) -> Any:
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay", "proxy.every-message-is-an-envelope")
-def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_path: Path):
+def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_path):
     tape, server = tmp_path / "tape.jsonl", everything_command()
     recorded = run(done_at(command_of("proxy", "--record", str(tape), "--", *server)))
 
@@ -92,9 +92,7 @@ def test_a_recorded_server_answers_again_and_a_changed_one_is_told_from_it(tmp_p
 
 
 @pytest.mark.requirement("proxy.own-answers", "proxy.slow-start")
-async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(
-    tmp_path: Path,
-):
+async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_itself(tmp_path):
     tape, server = tmp_path / "tape.jsonl", everything_command()
     slowly = ("sh", "-c", f"sleep 6; exec {shlex.join(server)}")
 
@@ -126,7 +124,7 @@ async def test_a_server_that_was_slow_to_start_and_died_differs_in_nothing_from_
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay", "proxy.record-no-secrets")
-def test_a_session_over_http_is_served_again_on_every_transport_without_its_id(tmp_path: Path):
+def test_a_session_over_http_is_served_again_on_every_transport_without_its_id(tmp_path):
     path = tmp_path / "tape.jsonl"
 
     async def record(server: Place) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.harness import run
 from tests.mcp_harness import Meeting
 from tests.peers.clients import command_of
 from tests.peers.gateway import backend, fronted, token_of
-from tests.peers.servers import Place, Transport, everything, everything_command
+from tests.peers.servers import Place, everything, everything_command
 from tests.peers.test_proxy_pairs import proxied
 from tests.transports.mcp.gateway_support import fronted as tools_of
 from tests.transports.mcp.task_support import DECLARING, Jobs, listening, tasker
@@ -68,7 +68,7 @@ def check(did: dict[str, Any]) -> None:
 @pytest.mark.requirement("gateway.tasks")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.timeout(240)
-async def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport, tmp_path: Path):
+async def test_a_tool_is_run_as_a_task_through_the_gateway(transport, tmp_path):
     with everything(transport) as server:
         direct = await done_at(server, TOOL, tmp_path)
         check(direct)
@@ -87,14 +87,14 @@ async def test_a_tool_is_run_as_a_task_through_the_gateway(transport: Transport,
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.timeout(240)
-async def test_a_tool_is_run_as_a_task_through_the_proxy(transport: Transport, tmp_path: Path):
+async def test_a_tool_is_run_as_a_task_through_the_proxy(transport, tmp_path):
     with everything(transport) as server:
         async with proxied(server, "http", forked=False) as place:
             check(await done_at(place, TOOL, tmp_path))
 
 
 @pytest.mark.requirement("proxy.record", "proxy.replay")
-def test_a_task_is_recorded_and_served_again(tmp_path: Path):
+def test_a_task_is_recorded_and_served_again(tmp_path):
     tape = tmp_path / "tape.jsonl"
     server = everything_command()
     recorded = run(
@@ -121,7 +121,7 @@ async def two_hubs(folder: Path, *jobs: Jobs) -> AsyncIterator[tuple[Meeting, Me
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_path: Path):
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_stateless_era(tmp_path):
     jobs = Jobs("stateless")
     async with two_hubs(tmp_path, jobs) as (_, near):
         ann = await tasker(near, await token_of(near, "ann"), "stateless")
@@ -150,7 +150,7 @@ async def next_of_task(stream: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("gateway.tasks", "gateway.task-owner")
-async def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_path: Path):
+async def test_a_task_and_its_changes_come_through_two_hubs_in_the_handshake_era(tmp_path):
     jobs = Jobs("handshake")
     async with two_hubs(tmp_path, jobs) as (far, near):
         ann = await tasker(near, await token_of(near, "ann"), "handshake")

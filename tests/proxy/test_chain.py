@@ -147,7 +147,7 @@ def test_what_is_changed_later_is_shown_to_guards_again():
     assert judged(Chain([guard, renames("fine")]), call("read")).verdict is CONTINUE
 
 
-def test_what_fails_or_makes_no_sense_stops_the_message(caplog: pytest.LogCaptureFixture):
+def test_what_fails_or_makes_no_sense_stops_the_message(caplog):
     def fails(_: Any) -> Verdict:
         raise ValueError("secret inside")
 

@@ -76,7 +76,7 @@ async def waits() -> AsyncIterator[Waits]:
         yield Waits(tasks)
 
 
-async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(waits: Waits):
+async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(waits):
     first, second, third = [await waits.hold() for _ in range(3)]
     assert [view.id for view in waits.held.list()] == [1, 2, 3]
     waits.held.release(2)
@@ -91,9 +91,7 @@ async def test_a_message_waits_until_it_is_released_or_dropped_with_a_reason(wai
     assert waits.told[3:] == [("released", 2), ("dropped", 1), ("dropped", 3)]
 
 
-async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone(
-    waits: Waits,
-):
+async def test_a_message_nobody_decides_about_is_dropped_and_one_nobody_waits_for_is_gone(waits):
     late = await waits.hold(seconds=0.01)
     assert waits.held.list()[0].until == waits.clock.now() + 0.01
     assert await late == "Nobody decided about the message in time."
@@ -160,9 +158,7 @@ async def test_a_rule_holds_and_the_rest_of_the_rules_comes_after_the_decision()
     assert isinstance((await decided({"all": True})).verdict, Block)
 
 
-async def test_a_held_answer_is_shown_with_the_tool_that_was_called(
-    capsys: pytest.CaptureFixture[str],
-):
+async def test_a_held_answer_is_shown_with_the_tool_that_was_called(capsys):
     rules = loaded('[[rule]]\nname = "ask"\nwhen = { tool = "delete" }\naction = "hold"\n')
     held = HeldMessages(Clock(), MemoryBus())
     chain, views = Chain(rules.interceptors, held), []
@@ -220,7 +216,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "folkmoot"
 
 
-async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Path):
+async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder):
     async with proxies(folder, 4711) as (waits,):
         first = await waits.hold(call("delete", NASTY), reason="Really?")
         second = await waits.hold()
@@ -241,7 +237,7 @@ async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder: Pa
         assert "No message is held" in (await held("list")).output
 
 
-async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(folder: Path):
+async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_removed(folder):
     async with proxies(folder, 10, 20) as (one, two):
         first, second = await one.hold(), await two.hold()
         with socket.socket(socket.AF_UNIX) as dead:
@@ -261,7 +257,7 @@ async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_remove
         assert (await held("drop", "x")).exit_code == 2
 
 
-async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path):
+async def test_a_hub_is_asked_by_its_data_folder(folder, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     async with asyncio.TaskGroup() as tasks:
@@ -277,7 +273,7 @@ async def test_a_hub_is_asked_by_its_data_folder(folder: Path, tmp_path: Path):
 
 
 @pytest.mark.requirement("operator.socket")
-async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder: Path):
+async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hub(folder):
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks)
         operator = ProxyOperator(waits.held, SystemClock())
@@ -302,7 +298,7 @@ async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hu
     assert running_proxies() == {}
 
 
-def test_the_folder_of_sockets_is_private(tmp_path: Path):
+def test_the_folder_of_sockets_is_private(tmp_path):
     folder = tmp_path / "run" / "folkmoot"
     folder.mkdir(parents=True, mode=0o755)
     path = proxy_socket(folder)
@@ -334,9 +330,7 @@ def with_changes(message: Any, **changes: Any) -> dict[str, Any]:
         ({"result": {}}, "is not valid"),
     ],
 )
-async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(
-    waits: Waits, wrong: dict[str, Any], why: str
-):
+async def test_what_makes_another_message_of_it_is_refused_and_it_stays_held(waits, wrong, why):
     message = call("delete")
     waiting = await waits.hold(message)
     with pytest.raises(e.CommandInvalid, match=why):
@@ -385,9 +379,7 @@ def test_a_message_of_a_room_is_released_as_it_is_or_not_at_all():
         edit(decode_mcpx(b'{"protocol": "mcpx/v1", "kind": "chat.message", "payload": {}}'), {})
 
 
-async def test_the_command_line_shows_edits_and_releases_a_message(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_command_line_shows_edits_and_releases_a_message(folder, tmp_path, monkeypatch):
     editor = tmp_path / "editor.py"
     editor.write_text(
         "import pathlib, sys\n"
@@ -426,9 +418,7 @@ async def test_the_command_line_shows_edits_and_releases_a_message(
         waits.held.release(3)
 
 
-async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(
-    capsys: pytest.CaptureFixture[str],
-):
+async def test_what_is_held_and_what_becomes_of_it_is_told_in_lines(capsys):
     async with asyncio.TaskGroup() as tasks:
         waits = Waits(tasks)
         follow(waits.held, proxy_held.show_held)

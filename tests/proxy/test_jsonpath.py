@@ -34,7 +34,7 @@ DATA: dict[str, Any] = {"a": {"b c": [{"x": 1}, {"x": 2}, 3], "d": None}, "e": [
         ("$.e..x", []),
     ],
 )
-def test_a_path_leads_to_values(text: str, expected: list[Any]):
+def test_a_path_leads_to_values(text, expected):
     assert JsonPath(text).select(DATA) == expected
 
 
@@ -57,7 +57,7 @@ def test_what_is_nested_in_itself_is_found_once_at_each_depth():
         ("$.$ref", "$ref"),
     ],
 )
-def test_any_name_can_be_quoted(text: str, name: str):
+def test_any_name_can_be_quoted(text, name):
     assert JsonPath(text).select({name: 1}) == [1]
 
 
@@ -84,7 +84,7 @@ def test_any_name_can_be_quoted(text: str, name: str):
         ("$" + ".a" * 600, "at most 1,024 characters"),
     ],
 )
-def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text: str, why: str):
+def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text, why):
     with pytest.raises(e.PathSyntax, match=re.escape(why)) as refused:
         JsonPath(text)
     assert len(refused.value.message) < 250
@@ -135,7 +135,7 @@ DEEP_STEPS = st.lists(
 
 
 @given(VALUES, STEPS)
-def test_what_is_put_at_a_path_that_leads_somewhere_is_found_there(value: Any, steps: list[str]):
+def test_what_is_put_at_a_path_that_leads_somewhere_is_found_there(value, steps):
     path = JsonPath("$" + "".join(steps))
     before = len(path.select(value))
     put = path.edit(value, lambda old: old if old is MISSING else "put")
@@ -152,7 +152,7 @@ def _places(value: Any, place: Place = ()) -> Any:
 
 
 @given(VALUES, DEEP_STEPS)
-def test_selecting_editing_and_covering_mean_the_same_places(value: Any, steps: list[str]):
+def test_selecting_editing_and_covering_mean_the_same_places(value, steps):
     path = JsonPath("$" + "".join(steps))
     expected = re.compile(
         "".join(
@@ -182,7 +182,7 @@ def test_selecting_editing_and_covering_mean_the_same_places(value: Any, steps: 
         (("_meta", "io.example/x"), '$._meta["io.example/x"]'),
     ],
 )
-def test_a_place_is_written_as_a_path_that_leads_there(place: Place, text: str):
+def test_a_place_is_written_as_a_path_that_leads_there(place, text):
     assert spelled(place) == text
     assert JsonPath(text).steps == place
 
@@ -208,7 +208,7 @@ def test_a_place_is_written_as_a_path_that_leads_there(place: Place, text: str):
         ("$..a..b", ("b", "a"), False),
     ],
 )
-def test_a_path_covers_what_it_names_and_all_below(pattern: str, place: Place, covered: bool):
+def test_a_path_covers_what_it_names_and_all_below(pattern, place, covered):
     assert JsonPath(pattern).covers(place) is covered
 
 

@@ -83,7 +83,7 @@ def test_an_installed_interceptor_is_used_by_name_with_its_options():
         ("absent", "'absent' cannot be loaded: No module named"),
     ],
 )
-def test_one_that_cannot_be_had_is_told_in_a_sentence(name: str, expected: str):
+def test_one_that_cannot_be_had_is_told_in_a_sentence(name, expected):
     with pytest.raises(e.RulesInvalid, match=expected):
         load_plugin(name)
 

@@ -56,9 +56,7 @@ async def stream_with_body(port: int, path: str, begins: bytes) -> None:
     writer.close()
 
 
-async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_body_too_large_behind_a_forwarded_stream_ends_that_stream_alone(caplog):
     async def do(asked: Asked) -> None:
         if asked.method == "GET":
             await asked.events(event(), end=False)
@@ -180,7 +178,7 @@ time.sleep(600)
 )
 
 
-async def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytest.MonkeyPatch):
+async def test_a_session_ends_though_its_server_reads_nothing(monkeypatch):
     monkeypatch.setattr("folkmoot.relay.pump.DRAIN_SECONDS", 0.05)
     async with listening(*READS_NOTHING) as there:
         session = (await there.post(initialize())).headers["mcp-session-id"]
@@ -192,9 +190,7 @@ async def test_a_session_ends_though_its_server_reads_nothing(monkeypatch: pytes
         await until(lambda: not len(there.proxy.sessions))
 
 
-async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for_it(monkeypatch):
     monkeypatch.setattr("folkmoot.relay.era_switch.PROBE_SECONDS", 0.05)
 
     async def do(asked: Asked) -> None:
@@ -208,7 +204,7 @@ async def test_a_server_that_never_answers_our_question_keeps_nobody_waiting_for
 
 
 @pytest.mark.parametrize("name", ["mcp-session-id", "authorization"])
-async def test_what_two_readers_could_read_differently_goes_to_no_server(name: str):
+async def test_what_two_readers_could_read_differently_goes_to_no_server(name):
     async with Place(agree).open() as place, listening(url=place.url) as there:
         twice = {name: "one", name.title(): "two", "content-type": "application/json"}
         body = json.dumps(call()).encode()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from folkmoot.core.envelope import MessageContext, MessageDirection, MessageEnvelope
 from folkmoot.core.message import Request, Response
 from folkmoot.core.session import ANONYMOUS
@@ -41,9 +39,7 @@ def test_an_answer_has_the_notes_of_its_request_and_of_no_other():
     assert not entered(conversation, Response(id=None, result={}), TO_CLIENT)
 
 
-def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(monkeypatch):
     monkeypatch.setattr(conversations, "MOST_CANCELLED", 2)
     conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):
@@ -55,7 +51,7 @@ def test_notes_of_cancelled_requests_are_kept_for_late_answers_within_a_bound(
     assert late == [None, 1, 2]
 
 
-def test_a_flood_of_requests_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch):
+def test_a_flood_of_requests_forgets_the_oldest(monkeypatch):
     monkeypatch.setattr(conversations, "MOST_OPEN", 2)
     conversation = ProxyConversation(ProxySession("s", ANONYMOUS, 0.0, 0.0))
     for number in range(3):

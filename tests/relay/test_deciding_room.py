@@ -68,7 +68,7 @@ async def there() -> AsyncIterator[Town]:
             made.deciding.cancel()
 
 
-async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town):
+async def test_whoever_fulfils_the_proposal_releases_the_message(there):
     waiting = there.hold(call("delete", {"path": "/x"}), reason="Really?")
     said = await until(there.owner, lambda it: it.text is not None)
     assert said.text == "Held message 1, tools/call delete, by the rule “ask first”: Really?"
@@ -80,14 +80,14 @@ async def test_whoever_fulfils_the_proposal_releases_the_message(there: Town):
     assert await waiting == "released"
 
 
-async def test_a_rejection_drops_the_message_with_its_reason(there: Town):
+async def test_a_rejection_drops_the_message_with_its_reason(there):
     waiting = there.hold(call("delete"))
     await there.owner.reject(await there.proposed(), "Not on a Friday.")
     told = await waiting
     assert told == "The message was held and dropped: Not on a Friday. (alice)"
 
 
-async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: Town):
+async def test_what_is_no_request_is_released_by_a_request_made_for_it(there):
     waiting = there.hold(answer({"ok": 1}), TO_CLIENT)
     proposal = await there.proposed()
     assert proposal.kind == "mcp.proposal.folkmoot/release"
@@ -100,7 +100,7 @@ async def test_what_is_no_request_is_released_by_a_request_made_for_it(there: To
     assert await large == "released"
 
 
-async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(there: Town):
+async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_any_more(there):
     waiting = there.hold(call("delete"))
     proposal = await there.proposed()
     # Once another one was proposed, the proxy knows that the first is stored.
@@ -114,7 +114,7 @@ async def test_what_is_decided_elsewhere_is_withdrawn_and_cannot_be_fulfilled_an
     await another
 
 
-async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(there: Town):
+async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(there):
     there.hold(call("delete"))
     proposal = await there.proposed()
     await there.restart()
@@ -122,9 +122,7 @@ async def test_a_fulfilment_of_what_is_held_no_longer_is_answered_with_an_error(
         await there.owner.fulfil(proposal)
 
 
-async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(caplog):
     def told() -> int:
         return sum("cannot be decided" in record.message for record in caplog.records)
 
@@ -148,7 +146,7 @@ async def test_a_room_that_cannot_be_reached_is_told_once_and_joined_later(
     assert told() == 1
 
 
-async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there: Town):
+async def test_a_lost_connection_comes_back_and_the_proposal_still_counts(there):
     waiting = there.hold(call("delete"))
     proposal = await there.proposed()
     welcomes = there.hub.welcomes

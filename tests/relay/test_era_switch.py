@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -82,7 +81,7 @@ async def check_use(client: Client) -> None:
 
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("era", OTHER)
-async def test_clients_of_both_eras_use_a_server_that_speaks_one(era: str):
+async def test_clients_of_both_eras_use_a_server_that_speaks_one(era):
     async with serving_eras(era) as url, before(url) as proxy:
         for spoken in (OTHER[era], era, OTHER[era]):
             async with client_at(proxy.url, ERAS[spoken]) as client:
@@ -117,7 +116,7 @@ async def negotiated(url: str) -> str:
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")
 @pytest.mark.parametrize("era", OTHER)
-async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(era: str):
+async def test_a_client_of_both_eras_comes_to_the_same_version_as_without_the_proxy(era):
     async with serving_eras(era) as url, before(url) as proxy:
         assert await negotiated(url) == VERSIONS[era]
         assert await negotiated(proxy.url) == VERSIONS[era]
@@ -152,7 +151,7 @@ async def test_whoever_wants_the_other_era_shown_to_all_can_have_it():
 
 
 @pytest.mark.requirement("proxy.record-probes")
-async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp_path: Path):
+async def test_what_the_proxy_itself_asks_a_server_is_on_the_tape_as_its_own(tmp_path):
     file = tmp_path / "tape.jsonl"
     async with (
         serving_eras("stateless") as url,

@@ -80,7 +80,7 @@ async def test_a_status_and_a_challenge_pass_as_they_are():
         (500, b"[1, 2", "application/json"),
     ],
 )
-async def test_what_is_no_message_passes_as_it_is(status: int, body: bytes, kind: str):
+async def test_what_is_no_message_passes_as_it_is(status, body, kind):
     async def do(asked: Asked) -> None:
         await asked.say(status, body, **({"content_type": kind} if kind else {}))
 

@@ -38,9 +38,7 @@ def call(**arguments: Any) -> Request:
         ({"region": ["eu"]}, {"region": ["us"]}, "eu", "eu"),
     ],
 )
-def test_a_header_that_repeats_an_argument_repeats_what_it_is_now(
-    before: dict[str, Any], now: dict[str, Any], given: str, told: str | None
-):
+def test_a_header_that_repeats_an_argument_repeats_what_it_is_now(before, now, given, told):
     headers = Headers((("mcp-param-region", given), ("user-agent", "eu")))
     changed = mirrored(headers, call(**now), call(**before))
     assert changed.get("mcp-param-region") == told

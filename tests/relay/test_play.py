@@ -285,9 +285,7 @@ CALLS = st.lists(
 
 
 @given(CALLS, st.sampled_from(Mode))
-def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(
-    said: list[tuple[str, int, list[str], bool]], mode: Mode
-):
+def test_whatever_was_recorded_a_tape_played_against_itself_is_the_same(said, mode):
     lines: list[Said] = list(HANDSHAKE)
     late: list[Said] = []
     for number, (tool, argument, between, overlaps) in enumerate(said, 1):

@@ -9,7 +9,6 @@ import resource
 import signal
 import subprocess
 from contextlib import suppress
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -82,9 +81,7 @@ async def test_a_server_that_is_killed_leaves_no_call_without_an_answer():
         assert (await proxy.post(INITIALIZE)).status_code == 200
 
 
-async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(
-    tmp_path: Path,
-):
+async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_for_it(tmp_path):
     ended = tmp_path / "ended"
     async with before((*python(SERVER), str(ended))) as proxy:
         session, _ = await opened(proxy)
@@ -95,7 +92,7 @@ async def test_a_client_that_ends_its_session_ends_the_server_that_was_started_f
         await until(lambda: ended.exists() and not len(proxy.proxy.sessions))
 
 
-def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path: Path):
+def test_the_end_of_a_clients_input_ends_the_server_and_then_the_proxy(tmp_path):
     ended = tmp_path / "ended"
     with proxy_on_pipes("--", *python(SERVER), str(ended)) as child:
         out, err = child.communicate(json.dumps(INITIALIZE) + "\n", SECONDS)
@@ -143,7 +140,7 @@ async def test_fifty_megabytes_pass_over_http_byte_for_byte():
 
 
 @pytest.mark.long
-def test_ten_thousand_messages_at_once_arrive_all_and_in_order(tmp_path: Path):
+def test_ten_thousand_messages_at_once_arrive_all_and_in_order(tmp_path):
     count, tape = 10_000, tmp_path / "tape.jsonl"
     calls = [call_with(b'{"n":%d}' % each, each) for each in range(count)]
     with proxy_on_pipes("--record", str(tape), "--", *python(ECHO)) as child:
@@ -168,7 +165,7 @@ def proxy_on_pipes(*arguments: str, room: int | None = None) -> Forked:
     )
 
 
-def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path: Path):
+def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path):
     tape, room = tmp_path / "tape.jsonl", 20_000
     calls = [call_with(b'{"n":"%b"}' % (b"x" * 500), each) for each in range(100)]
     said = b"\n".join([*calls, b""]).decode()
@@ -195,7 +192,7 @@ def test_on_a_full_disk_nothing_passes_that_is_not_on_the_tape(tmp_path: Path):
     assert child.returncode == 0
 
 
-async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: Path):
+async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path):
     async with Place(agree).open() as place, httpx2.AsyncClient(verify=False) as http:
         listens = ("--listen", "127.0.0.1:0", "--eras", "pass")
         upstream = ("--upstream-transport", "http", "--upstream", place.url)
@@ -218,7 +215,7 @@ async def test_a_listening_proxy_on_a_full_disk_answers_503_and_ends(tmp_path: P
     assert "Traceback" not in err
 
 
-def test_a_file_of_rules_that_cannot_be_read_starts_nothing_and_is_told_by_its_line(tmp_path: Path):
+def test_a_file_of_rules_that_cannot_be_read_starts_nothing_and_is_told_by_its_line(tmp_path):
     rules, started = tmp_path / "rules.toml", tmp_path / "started"
     rules.write_text('[[rule]]\nname = "one"\naction = "block\n')
     done = forked.run(

@@ -249,7 +249,7 @@ async def test_what_was_noted_is_on_the_tape_when_the_pump_is_cancelled():
     assert tape.committed == 1
 
 
-async def test_stopped_messages_count_among_those_taken_together(monkeypatch: pytest.MonkeyPatch):
+async def test_stopped_messages_count_among_those_taken_together(monkeypatch):
     monkeypatch.setattr(pump, "MOST_TOGETHER", 2)
     # A notification that is blocked leaves nothing behind that is to be sent.
     slow = Ponders(9, BLOCK)
@@ -307,9 +307,7 @@ async def test_a_session_that_the_manager_ends_ends_its_conversation():
         assert scene.client.closed
 
 
-async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(monkeypatch):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     async with Scene().running() as scene:
         scene.client.says(call(1), told("notifications/cancelled", requestId=1))
@@ -319,9 +317,7 @@ async def test_who_has_cancelled_everything_waits_for_nothing_at_the_end(
         assert scene.client.heard == []
 
 
-async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_client_that_hears_nothing_any_more_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(pump, "DRAIN_SECONDS", 3600)
     monkeypatch.setattr(MemoryCarrier, "reachable", False)
     async with Scene().running() as scene:

@@ -25,7 +25,7 @@ def begun(folder: Path, *, most: int = 1, best_effort: bool = False) -> Rotation
     return tapes
 
 
-def test_every_message_is_on_one_tape(tmp_path: Path):
+def test_every_message_is_on_one_tape(tmp_path):
     tapes, paths = begun(tmp_path), []
     for number in range(4):
         paths.append(tapes.tape.path)
@@ -39,7 +39,7 @@ def test_every_message_is_on_one_tape(tmp_path: Path):
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_mail_that_was_asked_for_on_one_tape_stays_out_of_the_next(tmp_path: Path):
+def test_mail_that_was_asked_for_on_one_tape_stays_out_of_the_next(tmp_path):
     tapes = begun(tmp_path)
     tapes.note(call(1, "msg/inbox"))
     tapes.commit()
@@ -54,9 +54,7 @@ def test_mail_that_was_asked_for_on_one_tape_stays_out_of_the_next(tmp_path: Pat
 
 
 @pytest.mark.parametrize("best_effort", [False, True])
-def test_where_no_next_tape_can_be_begun_the_present_one_goes_on(
-    tmp_path: Path, *, best_effort: bool
-):
+def test_where_no_next_tape_can_be_begun_the_present_one_goes_on(tmp_path, *, best_effort):
     folder = tmp_path / "tapes"
     tapes = begun(folder, best_effort=best_effort)
     path = tapes.tape.path
@@ -83,14 +81,12 @@ def test_where_no_next_tape_can_be_begun_the_present_one_goes_on(
         ("talk.zst", "talk.2.zst"),
     ],
 )
-def test_the_second_tape_of_a_name_keeps_its_ending(name: str, second: str):
+def test_the_second_tape_of_a_name_keeps_its_ending(name, second):
     assert numbered(Path(name), 1) == Path(name)
     assert numbered(Path("a", name), 2) == Path("a", second)
 
 
-def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(tmp_path, monkeypatch):
     seen = Path.is_file
     blind = {tmp_path / "t.jsonl"}
 
@@ -126,7 +122,7 @@ DISCOVERY = (
 
 
 @pytest.mark.requirement("proxy.record-discovery")
-def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(tmp_path: Path):
+def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(tmp_path):
     file = tmp_path / "tape.jsonl"
     assert recorded(file, *DISCOVERY) == file
     assert recorded(file, call(1, "echo"), answer(1, words("hi"))) == file
@@ -145,7 +141,7 @@ def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(t
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path: Path):
+def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path):
     file = tmp_path / "tape.jsonl"
     tape = Recording(file=file).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", "server"))
     for each in DISCOVERY:

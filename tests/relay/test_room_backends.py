@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,7 +42,7 @@ async def refused(room: Room, *names: str) -> None:
 
 
 @pytest.mark.requirement("capability.both-rights-for-backend", "gateway.rights-by-effective-kind")
-async def test_a_call_needs_the_rooms_right_and_the_callers_own_at_the_hub(tmp_path: Path):
+async def test_a_call_needs_the_rooms_right_and_the_callers_own_at_the_hub(tmp_path):
     github = Scripted("github", lambda wanted: said(f"for {wanted.params['arguments']['a']}"))
     async with village(tmp_path, github) as there:
         ann, bob, eve = [await there.person(name) for name in ("ann", "bob", "eve")]
@@ -78,7 +77,7 @@ async def test_a_call_needs_the_rooms_right_and_the_callers_own_at_the_hub(tmp_p
 
 
 @pytest.mark.requirement("capability.both-rights-for-backend")
-async def test_a_proposal_is_fulfilled_with_the_fulfillers_rights(tmp_path: Path):
+async def test_a_proposal_is_fulfilled_with_the_fulfillers_rights(tmp_path):
     async with village(tmp_path, Scripted("github", lambda wanted: said("made"))) as there:
         ann, bob, eve = [await there.person(name) for name in ("ann", "bob", "eve")]
         await there.grant(bob)
@@ -105,7 +104,7 @@ async def test_a_proposal_is_fulfilled_with_the_fulfillers_rights(tmp_path: Path
 
 
 @pytest.mark.requirement("capability.both-rights-for-backend")
-async def test_nobody_speaks_for_a_backend_or_asks_as_another(tmp_path: Path):
+async def test_nobody_speaks_for_a_backend_or_asks_as_another(tmp_path):
     github = Slow("github", lambda wanted: said("true"))
     async with village(tmp_path, github) as there:
         ann, eve = await there.person("ann"), await there.person("eve")
@@ -160,7 +159,7 @@ async def heard(seat: Seat, kind: str, text: str = "") -> dict[str, Any]:
             return told
 
 
-async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(tmp_path: Path):
+async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(tmp_path):
     async with village(tmp_path) as there:
         ann = await there.owner("github:delete_*", "files:*", "github://*")
         async with there.at(ann) as owner:
@@ -189,7 +188,7 @@ async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(tm
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_its_methods(
-    tmp_path: Path,
+    tmp_path,
 ):
     def answer(wanted: UpstreamRequest) -> Any:
         whole = {"contents": [], "messages": [], "completion": {"values": []}}
@@ -237,9 +236,7 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
 
 
 @pytest.mark.parametrize("durable", [True, False])
-async def test_progress_is_told_now_and_then_and_the_last_of_it_always(
-    durable: bool, tmp_path: Path
-):
+async def test_progress_is_told_now_and_then_and_the_last_of_it_always(durable, tmp_path):
     def answer(wanted: UpstreamRequest) -> Any:
         for done in range(1, 10):
             progress(wanted, done)
@@ -258,7 +255,7 @@ async def test_progress_is_told_now_and_then_and_the_last_of_it_always(
             assert [one.progress for one in there.github.asked] == [True, False]
 
 
-async def test_who_cancels_cancels_at_the_backend_and_who_leaves_does_not(tmp_path: Path):
+async def test_who_cancels_cancels_at_the_backend_and_who_leaves_does_not(tmp_path):
     github = Slow("github", lambda wanted: said("late"))
     async with village(tmp_path, github) as there:
         ann = await there.owner()
@@ -287,7 +284,7 @@ def asking(number: int, name: str = TOOL) -> bytes:
     return msgspec.json.encode({**envelope, "payload": payload})
 
 
-async def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path: Path):
+async def test_what_cannot_be_answered_is_told_in_one_sentence(tmp_path):
     answers: dict[str, Any] = {
         "large": said("x" * 2_000_000),
         "deep": {"content": [], "structuredContent": nested(80)},
@@ -324,7 +321,7 @@ def nested(levels: int) -> dict[str, Any]:
     return value
 
 
-async def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path: Path):
+async def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path):
     github = Slow("github", lambda wanted: said("done"))
     async with village(tmp_path, github) as there:
         ann = await there.owner()
@@ -341,9 +338,7 @@ async def test_a_backend_answers_so_many_at_once_and_refuses_one_more(tmp_path: 
             assert (await owner.call("github", TOOL)).text == "done"
 
 
-async def test_a_request_that_the_hub_did_not_outlive_is_answered_when_the_room_is_loaded(
-    tmp_path: Path,
-):
+async def test_a_request_that_the_hub_did_not_outlive_is_answered_when_the_room_is_loaded(tmp_path):
     github = Slow("github")
     async with village(tmp_path, github) as there:
         ann = await there.owner()
@@ -359,7 +354,7 @@ async def test_a_request_that_the_hub_did_not_outlive_is_answered_when_the_room_
         await eventually(lambda: len(there.github.asked) == 1)
 
 
-async def test_a_backend_leaves_with_the_settings_and_comes_back_with_them(tmp_path: Path):
+async def test_a_backend_leaves_with_the_settings_and_comes_back_with_them(tmp_path):
     async with village(tmp_path) as there:
         ann = await there.person("ann")
         await there.grant(ann)
@@ -390,7 +385,7 @@ def came(event: str, name: str) -> Callable[[Message], bool]:
 
 
 @pytest.mark.requirement("capability.both-rights-for-backend")
-async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(tmp_path: Path):
+async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(tmp_path):
     async with village(tmp_path) as there:
         ann, bob = await there.person("ann"), await there.person("bob")
         await there.grant(ann, TOOL)
@@ -422,7 +417,7 @@ async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(tmp_
         assert answer.json()["backends"] == []
 
 
-async def test_names_of_backends_are_nobody_elses(tmp_path: Path):
+async def test_names_of_backends_are_nobody_elses(tmp_path):
     async with village(tmp_path) as there:
         ann, like = await there.person("ann"), await there.person("g1thub")
         await there.grant(ann)
@@ -464,7 +459,7 @@ class Censor:
 
 
 async def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_room(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path, caplog
 ):
     with caplog.at_level(logging.INFO, logger="folkmoot.audit"):
         github = Scripted("github", lambda wanted: said("a forbidden word"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def audited(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 @both_eras
 async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit_log(
-    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    era, tmp_path, caplog
 ):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     demo = Demo(remove=done, ask=done, pay=done, look=done)
@@ -70,9 +69,7 @@ async def test_calls_that_rules_stop_and_answers_they_keep_back_are_in_the_audit
 
 
 @pytest.mark.parametrize("way", ["websocket", "rest"])
-async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
-    way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(way, tmp_path, caplog):
     hush = (
         '[[rule]]\nname = "hush"\naction = "block"\nmessage = "ann is quiet"\n'
         'when = { kind = "chat.message", caller = "ann" }\n'
@@ -99,7 +96,7 @@ async def test_messages_that_rules_stop_in_rooms_are_in_the_audit_log(
 
 
 async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_room(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path, caplog
 ):
     rule = (
         '[[rule]]\nname = "no removing"\naction = "block"\n'

@@ -54,7 +54,7 @@ async def held(there: Meeting) -> int:
 
 
 @both_eras
-async def test_rules_name_who_asks(era: str, tmp_path: Path):
+async def test_rules_name_who_asks(era, tmp_path):
     async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         register = there.hub.accounts.register
         tokens = {it: (await register(it)).token for it in ("bob", "eve", "mallory_2", "iris")}
@@ -87,7 +87,7 @@ async def test_rules_name_who_asks(era: str, tmp_path: Path):
 @both_eras
 @pytest.mark.parametrize("change", ["suspended", "renamed", "left"])
 async def test_who_asks_is_made_out_again_when_something_changed_while_a_message_was_held(
-    era: str, change: str, tmp_path: Path
+    era, change, tmp_path
 ):
     async with meeting(tmp_path / "hub", era, **with_rules(tmp_path)) as there:
         accounts = there.hub.accounts
@@ -114,7 +114,7 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
 
 
 @pytest.mark.requirement("invite.page-form")
-async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path: Path):
+async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path):
     hub = tmp_path / "hub"
     async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account

@@ -227,7 +227,7 @@ def base_of(url: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode: str):
+async def test_a_client_signs_in_through_the_proxy_and_its_token_is_the_servers(mode):
     people, browser = People(), Browser()
     async with protected(people) as url, before(url) as proxy:
         assert await called(proxy, browser, mode) == "hush"
@@ -339,7 +339,7 @@ async def test_an_authorization_server_that_names_itself_is_left_to_the_client()
         "",
     ],
 )
-async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource: str):
+async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_in(resource):
     server = {
         "issuer": "ORIGIN",
         "authorization_endpoint": "ORIGIN/authorize",
@@ -361,7 +361,7 @@ async def test_a_server_that_names_another_resource_than_itself_is_refused_sign_
 
 
 @pytest.mark.parametrize("resource", ["ORIGIN/mcp", "ORIGIN/mcp/", "ORIGIN", "ORIGIN/"])
-async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource: str):
+async def test_a_server_can_name_itself_or_a_path_above_it_as_the_resource(resource):
     server = {"issuer": "ORIGIN", "authorization_endpoint": "ORIGIN/authorize"}
     async with telling({"resource": resource}, server) as url, before(url) as proxy:
         base = base_of(proxy.url)

@@ -22,9 +22,7 @@ def tape_in(folder: Path) -> Tape:
 
 @pytest.mark.requirement("proxy.record", "proxy.record-no-secrets", "proxy.session-travels")
 @both_eras
-async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
-    era: str, tmp_path: Path
-):
+async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(era, tmp_path):
     tapes = tmp_path / "tapes"
     async with meeting(tmp_path / "hub", era, record={"folder": str(tapes)}) as there:
         stranger = await there.stranger()
@@ -65,7 +63,7 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(
     assert any(isinstance(each, HttpMetadata) and each.uri.startswith("/mcp") for each in http)
 
 
-async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(tmp_path: Path):
+async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(tmp_path):
     tapes = tmp_path / "tapes"
     record = {"folder": str(tapes)}
     async with meeting(tmp_path / "hub", "stateless", record=record) as there:
@@ -81,7 +79,7 @@ async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint
     assert len(tape_in(tapes).entries) == 2
 
 
-async def test_a_hub_may_go_on_without_its_tape(tmp_path: Path):
+async def test_a_hub_may_go_on_without_its_tape(tmp_path):
     tapes = tmp_path / "tapes"
     record = {"folder": str(tapes), "best_effort": True}
     async with meeting(tmp_path / "hub", "stateless", record=record) as there:

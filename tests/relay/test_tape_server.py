@@ -290,7 +290,7 @@ CHANGES = {
 
 @pytest.mark.requirement("proxy.replay-changed-era")
 @pytest.mark.parametrize("how", CHANGES)
-async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how: str):
+async def test_a_client_that_changed_eras_is_led_to_the_one_it_went_on_in(how):
     recorded = tape(*CHANGES[how], calls(2, "a"), answers(2, text("hi")))
     replay = Replay(recorded, SystemClock())
     async with replay.connect() as server:
@@ -330,7 +330,7 @@ STILL = {
 
 @pytest.mark.requirement("proxy.replay-changed-era", "proxy.replay-both-eras")
 @pytest.mark.parametrize("how", STILL)
-async def test_a_tape_of_the_stateless_era_can_be_discovered(how: str):
+async def test_a_tape_of_the_stateless_era_can_be_discovered(how):
     async with talking(*STILL[how]) as server:
         found = (await ask(server, discovers(7)))["result"]
         assert found["supportedVersions"] == ["2026-07-28"]

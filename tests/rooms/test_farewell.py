@@ -33,7 +33,7 @@ async def sweep(here: Gathering) -> None:
         await here.rooms._upkeep.round()
 
 
-async def test_whoever_is_deleted_is_put_out_and_holds_nothing(hub: Gathering):
+async def test_whoever_is_deleted_is_put_out_and_holds_nothing(hub):
     _, ear = await hub.meet(hub.bob, grants={"bob": ["mcp.request.*"]})
     await hub.rooms.post(hub.bob, "square", chat("remember me"))
     listening, _ = await hub.join(hub.ann)
@@ -47,7 +47,7 @@ async def test_whoever_is_deleted_is_put_out_and_holds_nothing(hub: Gathering):
 
 
 @pytest.mark.parametrize("access", ["private", "invite"])
-async def test_a_room_that_nobody_may_come_into_any_more_is_removed(hub: Gathering, access: str):
+async def test_a_room_that_nobody_may_come_into_any_more_is_removed(hub, access):
     await hub.create(hub.ann, "lonely", access=access)
     await hub.create(hub.ann, "shared", access=access, grants={"bob": []})
     await hub.create(hub.ann, "hosting", access=access)

@@ -290,14 +290,12 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
 
 
 @pytest.mark.parametrize("act", ACTIONS, ids=lambda act: act.__name__)
-async def test_what_a_replaced_owner_does_leaves_no_trace_in_any_order(pair: Pair, act: Any):
+async def test_what_a_replaced_owner_does_leaves_no_trace_in_any_order(pair, act):
     assert [seed async for seed in broken_orders(pair, act, ORDERS)] == []
 
 
 @pytest.mark.parametrize("act", [a for a in ACTIONS if a not in HIDDEN], ids=lambda a: a.__name__)
-async def test_without_the_fence_the_two_would_differ(
-    pair: Pair, act: Any, monkeypatch: pytest.MonkeyPatch
-):
+async def test_without_the_fence_the_two_would_differ(pair, act, monkeypatch):
     monkeypatch.setattr(fence.Fence, "step", lambda *_: None)
     monkeypatch.setattr(fence.Fence, "guard", lambda _, unit: unit)
     async with aclosing(broken_orders(pair, act, ENOUGH_ORDERS)) as broken:
@@ -305,7 +303,7 @@ async def test_without_the_fence_the_two_would_differ(
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
-async def test_whoever_was_replaced_is_told_and_closes_its_connections(pair: Pair, durable: bool):
+async def test_whoever_was_replaced_is_told_and_closes_its_connections(pair, durable):
     ann, bob = await pair.people("ann", "bob")
     record, live = await pair.loaded(ann, "square", durable=durable)
     await pair.second.enter(bob, "square")
@@ -325,7 +323,7 @@ async def test_whoever_was_replaced_is_told_and_closes_its_connections(pair: Pai
 
 
 @pytest.mark.parametrize("act", [trim, trim_shares], ids=lambda act: act.__name__)
-async def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(pair: Pair, act: Any):
+async def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(pair, act):
     (ann,) = await pair.people("ann")
     record, live = await pair.loaded(ann, "square")
     store: Any = pair.first._live.store
@@ -348,7 +346,7 @@ async def test_a_room_that_is_taken_while_it_is_trimmed_loses_no_more_rows(pair:
     assert await pair.rows(record.id) == seen
 
 
-async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair: Pair):
+async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair):
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
     record, live = await pair.loaded(ann, "square")
@@ -377,7 +375,7 @@ async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair
     assert await owners.take(-1) is None
 
 
-async def test_of_many_who_take_a_room_at_once_one_gets_it(pair: Pair):
+async def test_of_many_who_take_a_room_at_once_one_gets_it(pair):
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
     both = [rooms._live.owners for rooms in (pair.first, pair.second)]
@@ -388,7 +386,7 @@ async def test_of_many_who_take_a_room_at_once_one_gets_it(pair: Pair):
         assert len({(owner.process, owner.epoch) for owner in said}) == 1
 
 
-async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(pair: Pair):
+async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(pair):
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
     rooms = {"mine": pair.first, "other": pair.second, "free": pair.second}
@@ -416,7 +414,7 @@ async def test_each_process_looks_after_its_own_rooms_and_one_after_the_rest(pai
     assert await left() == []
 
 
-async def test_rooms_of_a_hub_that_stops_are_free_at_once(pair: Pair):
+async def test_rooms_of_a_hub_that_stops_are_free_at_once(pair):
     (ann,) = await pair.people("ann")
     await pair.execute("UPDATE nodes SET until = 1e12")
     await pair.loaded(ann, "square")

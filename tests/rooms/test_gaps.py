@@ -62,16 +62,14 @@ async def hears(ear: Ear, *texts: str) -> None:
     assert ear.is_open
 
 
-async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(
-    one: Member, ann: Visitor, ear: Ear, losing: Losing
-):
+async def test_what_was_lost_on_its_way_to_a_node_is_read_from_the_store(one, ann, ear, losing):
     losing.loses = False
     await one.rooms.post(ann, "square", chat("and later"))
     await hears(ear, "lost on the way", "and later")
 
 
 async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
-    one: Member, two: Member, ann: Visitor, ear: Ear, losing: Losing
+    one, two, ann, ear, losing
 ):
     room: Any = two.rooms._nodes.rooms[0]  # type: ignore[union-attr]
     read, refused = room.store.read, 0
@@ -89,9 +87,7 @@ async def test_a_store_that_cannot_be_read_is_asked_again_for_what_was_lost(
     await hears(ear, "lost on the way", "and later")
 
 
-async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(
-    one: Member, ear: Ear, losing: Losing
-):
+async def test_whoever_did_not_hear_what_the_store_has_no_more_comes_back(one, ear, losing):
     live = next(iter(one.rooms._live))
     await one.rooms._upkeep._trim(live, live.machine.seq + 1)
     losing.loses = False

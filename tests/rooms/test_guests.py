@@ -55,7 +55,7 @@ async def is_stored(house: Storehouse, folder: Path, text: str) -> bool:
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(store: Storehouse):
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(store):
     room, other = [await store.room(name) for name in ("one", "two")]
     invited, invitation = await invite(store, room.id)
     await refused(exchange(store, other.id, invitation.text), e.InvitationInvalid)
@@ -66,7 +66,7 @@ async def test_an_invitation_is_exchanged_once_for_a_credential_of_its_room(stor
     assert await authenticate(store, credential.text) == guest
 
 
-async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(store: Storehouse):
+async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(store):
     room = await store.room()
     _, invitation = await invite(store, room.id)
     outcomes = await asyncio.gather(
@@ -78,9 +78,7 @@ async def test_of_two_who_show_one_invitation_at_the_same_time_one_gets_in(store
     assert await authenticate(store, won[0][1].text) == won[0][0]
 
 
-async def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(
-    store: Storehouse, tmp_path: Path
-):
+async def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(store, tmp_path):
     room = await store.room()
     _, invitation = await invite(store, room.id)
     _, credential = await exchange(store, room.id, invitation.text)
@@ -97,15 +95,13 @@ async def test_a_secret_has_a_form_of_its_own_and_is_neither_shown_nor_stored(
 
 
 @pytest.mark.parametrize("shown", ["", "gi_short", "gk_" + "0" * 64, "gi_" + "0" * 64])
-async def test_what_is_no_invitation_opens_nothing(store: Storehouse, shown: str):
+async def test_what_is_no_invitation_opens_nothing(store, shown):
     room = await store.room()
     await invite(store, room.id)
     await refused(exchange(store, room.id, shown), e.InvitationInvalid)
 
 
-async def test_an_invitation_is_good_for_seven_days_and_then_removed_with_a_few_others(
-    store: Storehouse,
-):
+async def test_an_invitation_is_good_for_seven_days_and_then_removed_with_a_few_others(store):
     room = await store.room()
     for name in ("ben", "dan", "lee"):
         _, late = await invite(store, room.id, name)
@@ -120,7 +116,7 @@ async def test_an_invitation_is_good_for_seven_days_and_then_removed_with_a_few_
     assert await authenticate(store, credential.text) == guest
 
 
-async def test_whoever_is_put_out_has_no_credential_any_more(store: Storehouse):
+async def test_whoever_is_put_out_has_no_credential_any_more(store):
     room = await store.room()
     _, invitation = await invite(store, room.id)
     guest, credential = await exchange(store, room.id, invitation.text)
@@ -133,14 +129,14 @@ async def test_whoever_is_put_out_has_no_credential_any_more(store: Storehouse):
     assert await authenticate(store, credential.text) == again
 
 
-async def test_a_guest_who_was_invited_can_be_forgotten_before_coming(store: Storehouse):
+async def test_a_guest_who_was_invited_can_be_forgotten_before_coming(store):
     room = await store.room()
     guest, invitation = await invite(store, room.id)
     assert await store.write(queries_guests.remove, guest.id)
     await refused(exchange(store, room.id, invitation.text), e.InvitationInvalid)
 
 
-async def test_guests_go_with_their_room(store: Storehouse):
+async def test_guests_go_with_their_room(store):
     room = await store.room()
     _, invitation = await invite(store, room.id)
     _, credential = await exchange(store, room.id, invitation.text)
@@ -170,7 +166,7 @@ async def test_guests_go_with_their_room(store: Storehouse):
         ("be-n", "another guest"),
     ],
 )
-async def test_a_guest_has_a_name_that_is_nobody_elses(store: Storehouse, name: str, words: str):
+async def test_a_guest_has_a_name_that_is_nobody_elses(store, name, words):
     alice, bob, carol = await store.people("alice", "old_bob", "carol")
     await store.accounts.change_handle(bob, "bob")
     await store.accounts.delete(carol)
@@ -182,7 +178,7 @@ async def test_a_guest_has_a_name_that_is_nobody_elses(store: Storehouse, name: 
     await invite(store, room.id, "anna")
 
 
-async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(store: Storehouse):
+async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(store):
     (carol,) = await store.people("carol")
     await store.accounts.delete(carol)
     room = await store.room()
@@ -190,16 +186,14 @@ async def test_a_handle_whose_time_is_over_may_be_the_name_of_a_guest(store: Sto
     await invite(store, room.id, "carol", now=NOON + 30 * DAY)
 
 
-async def test_two_rooms_may_have_guests_of_one_name(store: Storehouse):
+async def test_two_rooms_may_have_guests_of_one_name(store):
     rooms = [await store.room(name) for name in ("one", "two")]
     for room in rooms:
         guest, invitation = await invite(store, room.id)
         assert (await exchange(store, room.id, invitation.text))[0] == guest
 
 
-async def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(
-    store: Storehouse,
-):
+async def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_theirs(store):
     room = await store.room()
     _, first = await invite(store, room.id, by="a1")
     await refused(invite(store, room.id, by="a2"), e.NameRefused, "another guest")
@@ -210,15 +204,13 @@ async def test_whoever_invites_anew_makes_the_earlier_invitation_void_if_it_was_
     assert await authenticate(store, credential.text) == guest
 
 
-async def test_a_name_is_free_again_when_its_invitation_has_expired(store: Storehouse):
+async def test_a_name_is_free_again_when_its_invitation_has_expired(store):
     room = await store.room()
     await invite(store, room.id, by="a1")
     await invite(store, room.id, by="a2", now=NOON + 7 * DAY)
 
 
-async def test_a_room_has_so_many_guests_and_no_more(
-    store: Storehouse, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_room_has_so_many_guests_and_no_more(store, monkeypatch):
     monkeypatch.setattr(invitations, "MAX_GUESTS", 3)
     room, other = [await store.room(name) for name in ("one", "two")]
     for name in ("kim", "lee", "ben"):
@@ -228,7 +220,7 @@ async def test_a_room_has_so_many_guests_and_no_more(
     await invite(store, other.id, "anna")
 
 
-async def test_with_an_account_go_its_invitations_and_not_those_who_came(store: Storehouse):
+async def test_with_an_account_go_its_invitations_and_not_those_who_came(store):
     (alice,) = await store.people("alice")
     room = await store.room()
     _, waiting = await invite(store, room.id, "kim", by=alice.id)
@@ -239,7 +231,7 @@ async def test_with_an_account_go_its_invitations_and_not_those_who_came(store: 
     assert await authenticate(store, credential.text) == guest
 
 
-async def test_an_invitation_that_is_refused_leaves_nothing_behind(store: Storehouse):
+async def test_an_invitation_that_is_refused_leaves_nothing_behind(store):
     async def rows(tx: Tx) -> object:
         return await tx.fetch("SELECT id FROM room_guests")
 

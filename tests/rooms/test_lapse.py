@@ -123,7 +123,7 @@ def asking(number: int) -> bytes:
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 @pytest.mark.parametrize("lapses", [0, 1], ids=["before", "after-the-commit"])
-async def test_a_backend_is_asked_although_the_lease_lapsed(hub: Sole, durable: bool, lapses: int):
+async def test_a_backend_is_asked_although_the_lease_lapsed(hub, durable, lapses):
     ann, live, ear = await hub.room(durable=durable)
     hub.lapse()
     await hub.store.ready()
@@ -135,7 +135,7 @@ async def test_a_backend_is_asked_although_the_lease_lapsed(hub: Sole, durable: 
     assert hub.backend.asked == ["tools/list"]
 
 
-async def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(hub: Sole):
+async def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(hub):
     ann, live, ear = await hub.room()
     hub.lapses, hub.taken = 1, True
     # It is stored, so whoever has the room now tells that it may have been done.
@@ -146,9 +146,7 @@ async def test_no_backend_is_asked_for_a_room_that_was_taken_in_the_lapse(hub: S
     assert hub.backend.asked == []
 
 
-async def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carried_out(
-    hub: Sole,
-):
+async def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_carried_out(hub):
     ann, live, ear = await hub.room(durable=False)
     hub.lapse()
     await hub.take_rooms()
@@ -159,7 +157,7 @@ async def test_a_request_in_a_room_in_memory_that_was_taken_in_the_lapse_is_not_
     assert hub.backend.asked == []
 
 
-async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(hub: Sole):
+async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(hub):
     ann = visitor_of((await hub.accounts.register("ann")).account)
     await hub.rooms.create(ann, read_spec({"name": "square"}))
     owners = hub.store.room_owners
@@ -178,7 +176,7 @@ async def test_a_room_that_was_taken_while_it_was_loaded_is_not_surely_ours(hub:
     assert not await live.make_sure()
 
 
-async def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(hub: Sole):
+async def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(hub):
     lease, has_held = hub.store._lease, hub.store.room_owners.lease()
     async with hub.store._pool.acquire() as connection:
         assert has_held()
@@ -188,7 +186,7 @@ async def test_a_lease_that_lapsed_by_the_database_alone_has_a_new_term(hub: Sol
     assert not has_held()
 
 
-async def test_what_a_durable_room_commits_proves_that_it_is_ours(hub: Sole):
+async def test_what_a_durable_room_commits_proves_that_it_is_ours(hub):
     ann, live, _ = await hub.room()
     hub.lapse()
     assert not live.is_ours
@@ -196,9 +194,7 @@ async def test_what_a_durable_room_commits_proves_that_it_is_ours(hub: Sole):
     assert live.is_ours
 
 
-async def test_a_room_in_memory_outlives_a_database_that_is_away(
-    hub: Sole, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_room_in_memory_outlives_a_database_that_is_away(hub, monkeypatch):
     monkeypatch.setattr(journal, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(journal, "MAX_UNSTORED", 5)
     _, live, ear = await hub.room(durable=False)
@@ -219,7 +215,7 @@ async def test_a_room_in_memory_outlives_a_database_that_is_away(
     assert not ear.held
 
 
-async def test_a_room_in_memory_ends_when_another_hub_has_the_database(hub: Sole):
+async def test_a_room_in_memory_ends_when_another_hub_has_the_database(hub):
     _, live, ear = await hub.room(durable=False)
     hub.lapse()
     hub.failure = e.DatabaseInUse("Another hub has it.")

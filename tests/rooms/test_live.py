@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from folkmoot.rooms import RoomOptions, Visitor, journal, queries_members, strea
 from folkmoot.rooms.fence import taken_over
 from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
-from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
+from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.store.disk import Disk
 from tests.stores import full_disk
 
@@ -26,7 +25,7 @@ BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory
 
 
 @BOTH
-async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durable: bool):
+async def test_everyone_hears_the_same_and_the_sender_too(hub, durable):
     live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
     live.receive(one, chat("good morning", id="m1"))
     await two.until_kind("chat.message")
@@ -39,7 +38,7 @@ async def test_everyone_hears_the_same_and_the_sender_too(hub: Gathering, durabl
     )
 
 
-async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering):
+async def test_nobody_hears_what_is_not_yet_stored(hub):
     live, ear = await hub.meet(hub.ann)
     for number in range(20):
         live.receive(ear, chat(f"{number}"))
@@ -55,7 +54,7 @@ async def test_nobody_hears_what_is_not_yet_stored(hub: Gathering):
     assert ear.texts == [f"{number}" for number in range(20)]
 
 
-async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Gathering):
+async def test_messages_are_broadcast_together_though_some_wait_for_each(hub):
     live, ear = await hub.meet(hub.ann)
     at_once: list[int] = []
     broadcast, heard = live._broadcast, []
@@ -75,7 +74,7 @@ async def test_messages_are_broadcast_together_though_some_wait_for_each(hub: Ga
     assert all(many > before for before, many in enumerate(heard, 1))
 
 
-async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering):
+async def test_a_refusal_waits_for_what_was_said_before_it(hub):
     live, ear = await hub.meet(hub.ann)
     live.receive(ear, chat("first"))
     live.receive(ear, b"not json")
@@ -84,7 +83,7 @@ async def test_a_refusal_waits_for_what_was_said_before_it(hub: Gathering):
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: Gathering):
+async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub):
     live, _ = await hub.meet(hub.ann)
     store: Any = live.journal.store  # type: ignore[union-attr]
     fails: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -109,9 +108,7 @@ async def test_nobody_is_told_of_a_message_that_is_not_stored_by_a_refusal(hub: 
 
 
 @BOTH
-async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(
-    hub: Gathering, durable: bool
-):
+async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(hub, durable):
     live, one = await hub.meet(hub.ann, durable=durable)
     for number in range(1_000):
         live.receive(one, chat(f"{number}"))
@@ -126,7 +123,7 @@ async def test_whoever_resumes_gets_what_was_missed_once_and_in_order(
     assert late.seqs == list(range(4, live.machine.seq + 1))
 
 
-async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering):
+async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub):
     others = await hub.people(*(f"guest{n}" for n in range(8)))
     await hub.create(hub.ann)
     mouth, live = await hub.join(hub.ann)
@@ -166,7 +163,7 @@ async def test_reconnect_storms_leave_no_gap_and_no_duplicate(hub: Gathering):
         assert seqs[-1] >= last.result()
 
 
-async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path: Path):
+async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path):
     disk = Disk()
     async with gathering(tmp_path, vfs=disk.name) as hub:
         ann, bob = await hub.people("ann", "bob")
@@ -196,7 +193,7 @@ async def test_a_commit_that_fails_closes_the_room_and_everyone_resumes(tmp_path
         assert again.seqs == list(range(seen + 1, again.seqs[-1] + 1))
 
 
-async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path):
+async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path):
     async with gathering(tmp_path) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann)
@@ -226,9 +223,7 @@ async def test_a_room_comes_back_from_its_history_as_it_was(tmp_path: Path):
         assert ear.seqs == []
 
 
-async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
-    hub: Gathering, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(hub, monkeypatch):
     monkeypatch.setattr(journal, "MAX_UNSTORED", 10)
     live, ear = await hub.meet(hub.ann)
     for number in range(12):
@@ -238,9 +233,7 @@ async def test_a_room_that_holds_too_much_reads_no_more_until_it_is_stored(
     assert not ear.held
 
 
-async def test_one_who_never_reads_while_catching_up_is_let_go(
-    hub: Gathering, monkeypatch: pytest.MonkeyPatch
-):
+async def test_one_who_never_reads_while_catching_up_is_let_go(hub, monkeypatch):
     monkeypatch.setattr(stream, "CATCH_UP_SECONDS", 0.01)
     live, one = await hub.meet(hub.ann)
     live.receive(one, chat("hello"))
@@ -252,7 +245,7 @@ async def test_one_who_never_reads_while_catching_up_is_let_go(
     assert one.is_open
 
 
-async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(hub: Gathering):
+async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(hub):
     live, one, two = await hub.meet(hub.ann, hub.bob)
     _, role = await hub.rooms.enter(hub.bob, "square")
     live.receive(one, envelope("room.kick", {"participant": "bob"}))
@@ -265,9 +258,7 @@ async def test_whoever_is_kicked_cannot_come_back_before_or_after_it_is_stored(h
     await hub.join(hub.bob)
 
 
-async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(
-    hub: Gathering,
-):
+async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_stored_later(hub):
     (_,) = await hub.people("cyd")
     live, ear = await hub.meet(hub.ann, durable=False)
     await hub.join(hub.bob)
@@ -291,7 +282,7 @@ async def test_a_kick_from_a_room_in_memory_that_cannot_be_stored_is_told_and_st
     assert found.state == "banned"
 
 
-async def test_requests_time_out_by_themselves(hub: Gathering):
+async def test_requests_time_out_by_themselves(hub):
     live, one = await hub.meet(hub.ann, policy={"request_seconds": 1})
     await hub.join(hub.bob)
     payload = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -302,7 +293,7 @@ async def test_requests_time_out_by_themselves(hub: Gathering):
     assert "error" in answer["payload"]
 
 
-async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Path):
+async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path):
     seen: list[str] = []
 
     class Censor:
@@ -336,7 +327,7 @@ async def test_interceptors_see_messages_in_order_and_may_stop_them(tmp_path: Pa
         assert not ear.held
 
 
-async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path: Path):
+async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path):
     held, go_on = asyncio.Event(), asyncio.Event()
 
     class Holds:
@@ -367,7 +358,7 @@ async def test_whose_message_an_interceptor_holds_holds_up_nobody_else(tmp_path:
 
 
 @pytest.mark.settings(options=RoomOptions(chat={}, memory_messages=20))
-async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering):
+async def test_a_memory_room_forgets_its_oldest_and_says_so(hub):
     live, one = await hub.meet(hub.ann, durable=False)
     for number in range(50):
         live.receive(one, chat(f"{number}"))
@@ -380,9 +371,7 @@ async def test_a_memory_room_forgets_its_oldest_and_says_so(hub: Gathering):
     assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "49"}
 
 
-async def test_a_room_that_another_node_took_over_is_no_error(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_room_that_another_node_took_over_is_no_error(tmp_path, caplog):
     async with gathering(tmp_path) as hub:
         (ann,) = await hub.people("ann")
         for name, error in (("one", taken_over()), ("two", e.RoomUnavailable("The disk."))):

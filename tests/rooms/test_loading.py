@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -37,7 +36,7 @@ async def unloaded(hub: Gathering, owner: Visitor, name: str) -> None:
     hub.rooms._live.end(record.id, e.RoomUnavailable("unloaded"))
 
 
-async def test_a_room_loads_with_the_same_steps_however_long_it_is(tmp_path: Path):
+async def test_a_room_loads_with_the_same_steps_however_long_it_is(tmp_path):
     with metered() as meter:
         async with gathering(tmp_path) as hub:
             (ann,) = await hub.people("ann")
@@ -58,7 +57,7 @@ async def test_a_room_loads_with_the_same_steps_however_long_it_is(tmp_path: Pat
             assert steps[1] <= steps[0] * 1.2
 
 
-async def test_chat_after_the_last_snapshot_is_not_read_again(hub: Gathering):
+async def test_chat_after_the_last_snapshot_is_not_read_again(hub):
     await long_room(hub, hub.ann, "square", 1_500)
     record, _ = await hub.rooms.find(hub.ann, "square")
     read = await hub.store.read(
@@ -69,7 +68,7 @@ async def test_chat_after_the_last_snapshot_is_not_read_again(hub: Gathering):
     assert (live.machine.seq, live.delivered) == (1_500, 1_500)
 
 
-async def test_ids_of_a_loaded_room_are_looked_up_and_messages_keep_their_order(hub: Gathering):
+async def test_ids_of_a_loaded_room_are_looked_up_and_messages_keep_their_order(hub):
     await long_room(hub, hub.ann, "square", 50)
     ear, live = await hub.join(hub.ann)
     other, _ = await hub.join(hub.bob)
@@ -97,9 +96,7 @@ async def test_ids_of_a_loaded_room_are_looked_up_and_messages_keep_their_order(
 
 
 @pytest.mark.parametrize("error", [e.StoreError("The disk is away."), RuntimeError("a mistake")])
-async def test_what_cannot_be_looked_up_is_refused_and_the_room_goes_on(
-    hub: Gathering, monkeypatch: pytest.MonkeyPatch, error: Exception
-):
+async def test_what_cannot_be_looked_up_is_refused_and_the_room_goes_on(hub, monkeypatch, error):
     await long_room(hub, hub.ann, "square", 5)
     ear, live = await hub.join(hub.ann)
 
@@ -119,9 +116,7 @@ async def test_what_cannot_be_looked_up_is_refused_and_the_room_goes_on(
 
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
-async def test_someone_who_is_away_can_be_kicked_on_a_connection_and_without(
-    hub: Gathering, durable: bool
-):
+async def test_someone_who_is_away_can_be_kicked_on_a_connection_and_without(hub, durable):
     (cat,) = await hub.people("cat")
     await hub.create(hub.ann, durable=durable)
     for one in (hub.bob, cat):
@@ -137,7 +132,7 @@ async def test_someone_who_is_away_can_be_kicked_on_a_connection_and_without(
     assert live._expelled == {one.principal.account_id for one in (hub.bob, cat)}
 
 
-async def test_a_message_waits_until_it_is_known_what_its_sender_has_stored(hub: Gathering):
+async def test_a_message_waits_until_it_is_known_what_its_sender_has_stored(hub):
     live, ear = await hub.meet(hub.ann)
     quotas = hub.rooms._quotas
     limits = msgspec.structs.replace(quotas.limits, room_bytes_per_account=2_000)
@@ -154,7 +149,7 @@ async def test_a_message_waits_until_it_is_known_what_its_sender_has_stored(hub:
     assert ear.texts == ["one", "two", "three"]
 
 
-async def test_a_connection_that_ends_while_it_waits_says_what_it_said(hub: Gathering):
+async def test_a_connection_that_ends_while_it_waits_says_what_it_said(hub):
     await long_room(hub, hub.ann, "square", 5)
     one, live = await hub.join(hub.ann)
     ear, _ = await hub.join(hub.bob)

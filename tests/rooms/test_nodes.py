@@ -28,13 +28,13 @@ from folkmoot.rooms.remote import RemoteRoom
 from tests import nats, postgres
 from tests.ports import free_port
 from tests.rooms.gathering import Ear, chat, envelope
-from tests.rooms.nodes import Member, Nodes
+from tests.rooms.nodes import Member
 
 pytestmark = [*nats.NEEDED, *postgres.needs_own()]
 
 
 async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(
-    one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
+    one, two, three, ann, bob, cyd
 ):
     ear_a, at_one = await one.host(ann)
     ear_b, at_two = await two.join(bob)
@@ -54,7 +54,7 @@ async def test_people_on_three_nodes_meet_in_a_room_that_one_of_them_owns(
 
 @pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_the_owner(
-    one: Member, two: Member, ann: Visitor, bob: Visitor, durable: bool
+    one, two, ann, bob, durable
 ):
     await one.host(ann, durable=durable)
     raw = await two.rooms.post(bob, "square", chat("hello"))
@@ -70,9 +70,7 @@ async def test_a_message_is_posted_read_and_waited_for_from_a_node_that_is_not_t
     assert "ann" in str(here)
 
 
-async def test_what_is_refused_elsewhere_is_told_as_here(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_what_is_refused_elsewhere_is_told_as_here(one, two, ann, bob):
     ear_a, room_a = await one.host(ann)
     ear_b, room_b = await two.join(bob)
     room_b.receive(ear_b, envelope("room.kick", {"participant": "ann"}))
@@ -85,9 +83,7 @@ async def test_what_is_refused_elsewhere_is_told_as_here(
         await two.rooms.enter(bob, "square")
 
 
-async def test_connections_elsewhere_stay_when_the_owner_dies(
-    one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-):
+async def test_connections_elsewhere_stay_when_the_owner_dies(one, two, three, ann, bob, cyd):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
     ear_c, _ = await three.join(cyd)
@@ -112,7 +108,7 @@ async def test_connections_elsewhere_stay_when_the_owner_dies(
 
 
 async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_owner_dies(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
+    one, two, ann, bob
 ):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
@@ -127,7 +123,7 @@ async def test_a_connection_with_messages_nobody_knows_of_is_closed_when_the_own
 
 
 async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewhere(
-    one: Member, two: Member, three: Member, ann: Visitor, bob: Visitor, cyd: Visitor
+    one, two, three, ann, bob, cyd
 ):
     await one.host(ann)
     ear_b, at_two = await two.join(bob)
@@ -159,7 +155,7 @@ async def test_a_node_that_stops_hands_its_rooms_over_and_closes_nobody_elsewher
 
 
 async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(
-    one: Member, two: Member, ann: Visitor, monkeypatch: pytest.MonkeyPatch
+    one, two, ann, monkeypatch
 ):
     monkeypatch.setattr("folkmoot.rooms.rooms.STOP_SECONDS", 0.1)
     await one.host(ann)
@@ -170,9 +166,7 @@ async def test_a_node_whose_rooms_are_not_handed_over_stops_all_the_same(
     assert isinstance(room, LiveRoom)
 
 
-async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
-    one: Member, two: Member, ann: Visitor
-):
+async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(one, two, ann):
     await one.create(ann)
     room = await one.rooms._live.load((await one.rooms.find(ann, "square"))[0])
     await room.post(ann.principal, Role.OWNER, chat("hello"))
@@ -183,7 +177,7 @@ async def test_a_post_while_the_owner_is_gone_is_refused_and_can_be_tried_again(
 
 
 async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is_not_heard(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+    nodes, one, two, ann, bob
 ):
     await one.host(ann)
     ear_b, _ = await two.join(bob)
@@ -193,9 +187,7 @@ async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is
     assert await ear_b.until_closed() is CloseCode.NOT_AUTHENTICATED
 
 
-async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(one, two, ann, bob):
     ear_a, live = await one.host(ann)
     ear_b, _ = await two.join(bob)
     view = await two.rooms.change(ann, "square", read_patch({"access": "private"}))
@@ -210,7 +202,7 @@ async def test_a_room_is_changed_and_removed_from_a_node_that_is_not_the_owner(
 
 
 async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_again(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
+    one, two, ann, bob
 ):
     await one.host(ann)
     await two.join(bob)
@@ -222,9 +214,7 @@ async def test_someone_who_was_put_out_and_is_invited_on_another_node_comes_in_a
     assert ear.is_open
 
 
-async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_later(
-    one: Member, two: Member, ann: Visitor
-):
+async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_later(one, two, ann):
     await one.host(ann)
     await two.rooms.post(ann, "square", chat("hello"))
     (remote,) = two.rooms._nodes.rooms
@@ -238,9 +228,7 @@ async def test_who_waits_for_a_room_that_is_left_is_told_and_so_is_who_asks_it_l
         await remote.participants()
 
 
-async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_time(
-    one: Member, two: Member, ann: Visitor
-):
+async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_time(one, two, ann):
     await one.host(ann)
     await two.rooms.messages(ann, "square", limit=10)
     (remote,) = two.rooms._nodes.rooms
@@ -250,9 +238,7 @@ async def test_a_room_elsewhere_that_is_only_read_seeks_nobody_and_is_left_in_ti
     assert not two.rooms._nodes.rooms
 
 
-async def test_a_room_that_ended_on_its_node_is_found_by_the_others(
-    one: Member, two: Member, ann: Visitor
-):
+async def test_a_room_that_ended_on_its_node_is_found_by_the_others(one, two, ann):
     for durable in (True, False):
         name = f"square-{durable}".lower()
         await one.create(ann, name, durable=durable)
@@ -267,9 +253,7 @@ async def test_a_room_that_ended_on_its_node_is_found_by_the_others(
                 await two.rooms.post(ann, name, chat("hello"))
 
 
-async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(
-    one: Member, two: Member, ann: Visitor
-):
+async def test_a_room_that_failed_or_was_not_loaded_is_found_by_the_others(one, two, ann):
     _, live = await one.host(ann)
     live.fail(e.RoomUnavailable("The disk is full."))
     await taken_by(two, ann)
@@ -297,9 +281,7 @@ async def taken_by(node: Member, visitor: Visitor) -> None:
             await node.rooms.post(visitor, "square", chat("hello"))
 
 
-async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(one, two, ann, bob):
     await one.create(ann)
     await one.create(ann, "other")
     _, live = await one.join(ann)
@@ -323,9 +305,7 @@ async def test_a_node_that_stops_takes_no_room_and_serves_none_anew(
     assert driven.machine._is_handed_over
 
 
-async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(one, two, ann, bob):
     _, live = await one.host(ann)
     prepare, go_on = live.prepare, asyncio.Event()
 
@@ -347,7 +327,7 @@ async def test_who_comes_from_a_node_that_fell_silent_meanwhile_does_not_stay(
 
 
 async def test_a_node_that_alone_lacks_the_bus_leaves_its_rooms_to_others(
-    servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor, bob: Visitor
+    servers, one, two, ann, bob
 ):
     ear_a, live = await one.host(ann)
     await one.create(ann, "brief", durable=False)
@@ -418,9 +398,7 @@ async def slowly_loaded(
     return record, go_on
 
 
-async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(
-    servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor
-):
+async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(servers, one, two, ann):
     await one.create(ann)
     servers[0].kill()
     look, looks = one.store.room_owners.is_bus_reached, 0
@@ -445,9 +423,7 @@ async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(
     await one.rooms.post(ann, "square", chat("here again"))
 
 
-async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(
-    one: Member, two: Member, ann: Visitor, bob: Visitor, cyd: Visitor
-):
+async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(one, two, ann, bob, cyd):
     await one.create(ann, access="private")
     for each in ("bob", "cyd"):
         await one.rooms.invite(ann, "square", handle=each)
@@ -467,9 +443,7 @@ async def test_who_leaves_a_room_needs_no_other_node_and_loads_none(
     assert one.rooms._live.get(live.room_id) is None
 
 
-async def test_nodes_that_all_lack_the_bus_keep_their_rooms(
-    servers: list[nats.NatsProcess], one: Member, two: Member, ann: Visitor
-):
+async def test_nodes_that_all_lack_the_bus_keep_their_rooms(servers, one, two, ann):
     ear, live = await one.host(ann)
     for server in servers:
         server.kill()
@@ -484,9 +458,7 @@ async def test_nodes_that_all_lack_the_bus_keep_their_rooms(
     assert await two.store.room_owners.is_first() is False
 
 
-async def test_one_node_removes_the_credentials_whose_time_is_over(
-    nodes: Nodes, one: Member, two: Member
-):
+async def test_one_node_removes_the_credentials_whose_time_is_over(nodes, one, two):
     await nodes.person("ann")
     async with one.store._pool.acquire() as connection:
         await connection.execute("UPDATE credentials SET expires_at = 1")
@@ -505,9 +477,7 @@ async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count:
     return max(ear.seqs)
 
 
-async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_many_who_resume_together_at_another_node_get_all_in_one_session(one, two, ann, bob):
     for durable in (True, False):
         name = f"square-{durable}".lower()
         last = await said_in(one, ann, name, durable=durable, count=30)
@@ -528,7 +498,7 @@ async def test_many_who_resume_together_at_another_node_get_all_in_one_session(
 
 
 async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_than_a_page(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
+    one, two, ann, bob
 ):
     last = await said_in(one, ann, "square", durable=True, count=40)
     slow, fast = Ear(), Ear()
@@ -544,7 +514,7 @@ async def test_who_resumes_at_another_node_and_reads_nothing_is_told_no_more_tha
     assert slow.seqs[:last] == list(range(1, last + 1))
 
 
-async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(one: Member):
+async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_done(one):
     seen: list[Any] = []
     driven = one.rooms._nodes.traffic.add_edge(7, seen.append, durable=True)
     driven.machine.ask(1, bytes(MAX_SENT_BYTES + 1))
@@ -556,9 +526,7 @@ async def test_what_is_too_large_for_the_bus_does_not_keep_the_rest_from_being_d
     assert driven.machine.is_idle
 
 
-async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(one, two, ann, bob):
     await one.create(ann, durable=False)
     await one.join(bob)
     payload = {"method": "tools/call", "params": {"name": "mow"}}
@@ -581,9 +549,7 @@ async def test_proposals_of_rooms_in_memory_elsewhere_are_listed_at_any_node(
     assert not (await two.rooms.asks.open_for(ann)).complete
 
 
-async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(one, two, ann, bob):
     _, live = await one.host(ann, durable=False)
     ear, _ = await two.join(bob)
     write, go_on = one.store.write, asyncio.Event()
@@ -605,7 +571,7 @@ async def test_an_invitation_holds_after_a_kick_from_a_room_in_memory(
 
 
 async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_session(
-    one: Member, two: Member, ann: Visitor, bob: Visitor
+    one, two, ann, bob
 ):
     for name in ("east", "west", "nobody"):
         await one.create(ann, name)
@@ -639,7 +605,5 @@ async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_sessi
 
 
 @pytest.mark.parametrize("body", [b"", b"nothing", encode([*range(MAX_STATUSES + 1)])])
-async def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(
-    nodes: Nodes, body: bytes
-):
+async def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(nodes, body):
     assert nodes.nodes[0].rooms._nodes._own_statuses(body) == encode({})

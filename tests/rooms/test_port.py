@@ -7,7 +7,7 @@ from typing import Any
 
 from folkmoot.rooms.model import RoomRecord
 from folkmoot.rooms.ports import RoomPort
-from tests.rooms.gathering import Ear, Gathering, chat, envelope
+from tests.rooms.gathering import Ear, chat, envelope
 
 PORT = frozenset(name for name in vars(RoomPort) if not name.startswith("_"))
 
@@ -23,7 +23,7 @@ class Elsewhere:
         return getattr(self._room, name)
 
 
-async def test_all_that_people_do_in_a_room_goes_by_its_port(hub: Gathering):
+async def test_all_that_people_do_in_a_room_goes_by_its_port(hub):
     rooms = hub.rooms
     load = rooms._live.load
 

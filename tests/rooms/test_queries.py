@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,13 +13,13 @@ from folkmoot.rooms import queries, queries_members, queries_messages
 from folkmoot.rooms.machine import REPLAYED, Role
 from folkmoot.rooms.model import Membership, RoomPolicy
 from tests.mail.support import NOON
-from tests.rooms.storehouse import Storehouse, numbers, opened, record, said
+from tests.rooms.storehouse import numbers, opened, record, said
 
 HELD = ("chat.*", {"kind": "mcp.request.tools/call", "payload": {"params": {"name": "read"}}})
 
 
 @pytest.mark.parametrize("held", [HELD, (), None], ids=["some", "nothing", "the-defaults"])
-async def test_a_room_is_read_as_it_was_stored(store: Storehouse, held: Any):
+async def test_a_room_is_read_as_it_was_stored(store, held):
     (alice,) = await store.people("alice")
     room = await store.room(
         access="invite",
@@ -37,7 +36,7 @@ async def test_a_room_is_read_as_it_was_stored(store: Storehouse, held: Any):
     assert await store.read(queries.room_by_id, room.id + 1) is None
 
 
-async def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(store: Storehouse):
+async def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(store):
     first = await store.room()
     assert await store.write(queries.insert_room, record()) is None
     await store.write(queries.delete_room, first.id)
@@ -45,7 +44,7 @@ async def test_no_two_rooms_have_one_name_and_no_number_is_given_twice(store: St
     assert again.id > first.id
 
 
-async def test_a_change_of_a_room_leaves_its_name_and_history_alone(store: Storehouse):
+async def test_a_change_of_a_room_leaves_its_name_and_history_alone(store):
     room = await store.room()
     await store.write(queries.save_snapshot, room.id, b"s", 0, 1)
     changed = msgspec.structs.replace(
@@ -65,7 +64,7 @@ async def test_a_change_of_a_room_leaves_its_name_and_history_alone(store: Store
     assert await store.read(queries.snapshot_of, room.id) == (b"s", 0)
 
 
-async def test_everything_of_a_room_goes_with_it_and_nothing_of_another(store: Storehouse):
+async def test_everything_of_a_room_goes_with_it_and_nothing_of_another(store):
     (alice,) = await store.people("alice")
     rooms = [await store.room(name) for name in ("one", "two")]
     for room in rooms:
@@ -85,7 +84,7 @@ async def test_everything_of_a_room_goes_with_it_and_nothing_of_another(store: S
 
 
 async def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_history_begins(
-    store: Storehouse,
+    store,
 ):
     room = await store.room()
     assert await store.read(queries.snapshot_of, room.id) == (None, 0)
@@ -95,7 +94,7 @@ async def test_a_snapshot_takes_the_place_of_the_one_before_and_says_where_the_h
     assert (await store.again(room)).first_seq == 4
 
 
-async def test_the_last_seq_is_known_even_when_no_message_is_left(store: Storehouse):
+async def test_the_last_seq_is_known_even_when_no_message_is_left(store):
     room = await store.room()
     assert (await store.again(room)).last_seq == 0
     await store.say(room, [said(1), said(2), said(3)])
@@ -105,7 +104,7 @@ async def test_the_last_seq_is_known_even_when_no_message_is_left(store: Storeho
     assert (await store.again(room)).last_seq == 3
 
 
-async def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(store: Storehouse):
+async def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(store):
     alice, bob = await store.people("alice", "bob")
     a = await store.room("a-open")
     b = await store.room("b-invite", access="invite")
@@ -135,7 +134,7 @@ async def test_a_list_has_what_someone_may_know_of_and_what_they_are_there(store
     assert seen[1].membership == Membership(b.id, alice.id, Role.OWNER, "member")
 
 
-async def test_the_pages_of_a_list_are_the_list(store: Storehouse):
+async def test_the_pages_of_a_list_are_the_list(store):
     (alice,) = await store.people("alice")
     for number in range(20):
         access = ("open", "private", "invite")[number % 3]
@@ -151,7 +150,7 @@ async def test_the_pages_of_a_list_are_the_list(store: Storehouse):
     assert len(whole) == 17
 
 
-async def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_path: Path):
+async def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_path):
     with metered() as meter:
         async with opened(tmp_path) as house:
             (alice,) = await house.people("alice")
@@ -177,7 +176,7 @@ async def test_a_list_costs_the_same_however_many_private_rooms_others_have(tmp_
             assert await meter.measure(look) <= few * 1.05
 
 
-async def test_a_membership_is_changed_removed_and_counted(store: Storehouse):
+async def test_a_membership_is_changed_removed_and_counted(store):
     alice, bob = await store.people("alice", "bob")
     one, two = [await store.room(name) for name in ("one", "two")]
     await store.put(one, alice, Role.OWNER)
@@ -197,7 +196,7 @@ async def test_a_membership_is_changed_removed_and_counted(store: Storehouse):
     assert await store.member(two, alice) is None
 
 
-async def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(store: Storehouse):
+async def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(store):
     alice, bob = await store.people("alice", "bob")
     room = await store.room()
     await store.put(room, alice)
@@ -210,7 +209,7 @@ async def test_whoever_is_expelled_is_banned_though_they_never_were_a_member(sto
     assert await store.read(queries_members.membership, room.id, "gone-meanwhile") is None
 
 
-async def test_owners_are_told_by_their_present_handles(store: Storehouse):
+async def test_owners_are_told_by_their_present_handles(store):
     alice, bob, carol = await store.people("alice", "bob", "carol")
     one, two, three = [await store.room(name) for name in ("one", "two", "three")]
     await store.put(one, bob, Role.OWNER)
@@ -236,7 +235,7 @@ async def test_owners_are_told_by_their_present_handles(store: Storehouse):
     ]
 
 
-async def test_long_lists_of_accounts_are_looked_up_in_parts(store: Storehouse):
+async def test_long_lists_of_accounts_are_looked_up_in_parts(store):
     people = await store.people("alice", "bob")
     ids = [people[0].id, *(f"gone-{number}" for number in range(700)), people[1].id]
     assert await store.read(queries_members.handles_of, ids) == {
@@ -244,7 +243,7 @@ async def test_long_lists_of_accounts_are_looked_up_in_parts(store: Storehouse):
     }
 
 
-async def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(store: Storehouse):
+async def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(store):
     alice, bob = await store.people("alice", "bob")
     one, two, three = [
         await store.room(name, created_by=alice.id) for name in ("one", "two", "three")
@@ -262,9 +261,7 @@ async def test_an_account_that_goes_leaves_what_it_said_and_nothing_else(store: 
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 63, 64, 65, 200])
-async def test_messages_come_back_as_they_were_stored_however_many_at_once(
-    store: Storehouse, count: int
-):
+async def test_messages_come_back_as_they_were_stored_however_many_at_once(store, count):
     messages = [
         said(seq, about="a2" if seq % 2 else None, account="a1" if seq % 3 else None)
         for seq in range(1, count + 1)
@@ -276,9 +273,7 @@ async def test_messages_come_back_as_they_were_stored_however_many_at_once(
     assert await store.page(room, after=count, limit=9) == []
 
 
-async def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(
-    store: Storehouse,
-):
+async def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_without_the_rest(store):
     one, two = [await store.room(name) for name in ("one", "two")]
     await store.say(one, [said(1)])
     await store.say(two, [said(1)])
@@ -287,7 +282,7 @@ async def test_no_two_messages_have_one_place_and_none_of_a_batch_is_stored_with
     assert await store.all_of(one) == [said(1)]
 
 
-async def test_an_id_may_be_used_again_before_its_first_message_is_removed(store: Storehouse):
+async def test_an_id_may_be_used_again_before_its_first_message_is_removed(store):
     room = await store.room()
     again = said(3, id="m1", account="a2")
     await store.say(room, [said(1), said(2), again])
@@ -312,9 +307,7 @@ async def test_an_id_may_be_used_again_before_its_first_message_is_removed(store
         ({"after": 5, "before": 5, "limit": 9}, []),
     ],
 )
-async def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
-    store: Storehouse, wanted: dict[str, int], page: list[int]
-):
+async def test_a_page_is_in_order_and_ends_where_it_was_asked_to(store, wanted, page):
     room, other = [await store.room(name) for name in ("one", "two")]
     for one in (room, other):
         await store.say(one, [said(n) for n in range(1, 11)])
@@ -322,7 +315,7 @@ async def test_a_page_is_in_order_and_ends_where_it_was_asked_to(
     assert found == [said(seq) for seq in page]
 
 
-async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(store: Storehouse):
+async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(store):
     large = 400_000
     room = await store.room()
     sizes = {1: large, 2: large, 3: large, 4: 2_000_000, 5: large}
@@ -335,7 +328,7 @@ async def test_a_page_is_bounded_in_bytes_and_has_one_message_however_large(stor
     assert pages == [[1, 2], [3], [4], [2, 3], [4]]
 
 
-async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path):
+async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path):
     with metered() as meter:
         async with opened(tmp_path) as house:
             room = await house.room()
@@ -368,7 +361,7 @@ async def test_reading_costs_what_it_returns_wherever_it_begins(tmp_path: Path):
             assert scans == {}
 
 
-async def test_ids_are_looked_up_together_and_each_has_its_last_message(store: Storehouse):
+async def test_ids_are_looked_up_together_and_each_has_its_last_message(store):
     one, two = [await store.room(name) for name in ("one", "two")]
     again = msgspec.structs.replace(said(3), id="m1")
     await store.say(one, [said(1), said(2, account=None), again])
@@ -379,7 +372,7 @@ async def test_ids_are_looked_up_together_and_each_has_its_last_message(store: S
     assert await store.used(one, []) == {}
 
 
-async def test_only_messages_that_change_what_a_room_knows_are_read_again(store: Storehouse):
+async def test_only_messages_that_change_what_a_room_knows_are_read_again(store):
     room = await store.room()
     kinds = [
         *(known.kind for known in KNOWN_KINDS),
@@ -398,7 +391,7 @@ async def test_only_messages_that_change_what_a_room_knows_are_read_again(store:
     assert "chat.message" not in {one.kind for one in read}
 
 
-async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(store: Storehouse):
+async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(store):
     room, other = [await store.room(name) for name in ("one", "two")]
     for one in (room, other):
         await store.say(one, [said(n) for n in range(1, 11)])
@@ -415,7 +408,7 @@ async def test_the_oldest_messages_go_a_few_at_a_time_and_their_ids_with_them(st
     assert await store.used(room, ["m7"]) == {"m7": (7, "a1")}
 
 
-async def test_the_first_message_of_a_time_is_found(store: Storehouse):
+async def test_the_first_message_of_a_time_is_found(store):
     room, empty = [await store.room(name) for name in ("one", "two")]
     await store.say(room, [said(n) for n in range(5, 30)])
     for at, seq in (
@@ -430,9 +423,7 @@ async def test_the_first_message_of_a_time_is_found(store: Storehouse):
     assert await store.read(queries_messages.oldest_after, empty.id, 0.0) is None
 
 
-async def test_all_that_an_account_said_is_found_in_pages(
-    store: Storehouse, monkeypatch: pytest.MonkeyPatch
-):
+async def test_all_that_an_account_said_is_found_in_pages(store, monkeypatch):
     monkeypatch.setattr(queries_messages, "SCAN_MESSAGES", 7)
     alice, bob = await store.people("alice", "bob")
     rooms = [await store.room(f"room-{number}") for number in range(4)]
@@ -453,7 +444,7 @@ async def test_all_that_an_account_said_is_found_in_pages(
         assert found == [one for one in messages if one.account == alice.id]
 
 
-async def test_only_an_account_that_is_there_can_be_a_member(store: Storehouse):
+async def test_only_an_account_that_is_there_can_be_a_member(store):
     room = await store.room()
     with pytest.raises(errors.ConstraintViolated):
         await store.write(

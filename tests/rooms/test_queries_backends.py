@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from folkmoot.rooms import queries
-from tests.rooms.storehouse import Storehouse
 
 
-async def test_a_room_has_the_backends_it_was_last_given(store: Storehouse):
+async def test_a_room_has_the_backends_it_was_last_given(store):
     square, other = await store.room("square"), await store.room("other")
     put = queries.put_backends
     await store.write(put, square.id, ("github", "files"))

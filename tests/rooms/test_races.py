@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,16 +17,14 @@ from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.machine import Role
 from folkmoot.rooms.model import RoomRecord
 from tests.harness import reached
-from tests.rooms.gathering import Ear, Gathering, chat, envelope, gathering
+from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.stores import held_writes
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
 
 
 @BOTH
-async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
-    hub: Gathering, durable: bool
-):
+async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(hub, durable):
     _, first = await hub.meet(hub.bob, durable=durable)
     async with held_writes(hub.store):
         removing = asyncio.ensure_future(hub.rooms.delete(hub.ann, "square"))
@@ -45,7 +42,7 @@ async def test_nobody_stays_in_a_room_they_entered_while_it_was_removed(
 @pytest.mark.requirement("room.close-no-room")
 @BOTH
 async def test_a_room_that_is_removed_amid_a_burst_is_gone_and_that_is_no_failure(
-    hub: Gathering, durable: bool, caplog: pytest.LogCaptureFixture
+    hub, durable, caplog
 ):
     live, ear = await hub.meet(hub.bob, durable=durable)
     for number in range(100):
@@ -61,9 +58,7 @@ async def test_a_room_that_is_removed_amid_a_burst_is_gone_and_that_is_no_failur
     assert not [line for line in caplog.records if line.levelno >= logging.WARNING]
 
 
-async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(
-    hub: Gathering,
-):
+async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gave_up(hub):
     await hub.create(hub.ann)
     record, _ = await hub.rooms.find(hub.ann, "square")
     rooms, taken, begun = hub.rooms._live, [], asyncio.Event()
@@ -86,9 +81,7 @@ async def test_who_waits_for_a_room_to_load_gets_it_though_the_one_who_began_gav
     assert (await hub.join(hub.bob))[1] is live
 
 
-async def test_whoever_waits_is_told_when_delivery_itself_fails(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_whoever_waits_is_told_when_delivery_itself_fails(tmp_path, caplog):
     async with gathering(tmp_path) as hub:
         (ann,) = await hub.people("ann")
         await hub.create(ann)
@@ -106,14 +99,14 @@ async def test_whoever_waits_is_told_when_delivery_itself_fails(
     assert "work of a room failed" in caplog.text
 
 
-async def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(hub: Gathering):
+async def test_a_room_that_has_ended_stores_no_snapshot_over_that_of_the_next(hub):
     live, _ = await hub.meet(hub.ann)
     live.end(e.RoomUnavailable("It starts anew."))
     with pytest.raises(e.RoomUnavailable):
         await live.save()
 
 
-async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Gathering):
+async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub):
     await hub.create(hub.ann)
     live, role = await hub.rooms.enter(hub.ann, "square")
     hub.rooms.stop()
@@ -124,9 +117,7 @@ async def test_a_room_of_a_stopping_hub_takes_nothing_it_could_not_store(hub: Ga
 
 
 @BOTH
-async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
-    hub: Gathering, durable: bool
-):
+async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(hub, durable):
     live, ear = await hub.meet(hub.bob, durable=durable)
     async with held_writes(hub.store):
         first = asyncio.ensure_future(
@@ -148,9 +139,7 @@ async def test_a_change_whose_caller_gives_up_is_in_force_before_the_next(
 
 
 @BOTH
-async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
-    hub: Gathering, durable: bool
-):
+async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(hub, durable):
     live, one, two = await hub.meet(hub.ann, hub.bob, durable=durable)
     wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
     live.receive(one, envelope("capability.grant", _grant("bob", *[wide] * 4)))
@@ -167,7 +156,7 @@ async def test_a_change_that_gives_someone_too_much_changes_nothing_at_all(
 
 
 @BOTH
-async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, durable: bool):
+async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path, durable):
     async with gathering(tmp_path) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann, durable=durable)
@@ -179,7 +168,7 @@ async def test_who_was_put_out_just_before_a_stop_stays_out(tmp_path: Path, dura
             await hub.rooms.enter(bob, "square")
 
 
-async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(hub: Gathering):
+async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(hub):
     live, ear = await hub.meet(hub.ann, access="private")
     invitation = await hub.rooms.invite(hub.ann, "square", guest="gus")
     assert invitation.token is not None
@@ -191,7 +180,7 @@ async def test_a_guest_who_is_away_can_be_put_out_and_the_name_is_free_again(hub
         await hub.rooms.authenticate(credential)
 
 
-async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering):
+async def test_only_who_may_come_in_can_be_kicked_while_away(hub):
     live, ear = await hub.meet(hub.bob, capabilities=["*"])
     live.receive(ear, envelope("room.kick", {"participant": "ann"}, id="k"))
     assert (await _refusal(ear, "k"))["error"] == "capability_denied"
@@ -201,7 +190,7 @@ async def test_only_who_may_come_in_can_be_kicked_while_away(hub: Gathering):
     assert (await _refusal(ear, "l"))["error"] == "recipient_unknown"
 
 
-async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering):
+async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub):
     annie, other = await hub.people("annie", "ann1e")
     await hub.create(annie)
     ear, live = await hub.join(other)
@@ -213,9 +202,7 @@ async def test_nobody_keeps_an_owner_out_by_a_name_like_theirs(hub: Gathering):
         await hub.rooms.post(other, "square", chat("mine"))
 
 
-async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_leave(
-    hub: Gathering,
-):
+async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_leave(hub):
     (dave,) = await hub.people("dave")
     live, _ = await hub.meet(hub.ann)
     invitation = await hub.rooms.invite(hub.ann, "square", guest="carol")
@@ -231,9 +218,7 @@ async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_
     assert [one["id"] for one in live.machine.participants()] == ["ann"]
 
 
-async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_back(
-    hub: Gathering,
-):
+async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_back(hub):
     (cyd,) = await hub.people("cyd")
     held = ["mcp.request.*", "capability.grant"]
     await hub.create(hub.ann, grants={"bob": held})
@@ -252,7 +237,7 @@ async def test_what_was_granted_from_a_right_goes_when_the_room_takes_the_right_
 
 @pytest.mark.parametrize(("access", "stays"), [("open", True), ("private", False)])
 async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere(
-    hub: Gathering, access: str, stays: bool
+    hub, access, stays
 ):
     await hub.create(hub.ann, access=access)
     await hub.rooms.invite(hub.ann, "square", handle="bob")
@@ -265,9 +250,7 @@ async def test_who_leaves_a_room_they_cannot_come_back_into_leaves_it_everywhere
             await hub.rooms.enter(hub.bob, "square")
 
 
-async def test_one_round_of_upkeep_that_fails_is_not_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_one_round_of_upkeep_that_fails_is_not_the_last(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(upkeep, "UPKEEP_SECONDS", 0.0)
     rounds = asyncio.Event()
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +19,7 @@ DAY = 86_400
     ("access", "seen", "entered"),
     [("open", True, True), ("invite", True, False), ("private", False, False)],
 )
-async def test_access_says_who_knows_of_a_room_and_who_comes_in(
-    hub: Gathering, access: str, seen: bool, entered: bool
-):
+async def test_access_says_who_knows_of_a_room_and_who_comes_in(hub, access, seen, entered):
     await hub.create(hub.ann, access=access)
     listed = await hub.rooms.list(hub.bob)
     assert [room.name for room in listed.rooms] == (["square"] if seen else [])
@@ -44,7 +41,7 @@ async def test_access_says_who_knows_of_a_room_and_who_comes_in(
     await hub.join(hub.bob)
 
 
-async def test_only_owners_change_and_remove_a_room(hub: Gathering):
+async def test_only_owners_change_and_remove_a_room(hub):
     _, ear = await hub.meet(hub.bob)
     patch = read_patch({"access": "private"})
     with pytest.raises(e.RoomForbidden):
@@ -58,7 +55,7 @@ async def test_only_owners_change_and_remove_a_room(hub: Gathering):
         await hub.rooms.get(hub.ann, "square")
 
 
-async def test_a_change_of_rights_is_told_at_once_and_survives(tmp_path: Path):
+async def test_a_change_of_rights_is_told_at_once_and_survives(tmp_path):
     async with gathering(tmp_path) as hub:
         ann, bob = await hub.people("ann", "bob")
         await hub.create(ann)
@@ -79,7 +76,7 @@ async def test_a_change_of_rights_is_told_at_once_and_survives(tmp_path: Path):
         assert welcome["capabilities"] == ["chat.*", "mcp.request.tools/list"]
 
 
-async def test_changes_at_the_same_moment_are_all_made(hub: Gathering):
+async def test_changes_at_the_same_moment_are_all_made(hub):
     others = [hub.bob, *await hub.people("cas", "dee")]
     await hub.create(hub.ann, access="private")
     grants = {other.principal.name: ["chat.*"] for other in others}
@@ -100,7 +97,7 @@ async def test_changes_at_the_same_moment_are_all_made(hub: Gathering):
         await hub.join(other)
 
 
-async def test_a_memory_room_keeps_as_many_as_it_is_told_to_later(hub: Gathering):
+async def test_a_memory_room_keeps_as_many_as_it_is_told_to_later(hub):
     await hub.create(hub.ann, durable=False)
     await hub.rooms.change(hub.ann, "square", read_patch({"policy": {"keep_messages": 10}}))
     for number in range(30):
@@ -110,7 +107,7 @@ async def test_a_memory_room_keeps_as_many_as_it_is_told_to_later(hub: Gathering
 
 
 @pytest.mark.settings(options=RoomOptions(max_rooms_each=2))
-async def test_names_are_taken_once_and_owners_have_so_many(hub: Gathering):
+async def test_names_are_taken_once_and_owners_have_so_many(hub):
     await hub.create(hub.ann)
     with pytest.raises(e.RoomNameTaken):
         await hub.create(hub.bob)
@@ -123,7 +120,7 @@ async def test_names_are_taken_once_and_owners_have_so_many(hub: Gathering):
         )
 
 
-async def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(hub: Gathering):
+async def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credential(hub):
     await hub.create(hub.ann, access="private")
     await hub.create(hub.ann, "other")
     invitation = await hub.rooms.invite(hub.ann, "square", guest="zoe")
@@ -156,7 +153,7 @@ async def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credentia
     assert live.machine.seq == seq
 
 
-async def test_an_invitation_is_answered_to_the_inviter_alone(hub: Gathering):
+async def test_an_invitation_is_answered_to_the_inviter_alone(hub):
     live, one, two = await hub.meet(hub.ann, hub.bob)
     live.receive(one, envelope("room.invite", {"guest": "zoe"}, id="i1"))
     ack = await one.until_kind("room.invite-ack")
@@ -175,7 +172,7 @@ async def test_an_invitation_is_answered_to_the_inviter_alone(hub: Gathering):
         await hub.rooms.post(hub.ann, "square", envelope("room.invite", {"guest": "max"}))
 
 
-async def test_a_read_that_waits_comes_back_with_what_is_said(hub: Gathering):
+async def test_a_read_that_waits_comes_back_with_what_is_said(hub):
     await hub.create(hub.ann)
     await hub.rooms.visit(hub.bob, "square")
     before = await hub.rooms.messages(hub.bob, "square", wait=0.001)
@@ -187,7 +184,7 @@ async def test_a_read_that_waits_comes_back_with_what_is_said(hub: Gathering):
     assert json.loads(bytes(page.messages[-1]))["payload"] == {"text": "news"}
 
 
-async def test_one_who_takes_part_through_tools_is_here_until_idle(tmp_path: Path):
+async def test_one_who_takes_part_through_tools_is_here_until_idle(tmp_path):
     options = RoomOptions(chat={}, tool_presence_seconds=60)
     async with gathering(tmp_path, options=options) as hub:
         ann, bob = await hub.people("ann", "bob")
@@ -208,7 +205,7 @@ async def test_one_who_takes_part_through_tools_is_here_until_idle(tmp_path: Pat
         assert await hub.rooms.participants(ann, "square") == []
 
 
-async def test_a_recovered_account_loses_the_connections_of_its_old_token(hub: Gathering):
+async def test_a_recovered_account_loses_the_connections_of_its_old_token(hub):
     made = await hub.accounts.register("eve")
     eve = await hub.rooms.authenticate(made.token)
     await hub.create(eve)
@@ -220,7 +217,7 @@ async def test_a_recovered_account_loses_the_connections_of_its_old_token(hub: G
         await hub.rooms.authenticate(made.token)
 
 
-async def test_a_new_handle_is_a_new_name_in_the_room(hub: Gathering):
+async def test_a_new_handle_is_a_new_name_in_the_room(hub):
     live, one, two = await hub.meet(hub.ann, hub.bob)
     assert hub.bob.account is not None
     await hub.accounts.change_handle(hub.bob.account, "robert")
@@ -239,7 +236,7 @@ async def _old_room(hub: Gathering, **policy: int) -> None:
         await hub.rooms.post(ann, "square", chat(f"{number}"))
 
 
-async def test_messages_go_when_there_are_too_many_and_open_proposals_stay(tmp_path: Path):
+async def test_messages_go_when_there_are_too_many_and_open_proposals_stay(tmp_path):
     async with gathering(tmp_path) as hub:
         (ann,) = await hub.people("ann")
         await hub.create(ann, policy={"keep_messages": 10})
@@ -262,7 +259,7 @@ async def test_messages_go_when_there_are_too_many_and_open_proposals_stay(tmp_p
         assert (page.first_seq, page.last_seq) == (22, 32)
 
 
-async def test_messages_go_when_they_are_too_old_also_in_rooms_nobody_uses(tmp_path: Path):
+async def test_messages_go_when_they_are_too_old_also_in_rooms_nobody_uses(tmp_path):
     async with gathering(tmp_path) as hub:
         await _old_room(hub, keep_days=2)
         clock = hub.clock
@@ -278,7 +275,7 @@ async def test_messages_go_when_they_are_too_old_also_in_rooms_nobody_uses(tmp_p
         assert (page.first_seq, page.last_seq) == (31, 31)
 
 
-async def test_an_idle_room_is_let_go_and_comes_back(hub: Gathering):
+async def test_an_idle_room_is_let_go_and_comes_back(hub):
     live, ear = await hub.meet(hub.ann)
     live.left(ear)
     await hub.rooms.post(hub.ann, "square", chat("before"))

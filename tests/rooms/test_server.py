@@ -42,9 +42,7 @@ def server_of(node: Member) -> RoomServer:
     return server
 
 
-async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(
-    met: Met, one: Member, two: Member
-):
+async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming(met, one, two):
     bob, _, room, _ = met
     server = server_of(one)
     (session,) = server.owner._sessions.values()
@@ -61,9 +59,7 @@ async def test_who_leaves_while_it_waits_to_be_welcomed_keeps_nobody_from_coming
     assert list(server.owner._sessions.values()) == [session]
 
 
-async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(
-    met: Met, one: Member, two: Member
-):
+async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(met, one, two):
     bob, ear, room, live = met
     _, role = await two.rooms.enter(bob, "square")
     for number in range(BACKLOG_BYTES // WELCOME_BYTES + 1):
@@ -80,9 +76,7 @@ async def test_who_leaves_at_once_keeps_no_turn_and_what_it_said_counts(
 
 
 @pytest.mark.parametrize("code", [CloseCode.NOT_AUTHENTICATED, CloseCode.TOO_SLOW])
-async def test_whom_the_owner_closes_at_another_node_has_left(
-    met: Met, two: Member, code: CloseCode
-):
+async def test_whom_the_owner_closes_at_another_node_has_left(met, two, code):
     bob, ear, _, live = met
     (outlet,) = [one for one, who in live.outlets.items() if who.principal == bob.principal]
     outlet.close(code)
@@ -95,9 +89,7 @@ async def test_whom_the_owner_closes_at_another_node_has_left(
     await two.join(bob)
 
 
-async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(
-    met: Met, one: Member, two: Member
-):
+async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(met, one, two):
     bob, ear, room, live = met
     receive, join = live.receive, live.join
 
@@ -120,7 +112,7 @@ async def test_what_fails_in_the_room_closes_whom_it_concerns_and_no_other(
     await nats.until(lambda: server_of(one).owner.is_resolved)
 
 
-async def test_a_call_that_fails_is_answered_so(met: Met, one: Member):
+async def test_a_call_that_fails_is_answered_so(met, one):
     _, _, room, live = met
     answers = live.participants
 
@@ -145,9 +137,7 @@ async def test_a_call_that_fails_is_answered_so(met: Met, one: Member):
     assert not session.turns
 
 
-async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(
-    met: Met, one: Member, two: Member
-):
+async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(met, one, two):
     bob, ear, room, live = met
     perform = live.perform
 
@@ -166,7 +156,7 @@ async def test_a_node_whose_commands_cannot_be_resolved_begins_anew(
     await nats.until(lambda: server_of(one).owner.is_resolved)
 
 
-async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met: Met, two: Member):
+async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met, two):
     _, ear, room, live = met
     answer = [{"id": f"{number}", "told": 1_000 * "x"} for number in range(17_000)]
     assert sum(len(str(one)) for one in answer) > MAX_SENT_BYTES
@@ -183,7 +173,7 @@ async def test_an_answer_larger_than_the_bus_carries_comes_in_parts(met: Met, tw
     await ear._until(lambda: ear.texts == ["still here"])
 
 
-async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(met: Met):
+async def test_a_gap_that_could_not_be_read_is_read_again_whatever_failed(met):
     _, ear, room, live = met
     read, failures = room.store.read, [ValueError("This was not thought of.")]
 

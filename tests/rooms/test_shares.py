@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +60,7 @@ async def flooded(
 
 @pytest.mark.requirement("room.fair-retention")
 @BOTH
-async def test_a_flood_pushes_out_itself_and_nobody_else(hub: Gathering, durable: bool):
+async def test_a_flood_pushes_out_itself_and_nobody_else(hub, durable):
     await flooded(hub, hub.ann, hub.bob, durable=durable)
     page = await hub.rooms.messages(hub.ann, "square", limit=500)
     told = bodies(page)
@@ -75,9 +74,7 @@ async def test_a_flood_pushes_out_itself_and_nobody_else(hub: Gathering, durable
 
 @pytest.mark.requirement("room.fair-retention", "room.rest-history")
 @BOTH
-async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(
-    hub: Gathering, durable: bool
-):
+async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(hub, durable):
     await flooded(hub, hub.ann, hub.bob, durable=durable)
     page = await hub.rooms.messages(hub.ann, "square", limit=500)
     seqs = [one["seq"] for one in bodies(page)]
@@ -97,7 +94,7 @@ async def test_a_history_with_holes_is_paged_from_either_end_and_told_truly(
 @pytest.mark.requirement("room.fair-retention", "room.resume")
 @BOTH
 async def test_whoever_resumes_over_a_hole_is_told_and_whoever_resumes_after_it_misses_nothing(
-    hub: Gathering, durable: bool
+    hub, durable
 ):
     await flooded(hub, hub.ann, hub.bob, durable=durable)
     first = (await hub.rooms.get(hub.ann, "square")).first_seq
@@ -117,7 +114,7 @@ async def test_whoever_resumes_over_a_hole_is_told_and_whoever_resumes_after_it_
 
 
 @pytest.mark.requirement("room.fair-retention")
-async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path: Path):
+async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path):
     async with gathering(tmp_path, options=FEW) as hub:
         ann, bob = await hub.people("ann", "bob")
         await flooded(hub, ann, bob)
@@ -135,7 +132,7 @@ async def test_what_is_kept_and_told_is_the_same_after_a_restart(tmp_path: Path)
 
 @pytest.mark.requirement("room.fair-retention")
 @pytest.mark.settings(options=RoomOptions(chat={}))
-async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_back(hub: Gathering):
+async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_back(hub):
     await flooded(hub, hub.ann, hub.bob, thoughts=1_200)
     slow = Ear()
     slow.reads.clear()
@@ -150,7 +147,7 @@ async def test_one_who_catches_up_while_a_hole_comes_is_let_go_and_told_when_bac
 
 
 @pytest.mark.requirement("room.fair-retention")
-async def test_a_room_that_takes_too_many_bytes_is_trimmed_fairly_too(tmp_path: Path):
+async def test_a_room_that_takes_too_many_bytes_is_trimmed_fairly_too(tmp_path):
     options = RoomOptions(chat={}, room_bytes=200_000)
     async with gathering(tmp_path, options=options) as hub:
         ann, bob = await hub.people("ann", "bob")
@@ -191,7 +188,7 @@ async def check_shares(hub: Gathering) -> dict[str, Share]:
     return kept
 
 
-async def test_shares_go_with_their_room(hub: Gathering):
+async def test_shares_go_with_their_room(hub):
     await hub.create(hub.ann, access="open")
     await hub.rooms.post(hub.bob, "square", chat("hello"))
     account = hub.bob.principal.account_id
@@ -205,7 +202,7 @@ async def test_shares_go_with_their_room(hub: Gathering):
 
 
 @given(st.lists(st.integers(0, 50), max_size=12), st.integers(0, 200))
-def test_a_fair_share_is_the_largest_that_fits(amounts: list[int], most: int):
+def test_a_fair_share_is_the_largest_that_fits(amounts, most):
     share = fair_share(amounts, most)
     left = [min(amount, share) for amount in amounts]
     assert sum(left) <= most
@@ -214,9 +211,7 @@ def test_a_fair_share_is_the_largest_that_fits(amounts: list[int], most: int):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9)), max_size=60))
-def test_trimming_leaves_no_more_than_may_be_and_nobody_below_their_share(
-    messages: list[tuple[str, int]],
-):
+def test_trimming_leaves_no_more_than_may_be_and_nobody_below_their_share(messages):
     shares: dict[str, Share] = {}
     for author, size in messages:
         shares[author] = shares.get(author, Share()).plus(size)
@@ -235,7 +230,7 @@ def test_trimming_leaves_no_more_than_may_be_and_nobody_below_their_share(
         assert mine[len(mine) - len(kept) :] == kept
 
 
-async def test_upkeep_trims_while_people_talk(hub: Gathering):
+async def test_upkeep_trims_while_people_talk(hub):
     live, ear = await hub.meet(hub.bob, access="open")
     for number in range(600):
         live.receive(ear, envelope("reasoning.thought", {"n": number}))

@@ -33,7 +33,7 @@ async def busy(hub: Gathering) -> AsyncIterator[None]:
 
 
 @pytest.mark.requirement("proposal.shown-when-stored")
-async def test_a_proposal_is_shown_once_it_is_stored_and_with_its_message(hub: Gathering):
+async def test_a_proposal_is_shown_once_it_is_stored_and_with_its_message(hub):
     live, ear = await hub.meet(hub.bob)
     async with busy(hub):
         live.receive(ear, PROPOSAL)
@@ -43,7 +43,7 @@ async def test_a_proposal_is_shown_once_it_is_stored_and_with_its_message(hub: G
 
 
 @pytest.mark.requirement("proposal.shown-when-stored")
-async def test_a_decision_is_shown_once_it_is_stored(hub: Gathering):
+async def test_a_decision_is_shown_once_it_is_stored(hub):
     live, ear = await hub.meet(hub.bob)
     live.receive(ear, PROPOSAL)
     await ear.until_kind("mcp.proposal.tools/call")
@@ -57,9 +57,7 @@ async def test_a_decision_is_shown_once_it_is_stored(hub: Gathering):
 
 
 @pytest.mark.requirement("proposal.shown-when-stored")
-async def test_what_could_not_be_stored_is_never_shown(
-    hub: Gathering, monkeypatch: pytest.MonkeyPatch
-):
+async def test_what_could_not_be_stored_is_never_shown(hub, monkeypatch):
     live, ear = await hub.meet(hub.bob)
 
     async def fails(*_: object) -> None:
@@ -74,7 +72,7 @@ async def test_what_could_not_be_stored_is_never_shown(
     assert await hub.rooms.proposals(hub.ann, "square") == []
 
 
-async def test_someone_is_listed_as_present_once_that_is_stored(hub: Gathering):
+async def test_someone_is_listed_as_present_once_that_is_stored(hub):
     live, _ = await hub.meet(hub.ann)
     role = (await hub.rooms.enter(hub.bob, "square")).role
     async with busy(hub):

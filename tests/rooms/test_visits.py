@@ -83,14 +83,7 @@ def do_once_before(table: Any, name: str, do: Callable[[], Awaitable[Any]]) -> a
 
 @BOTH
 async def test_visitors_stay_when_the_owner_of_their_room_dies(
-    nodes: Nodes,
-    one: Member,
-    two: Member,
-    three: Member,
-    ann: Visitor,
-    bob: Visitor,
-    cyd: Visitor,
-    durable: bool,
+    nodes, one, two, three, ann, bob, cyd, durable
 ):
     live = await visited(nodes, ann, bob, cyd, durable=durable)
     assert await here(live) == ["ann", "bob", "cyd"]
@@ -112,9 +105,7 @@ async def test_visitors_stay_when_the_owner_of_their_room_dies(
 
 @BOTH
 @pytest.mark.settings(count=2)
-async def test_visitors_stay_when_the_owner_of_their_room_stops(
-    nodes: Nodes, one: Member, ann: Visitor, bob: Visitor, durable: bool
-):
+async def test_visitors_stay_when_the_owner_of_their_room_stops(nodes, one, ann, bob, durable):
     await visited(nodes, ann, bob, durable=durable)
     await one.stop()
     next_live = await taken(nodes, ann)
@@ -126,14 +117,7 @@ async def test_visitors_stay_when_the_owner_of_their_room_stops(
 
 @BOTH
 async def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
-    nodes: Nodes,
-    one: Member,
-    two: Member,
-    three: Member,
-    ann: Visitor,
-    bob: Visitor,
-    cyd: Visitor,
-    durable: bool,
+    nodes, one, two, three, ann, bob, cyd, durable
 ):
     await visited(nodes, ann, bob, cyd, durable=durable)
     await one.die()
@@ -145,7 +129,7 @@ async def test_who_leaves_while_the_owner_is_dead_does_not_come_back(
 
 @pytest.mark.settings(count=3)
 async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gone(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+    nodes, one, two, ann, bob
 ):
     await visited(nodes, ann, bob)
     await one.die()
@@ -160,9 +144,7 @@ async def test_who_leaves_after_a_take_over_that_its_node_has_not_noticed_is_gon
 
 
 @pytest.mark.settings(count=2)
-async def test_a_replaced_owner_stores_no_visit_and_removes_none(
-    nodes: Nodes, one: Member, ann: Visitor, bob: Visitor
-):
+async def test_a_replaced_owner_stores_no_visit_and_removes_none(nodes, one, ann, bob):
     live = await visited(nodes, ann)
     await until_stored(one, 1)
     visits, now = one.rooms._live.visits, clock(one).monotonic()
@@ -177,7 +159,7 @@ async def test_a_replaced_owner_stores_no_visit_and_removes_none(
 
 @pytest.mark.settings(count=3)
 async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor, cyd: Visitor
+    nodes, one, two, ann, bob, cyd
 ):
     live = await visited(nodes, ann, bob, cyd)
     clock(one).seconds += 300
@@ -196,7 +178,7 @@ async def test_who_was_active_of_late_is_here_with_the_next_owner_too(
 
 @BOTH
 async def test_who_may_not_be_here_any_more_is_not_with_the_next_owner(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, durable: bool
+    nodes, one, two, ann, durable
 ):
     made = {name: await nodes.accounts.register(name) for name in ("bob", "cyd", "dan", "eve")}
     people = []
@@ -222,7 +204,7 @@ async def expelled(tx: Any, visitor: Visitor) -> None:
 
 @pytest.mark.parametrize("comes_again", [False, True])
 async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_again(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor, comes_again: bool
+    nodes, one, two, ann, bob, comes_again
 ):
     live = await visited(nodes, ann)
     go_on = asyncio.Event()
@@ -239,7 +221,7 @@ async def test_who_leaves_while_their_visit_is_stored_has_none_unless_they_come_
 
 
 async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+    nodes, one, two, ann, bob
 ):
     live = await visited(nodes, ann)
     table = live.visits.table
@@ -252,7 +234,7 @@ async def test_who_comes_again_while_the_visit_that_they_left_is_removed_has_one
 
 
 async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_one(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+    nodes, one, two, ann, bob
 ):
     live = await visited(nodes, ann, bob)
     table = live.visits.table
@@ -264,9 +246,7 @@ async def test_who_was_put_out_and_comes_again_while_their_visit_is_removed_has_
     assert await stored(one) == 2
 
 
-async def test_a_visit_goes_with_its_room_and_its_account(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
-):
+async def test_a_visit_goes_with_its_room_and_its_account(nodes, one, two, ann, bob):
     live = await visited(nodes, ann, bob)
     await two.rooms.post(ann, "square", envelope("room.kick", {"participant": "bob"}))
     # The clock that all nodes share was set.
@@ -279,7 +259,7 @@ async def test_a_visit_goes_with_its_room_and_its_account(
 
 
 async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back(
-    nodes: Nodes, one: Member, three: Member, ann: Visitor, bob: Visitor
+    nodes, one, three, ann, bob
 ):
     await visited(nodes, ann, bob)
     await one.die()
@@ -305,7 +285,7 @@ async def test_who_leaves_while_the_next_owner_loads_the_room_does_not_come_back
 
 
 async def test_who_comes_again_is_stored_after_a_leave_that_the_owner_did_not_hear_of(
-    nodes: Nodes, one: Member, two: Member, ann: Visitor, bob: Visitor
+    nodes, one, two, ann, bob
 ):
     live = await visited(nodes, ann, bob)
     gone = bob.principal.account_id

@@ -32,7 +32,7 @@ def settings(**variables: str) -> Settings:
         ("hub.example", "", "invite"),
     ],
 )
-def test_registration_is_open_on_this_machine_alone(host: str, public_url: str, policy: str):
+def test_registration_is_open_on_this_machine_alone(host, public_url, policy):
     made = settings(HOST=host, PUBLIC_URL=public_url)
     assert (made.registration, made.registration_policy) == ("auto", policy)
     for chosen in ("open", "invite", "closed"):
@@ -78,7 +78,7 @@ def test_the_limits_are_the_specifications_unless_told():
         ("HTTP_ALLOWED_ORIGINS", "null"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused(variable: str, value: str):
+def test_a_value_that_means_nothing_is_refused(variable, value):
     with pytest.raises(e.SettingsError, match=f"FOLKMOOT_{variable} must be"):
         settings(**{variable: value})
 
@@ -129,7 +129,7 @@ UNSENT = "limits.unsent_bytes must be at least limits.message_bytes"
         ),
     ],
 )
-def test_values_that_do_not_go_together_are_refused(variables: dict[str, str], told: str):
+def test_values_that_do_not_go_together_are_refused(variables, told):
     with pytest.raises(e.SettingsError) as refused:
         settings(**variables)
     assert refused.value.message == told

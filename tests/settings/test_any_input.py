@@ -38,9 +38,7 @@ ENVIRONMENT = st.dictionaries(VARIABLE, st.text(max_size=20), max_size=4)
 @given(CONTENT, ENVIRONMENT)
 @example(b"a=[\n" * 2000, {})
 @example(b".".join([b"a"] * 1000) + b"=1", {})
-def test_any_file_and_environment_give_settings_or_a_settings_error(
-    content: bytes, environ: dict[str, str]
-):
+def test_any_file_and_environment_give_settings_or_a_settings_error(content, environ):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "folkmoot.toml"
         file.write_bytes(content)
@@ -49,7 +47,7 @@ def test_any_file_and_environment_give_settings_or_a_settings_error(
 
 
 @given(ENVIRONMENT)
-def test_any_environment_alone_gives_settings_or_a_settings_error(environ: dict[str, str]):
+def test_any_environment_alone_gives_settings_or_a_settings_error(environ):
     check(None, environ)
 
 

@@ -47,7 +47,7 @@ Anna = [{ kind = "mcp.request.tools/call:files:*", payload = { params = { name =
 """
 
 
-def test_tables_become_a_gateway(tmp_path: Path):
+def test_tables_become_a_gateway(tmp_path):
     gateway = load_text(WHOLE).gateway
     assert gateway.backends == {
         "github": BackendSpec(
@@ -257,13 +257,13 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("text", "said"), EVERY)
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str):
+def test_what_is_wrong_is_said_with_its_line(text, said):
     assert problems(f"[backends.abc]\n{text}\n") == [f"hub.toml:{said}"]
 
 
 @pytest.mark.requirement("gateway.reserved-names")
 @pytest.mark.parametrize("name", sorted(RESERVED_NAMES))
-def test_no_backend_takes_a_reserved_name(name: str):
+def test_no_backend_takes_a_reserved_name(name):
     told = f"backends.{name}: the namespace {name} is reserved; choose another"
     assert problems(f"[backends.{name}]\n{ONE_URL}\n") == [f"hub.toml:1: {told}"]
 
@@ -305,7 +305,7 @@ def test_no_sentence_repeats_what_may_be_secret():
         ('command = ["x", "--keyboard", "--token"]', None),
     ],
 )
-def test_a_secret_in_the_file_is_noted_and_allowed(text: str, where: str | None):
+def test_a_secret_in_the_file_is_noted_and_allowed(text, where):
     notes = load_text(f"[backends.abc]\n{text}\n").notes
     assert len(notes) == (where is not None)
     assert all(note.startswith(f"hub.toml:{where}") for note in notes)
@@ -319,7 +319,7 @@ def test_nothing_of_a_gateway_shows_its_secrets():
     assert "sesame" not in repr(loaded).lower()
 
 
-def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path: Path):
+def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path):
     loaded = load(environ={"FOLKMOOT_DATA": str(tmp_path)}, options={"port": 7})
     assert (loaded.file, loaded.place) == (None, str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(f"[backends.abc]\n{ONE_URL}\n")
@@ -341,7 +341,7 @@ STATEMENTS = st.one_of(
 
 
 @given(st.lists(STATEMENTS, max_size=8).map("\n".join))
-def test_any_tables_give_a_gateway_or_a_settings_error(text: str):
+def test_any_tables_give_a_gateway_or_a_settings_error(text):
     Path("any.toml").write_text(text, encoding="utf-8")
     told: Any
     try:
@@ -364,7 +364,7 @@ def test_any_tables_give_a_gateway_or_a_settings_error(text: str):
         ('title = "draft*"', None),
     ],
 )
-def test_a_path_that_is_compared_as_text_is_noted_and_allowed(arguments: str, member: str | None):
+def test_a_path_that_is_compared_as_text_is_noted_and_allowed(arguments, member):
     constraint = f"payload = {{ params = {{ arguments = {{ {arguments} }} }} }}"
     text = f'[grants]\ngina = [{{ kind = "mcp.request.tools/call:x:y", {constraint} }}]\n'
     notes = load_text(text).notes
@@ -381,7 +381,7 @@ def test_a_folder_that_is_none_is_refused():
     assert "one folder" in problem
 
 
-def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(tmp_path: Path):
+def test_how_a_backend_is_isolated_is_read_and_what_means_nothing_is_refused(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(
         '[backends.one]\ncommand = ["true"]\nuser = "nobody"\nsandbox = "bwrap"\n'

@@ -107,7 +107,7 @@ def test_a_clients_file_is_taken_as_it_is_with_comments():
         ),
     ],
 )
-def test_every_clients_way_to_write_it_is_understood(entry: dict[str, Any], wanted: dict[str, Any]):
+def test_every_clients_way_to_write_it_is_understood(entry, wanted):
     loaded = load_servers({"abc": entry}, key="servers")
     assert loaded.gateway.backends["abc"] == BackendSpec(name="abc", namespace="abc", **wanted)
 
@@ -121,7 +121,7 @@ def test_every_clients_way_to_write_it_is_understood(entry: dict[str, Any], want
         ({"url": "http://h/", "headers": {"A": "${TOKEN}${HOME}"}}, "more than one variable"),
     ],
 )
-def test_what_only_a_client_can_use_is_left_out_with_a_note(entry: dict[str, Any], why: str):
+def test_what_only_a_client_can_use_is_left_out_with_a_note(entry, why):
     loaded = load_servers({"abc": entry, "other": {"command": "x"}})
     assert list(loaded.gateway.backends) == ["other"]
     (note,) = loaded.notes
@@ -207,7 +207,7 @@ def test_no_two_servers_can_have_one_namespace():
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: str):
+def test_what_is_wrong_with_a_file_is_said_with_its_line(text, said):
     assert problems(text) == [f"etc/mcp.json{said}"]
 
 
@@ -232,7 +232,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_file_gives_backends_or_a_settings_error(value: Any):
+def test_any_file_gives_backends_or_a_settings_error(value):
     try:
         loaded = load_file(json.dumps({"mcpServers": value}))
     except e.SettingsError:

@@ -15,7 +15,7 @@ def fingerprints(folder: Path, text: str = "", **environ: str) -> str:
     return settings_fingerprints(loaded.settings, loaded)
 
 
-def test_what_a_node_may_have_of_its_own_does_not_differ(tmp_path: Path):
+def test_what_a_node_may_have_of_its_own_does_not_differ(tmp_path):
     own = """
         port = 8421
         data = "/tmp/one"
@@ -29,7 +29,7 @@ def test_what_a_node_may_have_of_its_own_does_not_differ(tmp_path: Path):
     assert differing_settings(fingerprints(tmp_path, own), fingerprints(tmp_path)) == []
 
 
-def test_settings_backends_and_grants_that_differ_are_named(tmp_path: Path):
+def test_settings_backends_and_grants_that_differ_are_named(tmp_path):
     one = """
         rates.send_per_minute = 7
         store.synchronous_replica = true
@@ -51,12 +51,12 @@ def test_settings_backends_and_grants_that_differ_are_named(tmp_path: Path):
     assert differing_settings(fingerprints(tmp_path, one), fingerprints(tmp_path, one)) == []
 
 
-def test_who_may_register_differs_also_where_only_the_host_does(tmp_path: Path):
+def test_who_may_register_differs_also_where_only_the_host_does(tmp_path):
     everyone, invited = fingerprints(tmp_path), fingerprints(tmp_path, 'host = "0.0.0.0"')
     assert differing_settings(everyone, invited) == ["registration"]
     assert differing_settings(fingerprints(tmp_path, 'registration = "open"'), everyone) == []
 
 
-def test_marks_of_another_release_or_none_differ_in_nothing(tmp_path: Path):
+def test_marks_of_another_release_or_none_differ_in_nothing(tmp_path):
     assert differing_settings("", fingerprints(tmp_path)) == []
     assert differing_settings("[1]", fingerprints(tmp_path)) == []

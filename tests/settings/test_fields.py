@@ -24,7 +24,7 @@ FIELD = st.sampled_from(sorted(FIELDS.values(), key=lambda field: field.path))
 
 
 @pytest.mark.parametrize("path", FIELDS)
-def test_every_setting_is_described_and_its_default_is_allowed(path: str):
+def test_every_setting_is_described_and_its_default_is_allowed(path):
     field = FIELDS[path]
     assert field.description.endswith(".")
     assert check(field, field.default) == field.default
@@ -42,7 +42,7 @@ def test_every_setting_is_described_and_its_default_is_allowed(path: str):
         ("postgresql://hub:hu%40sh@db/folkmoot", "postgresql://hub@db/folkmoot"),
     ],
 )
-def test_the_address_of_a_database_is_shown_without_its_password(url: str, shown: str):
+def test_the_address_of_a_database_is_shown_without_its_password(url, shown):
     loaded = load(environ={"FOLKMOOT_STORE_URL": url})
     assert loaded.settings.store.url == url
     assert [value for path, value, _ in in_effect(loaded) if path == "store.url"] == [shown]
@@ -61,7 +61,7 @@ def test_the_address_of_a_database_is_shown_without_its_password(url: str, shown
         "hub:hush@db",
     ],
 )
-def test_an_address_that_is_not_clear_is_refused_and_not_shown(url: str):
+def test_an_address_that_is_not_clear_is_refused_and_not_shown(url):
     assert isinstance(outcome(check, FIELDS["store.url"], url), BadValue)
     assert "hu" not in without_password(url).removeprefix("postgresql")
 
@@ -75,7 +75,7 @@ def test_an_address_that_is_not_clear_is_refused_and_not_shown(url: str):
         ("nats://a:hush@n1,nats://b:hu%2Csh@n2", "nats://n1,nats://n2"),
     ],
 )
-def test_the_addresses_of_a_bus_are_shown_without_what_signs_in(url: str, shown: str):
+def test_the_addresses_of_a_bus_are_shown_without_what_signs_in(url, shown):
     environ = {
         "FOLKMOOT_BUS_URL": url,
         "FOLKMOOT_STORE_URL": "postgresql://db",
@@ -94,14 +94,14 @@ def test_no_two_settings_share_a_variable_or_an_option():
 
 
 @given(FIELD, ANYTHING)
-def test_any_value_is_taken_or_refused_with_a_sentence(field: Field, value: Any):
+def test_any_value_is_taken_or_refused_with_a_sentence(field, value):
     taken = outcome(check, field, value)
     assert isinstance(taken, BadValue) or check(field, taken) == taken
 
 
 @given(FIELD, st.text())
 @example(FIELDS["port"], "0\x1f")
-def test_any_text_is_taken_or_refused_with_a_sentence(field: Field, text: str):
+def test_any_text_is_taken_or_refused_with_a_sentence(field, text):
     taken = outcome(read_text, field, text)
     assert isinstance(taken, BadValue) or check(field, taken) == taken
 
@@ -146,6 +146,6 @@ NEARLY = {
 
 
 @pytest.mark.parametrize(("path", "text"), cases(NEARLY))
-def test_text_that_is_nearly_a_value_is_refused(path: str, text: str):
+def test_text_that_is_nearly_a_value_is_refused(path, text):
     with pytest.raises(BadValue):
         read_text(FIELDS[path], text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,9 +66,7 @@ def test_a_later_source_does_not_excuse_a_mistake_in_an_earlier_one():
          "https://hub.example/moot"),
     ],
 )  # fmt: skip
-def test_variables_are_read_as_the_type_of_their_setting(
-    variable: str, text: str, path: str, value: object
-):
+def test_variables_are_read_as_the_type_of_their_setting(variable, text, path, value):
     loaded = load(environ={variable: text})
     section, _, name = path.rpartition(".")
     holder = getattr(loaded.settings, section) if section else loaded.settings
@@ -144,7 +141,7 @@ NOT_A_LEVEL = 'log.level must be "debug", "info", "warning" or "error", not '
         (f'host = "{"x " * 40}"', f'1: {NOT_A_HOST}"{("x " * 20)[:39]}…'),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line(text: str, expected: str):
+def test_a_wrong_value_is_told_with_its_line(text, expected):
     assert problems(text) == [f"hub.toml:{expected}"]
 
 
@@ -159,7 +156,7 @@ def test_a_wrong_value_is_told_with_its_line(text: str, expected: str):
         ("port = " + "[" * 5000, ": lists and tables are nested too deeply"),
     ],
 )
-def test_broken_toml_is_told_with_line_and_column(text: str, expected: str):
+def test_broken_toml_is_told_with_line_and_column(text, expected):
     assert problems(text) == [f"hub.toml{expected}"]
 
 
@@ -194,7 +191,7 @@ def test_variables_that_are_no_settings_and_those_of_others_are_left_alone():
     assert load(environ=environ).settings == Settings()
 
 
-def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_path: Path):
+def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_path):
     (tmp_path / "one.toml").write_text("port = 1")
     (tmp_path / "two.toml").write_text("port = 2")
     environ = {"FOLKMOOT_CONFIG": "two.toml"}
@@ -202,7 +199,7 @@ def test_the_file_named_by_the_variable_is_used_when_no_option_names_one(tmp_pat
     assert load("one.toml", environ=environ).settings.port == 1
 
 
-def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path):
+def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path):
     for folder in (".folkmoot", "by_variable", "by_option"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "config.toml").write_text(f'telemetry.service_name = "{folder}"')
@@ -214,7 +211,7 @@ def test_the_file_in_the_data_folder_is_used_when_none_is_named(tmp_path: Path):
     assert loaded.file == "by_option/config.toml"
 
 
-def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Path):
+def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path):
     (tmp_path / ".folkmoot").mkdir()
     (tmp_path / ".folkmoot/config.toml").write_text('data = "elsewhere"')
     with pytest.raises(e.SettingsError, match=r"^\.folkmoot/config\.toml:1: data cannot be set"):
@@ -229,9 +226,7 @@ def test_the_data_folders_own_file_cannot_name_another_data_folder(tmp_path: Pat
         (b"#" * 1_048_577, "hub.toml: is larger than 1 MiB, too large for a settings file"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_in_one_line(
-    tmp_path: Path, content: bytes | None, expected: str
-):
+def test_a_file_that_cannot_be_used_is_told_in_one_line(tmp_path, content, expected):
     if content is not None:
         (tmp_path / "hub.toml").write_bytes(content)
     assert refused("hub.toml") == [expected]
@@ -249,7 +244,7 @@ def test_a_name_no_file_can_have_is_told_in_one_line():
         load("a" * 5000, environ={})
 
 
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path):
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path):
     (tmp_path / "hub.toml").write_bytes(b"\xef\xbb\xbfhost = '::1'\r\nport = 'x'\r\n")
     with pytest.raises(e.SettingsError, match=r"^hub\.toml:2: port must be"):
         load("hub.toml", environ={})
@@ -288,7 +283,7 @@ def test_what_container_platforms_make_for_a_service_is_ignored():
         ("FOLKMOOT_PORT_8420", "tcp"),
     ],
 )
-def test_what_only_looks_like_a_service_link_is_refused(name: str, value: str):
+def test_what_only_looks_like_a_service_link_is_refused(name, value):
     with pytest.raises(e.SettingsError, match=f"^{name}"):
         load(environ={name: value})
 
@@ -300,7 +295,7 @@ def test_an_empty_name_of_a_settings_file_is_refused_unless_it_is_the_variables(
 
 
 @pytest.mark.parametrize("hidden", ["\x9b", "\x7f", "\u202e", "\u2066", "\u2028", "\ufeff"])
-def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden: str):
+def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidden):
     with pytest.raises(e.SettingsError, match="SERVICE_NAME must be") as caught:
         load(environ={"FOLKMOOT_TELEMETRY_SERVICE_NAME": f"moot{hidden}"})
     assert hidden not in caught.value.message
@@ -311,7 +306,7 @@ def test_what_a_terminal_obeys_or_turns_around_is_refused_and_not_repeated(hidde
     ("url", "told"),
     [("https://x.example", 0), ("https://x.example/", 0), ("https://x.example/moot/", 1)],
 )
-def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int):
+def test_an_address_with_a_path_is_taken_with_advice(url, told):
     loaded = load(None, environ={"FOLKMOOT_PUBLIC_URL": url}, options={})
     assert len(loaded.advice) == told
     assert all(
@@ -331,7 +326,7 @@ def test_an_address_with_a_path_is_taken_with_advice(url: str, told: int):
         ({"HOST": "localhost"}, 0),
     ],
 )
-def test_listening_on_the_network_without_tls_is_warned_of(environ: dict[str, str], told: int):
+def test_listening_on_the_network_without_tls_is_warned_of(environ, told):
     loaded = load(environ={f"FOLKMOOT_{name}": value for name, value in environ.items()})
     assert len(loaded.advice) == told
     assert all(

@@ -81,7 +81,7 @@ VALUES = st.sampled_from(
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), VALUES), max_size=20))
-def test_statements_are_told_apart_whatever_their_values_hold(parts: list[tuple[int, str]]):
+def test_statements_are_told_apart_whatever_their_values_hold(parts):
     lines, expected = 1, {}
     document = ""
     for number, (blank, value) in enumerate(parts):

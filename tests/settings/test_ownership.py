@@ -32,7 +32,7 @@ def problem(file: Path) -> str:
     return told
 
 
-def test_a_settings_file_that_everyone_may_write_is_refused_with_the_chmod(file: Path):
+def test_a_settings_file_that_everyone_may_write_is_refused_with_the_chmod(file):
     file.chmod(0o646)
     assert problem(file) == f"{file}: can be written by others; run: chmod go-w {file}"
     # Commands that only look at it, and start nothing, are not concerned.
@@ -42,7 +42,7 @@ def test_a_settings_file_that_everyone_may_write_is_refused_with_the_chmod(file:
 
 
 @as_root
-def test_a_group_may_write_it_only_if_it_is_the_owners_own(file: Path):
+def test_a_group_may_write_it_only_if_it_is_the_owners_own(file):
     file.chmod(0o664)
     os.chown(file, 0, 0)
     assert load(file, environ={}, runs=True).gateway.backends
@@ -54,7 +54,7 @@ def test_a_group_may_write_it_only_if_it_is_the_owners_own(file: Path):
 
 
 @as_root
-def test_a_settings_file_of_another_user_is_refused_with_the_chown(file: Path):
+def test_a_settings_file_of_another_user_is_refused_with_the_chown(file):
     os.chown(file, STRANGER, 0)
     assert problem(file) == (
         f"{file}: belongs to user {STRANGER}, who could make the hub run any program; "
@@ -62,7 +62,7 @@ def test_a_settings_file_of_another_user_is_refused_with_the_chown(file: Path):
     )
 
 
-def test_a_file_in_a_folder_in_which_others_may_write_is_refused(file: Path):
+def test_a_file_in_a_folder_in_which_others_may_write_is_refused(file):
     file.parent.chmod(0o777)
     assert problem(file) == (
         f"{file}: could be replaced by others, who may write in its folder; "
@@ -73,7 +73,7 @@ def test_a_file_in_a_folder_in_which_others_may_write_is_refused(file: Path):
     assert load(file, environ={}, runs=True).gateway.backends
 
 
-def test_a_link_is_judged_by_where_it_is_and_where_it_leads(file: Path, tmp_path: Path):
+def test_a_link_is_judged_by_where_it_is_and_where_it_leads(file, tmp_path):
     open_folder = tmp_path / "open"
     open_folder.mkdir()
     link = open_folder / "config.toml"
@@ -86,7 +86,7 @@ def test_a_link_is_judged_by_where_it_is_and_where_it_leads(file: Path, tmp_path
     assert "can be written by others" in problem(link)
 
 
-def test_an_imported_file_is_judged_like_the_settings(file: Path, tmp_path: Path):
+def test_an_imported_file_is_judged_like_the_settings(file, tmp_path):
     servers = tmp_path / "mcp.json"
     servers.write_text('{"mcpServers": {"one": {"command": "true"}}}')
     servers.chmod(0o666)
@@ -96,7 +96,7 @@ def test_an_imported_file_is_judged_like_the_settings(file: Path, tmp_path: Path
     assert load(file, environ={}, runs=True).gateway.backends
 
 
-def test_a_pipe_of_the_shells_is_taken_as_it_is(tmp_path: Path):
+def test_a_pipe_of_the_shells_is_taken_as_it_is(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe, 0o666)
     writing = threading.Thread(target=pipe.write_text, args=(BACKEND,))
@@ -105,9 +105,7 @@ def test_a_pipe_of_the_shells_is_taken_as_it_is(tmp_path: Path):
     writing.join()
 
 
-async def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(
-    file: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_running_hub_keeps_its_settings_when_others_may_write_the_file(file, caplog):
     applied: list[GatewaySpec] = []
 
     async def apply(spec: GatewaySpec) -> None:

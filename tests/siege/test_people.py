@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 from tests.mcp_harness import meeting
 from tests.siege.people import Mail, Talker
 from tests.siege.wire import HUB, Line, call, result
 
 
-async def test_mail_that_is_gone_or_there_twice_is_counted(tmp_path: Path):
+async def test_mail_that_is_gone_or_there_twice_is_counted(tmp_path):
     async with meeting(tmp_path) as there:
         tokens = {name: (await there.hub.accounts.register(name)).token for name in ("ada", "bob")}
         line, mail = Line(there.port, HUB), Mail()

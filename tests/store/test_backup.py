@@ -27,7 +27,7 @@ async def fill(store: SqliteStore, count: int = 200) -> None:
 
 
 @pytest.mark.requirement("store.backup")
-async def test_a_backup_is_one_private_whole_file_with_everything_committed(tmp_path: Path):
+async def test_a_backup_is_one_private_whole_file_with_everything_committed(tmp_path):
     target = tmp_path / "copy" / "backup.db"
     target.parent.mkdir()
     async with opened(tmp_path) as store:
@@ -44,9 +44,7 @@ async def test_a_backup_is_one_private_whole_file_with_everything_committed(tmp_
 
 
 @pytest.mark.requirement("store.backup")
-async def test_writing_goes_on_while_a_backup_is_taken_and_it_is_one_view(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_writing_goes_on_while_a_backup_is_taken_and_it_is_one_view(tmp_path, monkeypatch):
     monkeypatch.setattr(backup, "PAGES_A_STEP", 10)
     target = tmp_path / "backup.db"
     async with opened(tmp_path) as store:
@@ -84,7 +82,7 @@ def opened_copy(target: Path):
     return opened(folder)
 
 
-async def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(tmp_path: Path):
+async def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(tmp_path):
     async with opened(tmp_path) as store:
         original = store.identity
         await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
@@ -105,7 +103,7 @@ async def test_a_restored_backup_is_the_same_database_in_a_new_epoch_each_time(t
     assert len(epochs) == 3
 
 
-async def test_a_file_that_is_there_is_replaced_only_when_asked(store: SqliteStore, tmp_path: Path):
+async def test_a_file_that_is_there_is_replaced_only_when_asked(store, tmp_path):
     target = tmp_path / "backup.db"
     target.write_text("precious")
     with pytest.raises(e.BackupFailed, match="already exists"):
@@ -117,7 +115,7 @@ async def test_a_file_that_is_there_is_replaced_only_when_asked(store: SqliteSto
         await store.backup(target, overwrite=True)
 
 
-async def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_path: Path):
+async def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_path):
     async with opened(tmp_path) as store:
         with pytest.raises(e.BackupFailed, match="No such file or directory"):
             await store.backup(tmp_path / "missing" / "backup.db")
@@ -127,9 +125,7 @@ async def test_a_backup_that_cannot_be_written_says_why_and_leaves_nothing(tmp_p
     assert names(tmp_path) == ["file", "folkmoot.db"]
 
 
-async def test_a_backup_that_is_cancelled_stops_and_leaves_nothing(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_backup_that_is_cancelled_stops_and_leaves_nothing(store, tmp_path, monkeypatch):
     monkeypatch.setattr(backup, "PAGES_A_STEP", 1)
     folder = tmp_path / "copy"
     folder.mkdir()
@@ -145,7 +141,7 @@ async def test_a_backup_that_is_cancelled_stops_and_leaves_nothing(
     assert names(folder) == []
 
 
-async def test_a_backup_of_a_damaged_database_is_refused(tmp_path: Path):
+async def test_a_backup_of_a_damaged_database_is_refused(tmp_path):
     async with opened(tmp_path) as store:
         await fill(store)
     damage(store.path)
@@ -160,7 +156,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-async def test_two_backups_to_one_name_leave_one_whole_file(tmp_path: Path):
+async def test_two_backups_to_one_name_leave_one_whole_file(tmp_path):
     async with opened(tmp_path) as store:
         await fill(store, 20)
         results = await asyncio.gather(
@@ -178,7 +174,7 @@ OWN = ("", "-wal", "-shm", "-journal")
 @pytest.mark.requirement("store.backup")
 @pytest.mark.parametrize("overwrite", [True, False])
 async def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there_or_not(
-    tmp_path: Path, overwrite: bool
+    tmp_path, overwrite
 ):
     folder = tmp_path / "data"
     folder.mkdir()
@@ -207,7 +203,7 @@ async def test_no_file_of_the_data_folder_is_ever_the_target_whether_it_is_there
         assert (folder / "master.key").read_text() == "the only one"
 
 
-async def test_only_a_regular_file_is_replaced(tmp_path: Path):
+async def test_only_a_regular_file_is_replaced(tmp_path):
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "link").symlink_to(tmp_path / "precious")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
@@ -224,7 +220,7 @@ async def test_only_a_regular_file_is_replaced(tmp_path: Path):
 
 
 async def test_a_backup_that_is_cancelled_in_its_last_check_is_stopped_and_never_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ):
     folder = tmp_path / "copy"
     folder.mkdir()
@@ -247,7 +243,7 @@ async def test_a_backup_that_is_cancelled_in_its_last_check_is_stopped_and_never
     assert names(folder) == []
 
 
-async def test_a_backup_of_a_database_at_rest_leaves_nothing_beside_it(tmp_path: Path):
+async def test_a_backup_of_a_database_at_rest_leaves_nothing_beside_it(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     told: list[list[str]] = []
@@ -262,7 +258,7 @@ async def test_a_backup_of_a_database_at_rest_leaves_nothing_beside_it(tmp_path:
     assert all(seen == ["folkmoot.db"] for seen in [*told, names(folder)])
 
 
-async def test_a_database_that_comes_into_use_while_it_is_copied_is_copied_again(tmp_path: Path):
+async def test_a_database_that_comes_into_use_while_it_is_copied_is_copied_again(tmp_path):
     async with opened(tmp_path) as store:
         await fill(store, 20)
 
@@ -277,7 +273,7 @@ async def test_a_database_that_comes_into_use_while_it_is_copied_is_copied_again
         assert copy.execute("SELECT body FROM notes WHERE id = 1000").fetchall() == [("late",)]
 
 
-async def test_a_backup_for_which_there_is_no_room_says_so_in_words(tmp_path: Path):
+async def test_a_backup_for_which_there_is_no_room_says_so_in_words(tmp_path):
     async with opened(tmp_path) as store:
         await fill(store)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

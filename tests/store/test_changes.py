@@ -63,7 +63,7 @@ async def nodes(folder: Path, *, cut: bool = False) -> AsyncIterator[tuple[Any, 
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["nats", "without-nats"])
-async def test_each_change_is_heard_once_in_order(tmp_path: Path, cut: bool):
+async def test_each_change_is_heard_once_in_order(tmp_path, cut):
     async with nodes(tmp_path, cut=cut) as (one, two):
         for number in range(20):
             await one.write(publishing(number))
@@ -74,7 +74,7 @@ async def test_each_change_is_heard_once_in_order(tmp_path: Path, cut: bool):
         assert one.heard == two.heard == list(range(20))
 
 
-async def test_what_is_of_no_consequence_to_caches_is_not_logged(tmp_path: Path):
+async def test_what_is_of_no_consequence_to_caches_is_not_logged(tmp_path):
     async with nodes(tmp_path) as (one, two):
         await one.write(publishing("a letter", subject="mail.ann"))
         await until(lambda: two.heard)
@@ -86,14 +86,14 @@ async def test_what_is_of_no_consequence_to_caches_is_not_logged(tmp_path: Path)
         assert await one.read(rows) == [(SAY, "1"), (SAY, "2")]
 
 
-async def test_a_change_whose_node_died_before_it_was_published_is_heard(tmp_path: Path):
+async def test_a_change_whose_node_died_before_it_was_published_is_heard(tmp_path):
     async with nodes(tmp_path) as (one, two):
         one.bus.emit = lambda *_, **__: None
         await one.write(publishing("unpublished"))
         await until(lambda: one.heard == two.heard == ["unpublished"])
 
 
-async def test_a_change_that_was_undone_is_not_heard(tmp_path: Path):
+async def test_a_change_that_was_undone_is_not_heard(tmp_path):
     async with nodes(tmp_path, cut=True) as (one, two):
 
         async def undone(tx: Tx) -> None:
@@ -107,7 +107,7 @@ async def test_a_change_that_was_undone_is_not_heard(tmp_path: Path):
         assert two.heard == ["done"]
 
 
-async def test_a_change_with_a_lower_number_that_is_committed_later_is_heard(tmp_path: Path):
+async def test_a_change_with_a_lower_number_that_is_committed_later_is_heard(tmp_path):
     async with nodes(tmp_path, cut=True) as (one, two):
         async with one._pool.acquire() as slow:
             transaction = slow.transaction()
@@ -121,7 +121,7 @@ async def test_a_change_with_a_lower_number_that_is_committed_later_is_heard(tmp
         await until(lambda: two.heard == ["later", 1])
 
 
-async def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path: Path):
+async def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path):
     async with nodes(tmp_path, cut=True) as (one, _):
         bus = one.bus
         async with one._pool.acquire() as connection:
@@ -138,9 +138,7 @@ async def test_what_overtook_a_change_is_heard_once_more_after_it(tmp_path: Path
         assert one.heard == [2, 1, 2]
 
 
-async def test_a_node_that_cannot_read_the_log_doubts_until_it_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_node_that_cannot_read_the_log_doubts_until_it_can(tmp_path, monkeypatch):
     from folkmoot.store.postgres import changes
 
     async with nodes(tmp_path) as (one, two):
@@ -169,9 +167,7 @@ class Unreachable:
         raise ConnectionRefusedError
 
 
-async def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(tmp_path, monkeypatch):
     from folkmoot.store.postgres import changes
 
     async with nodes(tmp_path) as (one, _):
@@ -184,7 +180,7 @@ async def test_a_node_that_was_away_too_long_says_that_it_must_be_restarted(
             await one.write(publishing(2))
 
 
-async def test_old_changes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_old_changes_are_removed(tmp_path, monkeypatch):
     from folkmoot.store.postgres import changes
 
     async with nodes(tmp_path) as (one, two):

@@ -58,9 +58,7 @@ async def fill(store: SqliteStore, numbers: Iterable[int]) -> None:
 
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.settings(empty_log_seconds=SOON)
-async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(
-    store: SqliteStore, tmp_path: Path
-):
+async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(store, tmp_path):
     await fill(store, range(200))
     await log_emptied(store)
     assert found(tmp_path, range(200)) == list(range(200))
@@ -71,7 +69,7 @@ async def test_what_was_deleted_is_in_no_file_once_the_log_is_emptied(
 
 
 @pytest.mark.requirement("store.erasure")
-async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path):
+async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path):
     async with opened(tmp_path) as store:
         await fill(store, range(100))
         await store.write(remove(range(50)))
@@ -80,7 +78,7 @@ async def test_what_was_deleted_is_in_no_file_after_a_clean_stop(tmp_path: Path)
 
 
 @pytest.mark.requirement("store.erasure")
-async def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(tmp_path: Path):
+async def test_what_a_killed_program_had_deleted_is_in_no_file_after_the_next_start(tmp_path):
     killed = tmp_path / "killed"
     running = tmp_path / "running"
     running.mkdir()
@@ -120,7 +118,7 @@ def logging_pages(folder: Path) -> Iterator[tuple[apsw.Connection, erasure.PageC
 
 
 @pytest.mark.requirement("store.erasure")
-def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Path):
+def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path):
     with logging_pages(tmp_path) as (connection, cleaner, frames):
         # The index of the log has 4,062 pages in its first block and 4,096 in each other one.
         for rows in (10, 3_000, 2_000, 6_000):
@@ -137,7 +135,7 @@ def test_the_pages_to_clean_are_those_of_the_log_however_long_it_is(tmp_path: Pa
 
 
 @pytest.mark.requirement("store.erasure")
-def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_anew(tmp_path: Path):
+def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_anew(tmp_path):
     with logging_pages(tmp_path) as (connection, cleaner, frames):
         connection.pragma("cache_size", 10)
         connection.execute("INSERT INTO notes VALUES (zeroblob(9000))")
@@ -156,9 +154,7 @@ def test_pages_are_noted_also_after_a_unit_that_was_undone_had_begun_the_log_ane
 
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.settings(empty_log_seconds=SOON)
-async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(
-    store: SqliteStore, tmp_path: Path
-):
+async def test_a_reader_that_needs_the_log_delays_its_emptying_until_it_is_done(store, tmp_path):
     await fill(store, range(20))
     with closing(apsw.Connection(str(store.path))) as reader:
         reader.execute("BEGIN")
@@ -179,9 +175,7 @@ async def make_words(tx: Tx) -> None:
 @pytest.mark.requirement("store.erasure")
 @pytest.mark.parametrize("end", ["running", "stopped", "killed"])
 @pytest.mark.parametrize("seed", few([3, 4, 5]))
-async def test_rows_that_were_moved_between_pages_leave_no_copies(
-    tmp_path: Path, seed: int, end: str
-):
+async def test_rows_that_were_moved_between_pages_leave_no_copies(tmp_path, seed, end):
     """With `secure_delete` alone the first two leave one: SQLite does not clear where rows were."""
     chance = random.Random(seed)
     live: dict[str, str] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import asyncpg
 import pytest
 
 from folkmoot.core import errors as e
@@ -27,9 +26,7 @@ async def make_names(tx: Tx) -> None:
         await tx.execute("INSERT INTO names VALUES (?, ?)", (f"n{number}", number))
 
 
-async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(
-    stores: list[PostgresStore],
-):
+async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(stores):
     store = stores[0]
     await store.write(make_names)
     asked: list[int] = []
@@ -48,7 +45,7 @@ async def test_look_ups_of_one_moment_are_one_statement_and_each_gets_its_own(
     assert await store.look_up(BY_NAME, "n\0") is None
 
 
-async def test_what_was_committed_before_a_look_up_is_found_by_it(stores: list[PostgresStore]):
+async def test_what_was_committed_before_a_look_up_is_found_by_it(stores):
     store, other = stores
     await store.write(make_names)
     running = [asyncio.create_task(store.look_up(BY_NAME, "x0")) for _ in range(5)]
@@ -62,9 +59,7 @@ async def test_what_was_committed_before_a_look_up_is_found_by_it(stores: list[P
     await asyncio.gather(*running)
 
 
-async def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(
-    stores: list[PostgresStore],
-):
+async def test_a_look_up_that_fails_fails_for_those_who_asked_and_for_nobody_later(stores):
     store = stores[0]
     asking = (store.look_up(BY_NAME, "n1") for _ in range(3))
     failed = await asyncio.gather(*asking, return_exceptions=True)
@@ -110,7 +105,7 @@ async def take(counted: RateLimits, key: str, count: int) -> list[float | e.Rate
     return answers  # type: ignore[return-value]
 
 
-async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(stores: list[PostgresStore]):
+async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(stores):
     hubs = [limits(store, Limit(50, HOUR)) for store in stores]
     takes = [take(hub, key, 40) for hub in hubs for key in ("a", "b") for _ in range(2)]
     answers = await asyncio.gather(*takes)
@@ -121,7 +116,7 @@ async def test_a_rate_limit_is_exact_over_all_hubs_that_count_at_once(stores: li
     assert all(HOUR - 60 < each.data["retry_after"] <= HOUR for each in refused)
 
 
-async def test_what_is_given_back_can_be_taken_at_another_hub(stores: list[PostgresStore]):
+async def test_what_is_given_back_can_be_taken_at_another_hub(stores):
     one, two = (limits(store, Limit(3, HOUR)) for store in stores)
     assert (await take(one, "a", 4)).count(0.0) == 3
     await asyncio.gather(*(two.give_back("send", "a") for _ in range(2)))
@@ -132,18 +127,14 @@ async def test_what_is_given_back_can_be_taken_at_another_hub(stores: list[Postg
     assert (await take(two, "b", 4)).count(0.0) == 3
 
 
-async def test_a_limit_that_slows_counts_everything_and_refuses_nothing(
-    stores: list[PostgresStore],
-):
+async def test_a_limit_that_slows_counts_everything_and_refuses_nothing(stores):
     one, two = (limits(store, Limit(3, HOUR, slows=True)) for store in stores)
     first = await take(one, "a", 2)
     later = await take(two, "a", 3)
     assert [bool(each) for each in first + later] == [False, False, False, True, True]
 
 
-async def test_a_window_that_is_over_counts_anew_and_is_removed(
-    stores: list[PostgresStore], connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_window_that_is_over_counts_anew_and_is_removed(stores, connection, monkeypatch):
     one, two = (limits(store, Limit(3, 60)) for store in stores)
     assert (await take(one, "a", 5)).count(0.0) == 3
     await connection.execute("UPDATE rate_counts SET opened = opened - 61")

@@ -43,10 +43,10 @@ async def check_rounds(tmp_path: Path, rounds: int) -> None:
     assert len(acknowledged) >= rounds * 100
 
 
-async def test_every_acknowledged_write_of_a_killed_program_is_there_exactly_once(tmp_path: Path):
+async def test_every_acknowledged_write_of_a_killed_program_is_there_exactly_once(tmp_path):
     await check_rounds(tmp_path, 3)
 
 
 @pytest.mark.long
-async def test_it_holds_through_many_kills(tmp_path: Path):
+async def test_it_holds_through_many_kills(tmp_path):
     await check_rounds(tmp_path, 30)

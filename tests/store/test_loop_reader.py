@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Iterator
 from itertools import count, repeat
 from pathlib import Path
 
@@ -39,19 +38,19 @@ async def where(tx: Tx) -> bool:
     return in_loop()
 
 
-async def test_a_short_query_is_answered_in_the_loop(store: SqliteStore):
+async def test_a_short_query_is_answered_in_the_loop(store):
     assert await store.read(where)
     stats = store.stats()
     assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 1, 0)
 
 
-async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(store: SqliteStore):
+async def test_a_query_known_to_be_long_does_not_begin_in_the_loop(store):
     assert not await store.read(where, long=True)
     stats = store.stats()
     assert (stats.reads, stats.loop_reads, stats.given_up_reads) == (1, 0, 0)
 
 
-async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(tmp_path: Path):
+async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on(tmp_path):
     gate = Gate()
     places = []
 
@@ -75,7 +74,7 @@ async def test_a_query_that_would_never_end_leaves_the_loop_and_the_loop_goes_on
         assert store.stats().given_up_reads == 1
 
 
-async def test_a_long_query_moves_once_and_answers_the_same_rows(store: SqliteStore):
+async def test_a_long_query_moves_once_and_answers_the_same_rows(store):
     places = []
 
     async def query(tx: Tx) -> object:
@@ -90,7 +89,7 @@ async def test_a_long_query_moves_once_and_answers_the_same_rows(store: SqliteSt
     assert await store.read(where)
 
 
-async def test_the_steps_of_all_statements_of_a_query_count_together(store: SqliteStore):
+async def test_the_steps_of_all_statements_of_a_query_count_together(store):
     async def query(tx: Tx) -> bool:
         for _ in range(1_000):
             await tx.fetch("SELECT id FROM notes ORDER BY id")
@@ -101,7 +100,7 @@ async def test_the_steps_of_all_statements_of_a_query_count_together(store: Sqli
     assert not await store.read(query)
 
 
-async def test_a_short_query_is_never_given_up_for_what_others_used(store: SqliteStore):
+async def test_a_short_query_is_never_given_up_for_what_others_used(store):
     for number in range(20):
         await store.write(insert(number))
     for _ in range(1_000):
@@ -109,9 +108,7 @@ async def test_a_short_query_is_never_given_up_for_what_others_used(store: Sqlit
     assert store.stats().given_up_reads == 0
 
 
-async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same(
-    store: SqliteStore,
-):
+async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_the_same(store):
     async def query(tx: Tx) -> object:
         try:
             return await tx.fetch(LONG)
@@ -121,7 +118,7 @@ async def test_a_query_that_catches_the_error_of_being_given_up_runs_anew_all_th
     assert await store.read(query) == ROWS
 
 
-async def test_a_query_that_meets_a_long_text_moves_to_a_thread(store: SqliteStore):
+async def test_a_query_that_meets_a_long_text_moves_to_a_thread(store):
     text = "x" * 100_000
 
     async def query(tx: Tx) -> tuple[object, bool]:
@@ -162,7 +159,7 @@ async def test_giving_a_query_up_ends_its_view(tmp_path: Path, monkeypatch: pyte
             assert await store.read(look) == (True, (number,))
 
 
-async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path: Path):
+async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path):
     def busy_in_loop() -> None:
         if in_loop():
             raise apsw.BusyError
@@ -179,9 +176,7 @@ async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path:
         assert store.stats().loop_reads == 1
 
 
-async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(
-    tmp_path: Path,
-):
+async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(tmp_path):
     def fail() -> None:
         raise apsw.IOError
 
@@ -202,7 +197,7 @@ async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a
         assert await store.read(all_notes) == [1]
 
 
-async def test_a_unit_may_not_wait_for_a_query(store: SqliteStore):
+async def test_a_unit_may_not_wait_for_a_query(store):
 
     async def nested(tx: Tx) -> bool:
         return await store.read(where)
@@ -213,7 +208,7 @@ async def test_a_unit_may_not_wait_for_a_query(store: SqliteStore):
     assert await store.read(where)
 
 
-async def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(store: SqliteStore):
+async def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(store):
     reading = True
 
     async def read() -> None:
@@ -237,11 +232,7 @@ async def test_a_caller_who_reads_without_a_pause_lets_others_have_their_turn(st
     ],
 )
 async def test_after_a_query_that_waited_long_for_the_disk_the_threads_read_for_a_while(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    blocks: Iterator[int],
-    rests: float,
-    places: list[bool],
+    tmp_path, monkeypatch, blocks, rests, places
 ):
     monkeypatch.setattr(loop_reader, "SLOW_SECONDS", 0)
     monkeypatch.setattr(loop_reader, "RESTS", rests)
@@ -250,7 +241,7 @@ async def test_after_a_query_that_waited_long_for_the_disk_the_threads_read_for_
         assert [await store.read(where) for _ in places] == places
 
 
-async def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(tmp_path: Path):
+async def test_a_query_is_refused_once_the_store_is_closed_wherever_it_would_run(tmp_path):
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.close()
     for long in (False, True):

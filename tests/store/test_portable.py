@@ -105,7 +105,7 @@ def test_nothing_outside_the_store_knows_its_engine():
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_no_statement_says_what_only_sqlite_understands(what: str):
+def test_no_statement_says_what_only_sqlite_understands(what):
     refused = re.compile(REFUSED[what])
     found = [(place, text) for place, text in statements() if refused.search(text)]
     assert found == []

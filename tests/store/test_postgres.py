@@ -61,14 +61,14 @@ def node(name: str, **more: Any) -> HubNode:
     return HubNode(name, secrets.token_hex(8), **more)
 
 
-async def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(url: str):
+async def test_a_parameter_in_the_address_that_the_server_refuses_is_a_wrong_setting(url):
     for attempt in (PostgresStore.open, inspect_server):
         with pytest.raises(e.SettingsError, match=r"store\.url has .*nonsense") as caught:
             await attempt(f"{url}&nonsense=sesame")
         assert "sesame" not in caught.value.message
 
 
-async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(open_store: OpenStore):
+async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(open_store):
     first, second = await open_store(), await open_store()
     await first.write(make_counts)
     units = [store.write(read_then_write) for store in (first, second) for _ in range(20)]
@@ -78,9 +78,7 @@ async def test_units_that_read_and_then_write_lose_nothing_on_two_hubs(open_stor
     assert first.stats().failed_commits + second.stats().failed_commits > 0
 
 
-async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(
-    open_store: OpenStore,
-):
+async def test_single_statements_of_two_hubs_count_everything_and_take_no_place_twice(open_store):
     """What opts out of running SERIALIZABLE: see `Store.write`."""
     more = "ON CONFLICT (name) DO UPDATE SET value = counts.value + excluded.value"
 
@@ -124,9 +122,7 @@ END_SLEEPER = """SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 
 
 @pytest.mark.parametrize("single", [False, True])
-async def test_a_commit_whose_answer_is_lost_is_not_repeated(
-    store: PostgresStore, connection: asyncpg.Connection, single: bool
-):
+async def test_a_commit_whose_answer_is_lost_is_not_repeated(store, connection, single):
     attempts: list[int] = []
 
     async def slow(tx: Tx) -> None:
@@ -143,7 +139,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_repeated(
     assert (attempts, await store.read(value)) == ([1], 0)
 
 
-async def test_whoever_inserts_second_sees_what_the_first_did(store: PostgresStore):
+async def test_whoever_inserts_second_sees_what_the_first_did(store):
     async def take(tx: Tx) -> bool:
         if await tx.fetch_one("SELECT 1 FROM counts WHERE name = 'b'"):
             return False
@@ -154,9 +150,7 @@ async def test_whoever_inserts_second_sees_what_the_first_did(store: PostgresSto
     assert sum(taken) == 1
 
 
-async def test_a_caller_who_leaves_cuts_no_unit_in_half(
-    open_store: OpenStore, store: PostgresStore
-):
+async def test_a_caller_who_leaves_cuts_no_unit_in_half(open_store, store):
     reached = asyncio.Event()
 
     async def unit(tx: Tx) -> None:
@@ -173,9 +167,7 @@ async def test_a_caller_who_leaves_cuts_no_unit_in_half(
     assert await again.read(value) == 2
 
 
-async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(
-    open_store: OpenStore,
-):
+async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(open_store):
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     store, goes_on = await open_store(), asyncio.Event()
@@ -195,7 +187,7 @@ async def test_a_failure_of_work_whose_caller_has_left_is_no_error_of_asyncio(
     assert told == []
 
 
-async def test_a_second_hub_is_refused_until_the_first_has_ended(open_store: OpenStore):
+async def test_a_second_hub_is_refused_until_the_first_has_ended(open_store):
     first = await open_store(node=node("one"))
     with pytest.raises(e.DatabaseInUse, match="another hub uses this database"):
         await open_store(node=node("two"))
@@ -205,7 +197,7 @@ async def test_a_second_hub_is_refused_until_the_first_has_ended(open_store: Ope
     await (await open_store(node=node("two"))).close()
 
 
-async def test_of_hubs_that_start_at_one_moment_one_goes_on(open_store: OpenStore):
+async def test_of_hubs_that_start_at_one_moment_one_goes_on(open_store):
     opened = await asyncio.gather(
         *(open_store(node=node(f"node {n}")) for n in range(5)),
         return_exceptions=True,
@@ -234,9 +226,7 @@ async def test_a_hub_whose_lease_ran_out_stores_nothing_once_another_has_the_dat
         await open_store(node=node("three"))
 
 
-async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(
-    open_store: OpenStore, connection: asyncpg.Connection
-):
+async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(open_store, connection):
     store = await open_store(node=node("one"))
     await store.write(make_counts)
     await connection.execute("UPDATE nodes SET until = 0")
@@ -246,9 +236,7 @@ async def test_a_lease_that_ran_out_while_nobody_came_is_taken_again(
         await open_store(node=node("two"))
 
 
-async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(open_store, monkeypatch):
     """The machine's clock is an hour off here, and is set to another time later."""
     here, off = time.time, 3_600.0
     monkeypatch.setattr(time, "time", lambda: here() + off)
@@ -263,14 +251,14 @@ async def test_a_hub_has_the_time_of_its_server_whatever_its_machine_says(
     assert abs(clock.now() - here()) < 60
 
 
-def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch: pytest.MonkeyPatch):
+def test_a_machine_that_slept_knows_the_time_at_once(monkeypatch):
     clock = ServerClock()
     before, here = clock.now(), clock_module.boot_time
     monkeypatch.setattr(clock_module, "boot_time", lambda: here() + 3_600.0)
     assert clock.now() - before >= 3_600.0
 
 
-async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(open_store: OpenStore):
+async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(open_store):
     store = await open_store(node=node("one"))
     lease = store._lease
     async with store._pool.acquire() as connection:
@@ -280,9 +268,7 @@ async def test_a_renewal_that_comes_after_the_end_of_a_lease_renews_nothing(open
         assert await connection.fetchval("SELECT COUNT(*) FROM nodes") == 0
 
 
-async def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(
-    open_store: OpenStore,
-):
+async def test_a_process_that_was_replaced_by_its_own_node_stores_nothing_more(open_store):
     first = await open_store(node=node("one"))
     second = await open_store(node=node("one"))
     first._lease._lease.ended()
@@ -308,9 +294,7 @@ def test_a_time_that_may_be_the_present_one_does_not_move_the_clock():
     assert difference() == pytest.approx(ahead + 10.5, abs=1e-2)
 
 
-async def test_a_lease_is_measured_from_before_the_database_was_asked(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_lease_is_measured_from_before_the_database_was_asked(open_store, monkeypatch):
     store = await open_store(node=node("one"))
     lease, later = store._lease, 0.0
     asked, here = lease._ask, nodes.boot_time
@@ -340,7 +324,7 @@ async def renewed(lease: nodes.NodeLease) -> None:
     ids=["another migrates the database", "a paused node has the lock of leases"],
 )
 async def test_a_lease_that_holds_is_renewed_while_another_holds_a_lock(
-    open_store: OpenStore, connection: asyncpg.Connection, lock: str
+    open_store, connection, lock
 ):
     store = await open_store(node=node("one"))
     async with connection.transaction(), store._pool.acquire() as own:
@@ -392,7 +376,7 @@ async def test_a_node_is_drained_only_if_another_could_take_its_rooms(open_store
 
 
 async def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their_connection(
-    open_store: OpenStore,
+    open_store,
 ):
     store = await open_store(connections=1, node=node("one", lease_seconds=7))
 
@@ -408,9 +392,7 @@ async def test_transactions_of_a_node_may_not_be_idle_and_leave_nothing_on_their
 
 
 @pytest.mark.parametrize("prepare", [True, False])
-async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
-    open_store: OpenStore, prepare: bool
-):
+async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(open_store, prepare):
     paused_node = node("one", shared=True, lease_seconds=2)
     store = await open_store(node=paused_node, prepare=prepare)
     other = await open_store(node=node("two", shared=True))
@@ -440,14 +422,14 @@ async def test_what_a_node_locked_is_free_again_when_it_is_paused_amid_a_unit(
     assert (found, attempts) == ((12,), 2)
 
 
-async def test_a_lease_is_renewed_while_all_connections_are_in_use(open_store: OpenStore):
+async def test_a_lease_is_renewed_while_all_connections_are_in_use(open_store):
     store = await open_store(connections=2, node=node("one", lease_seconds=3))
     async with store._pool.acquire(), store._pool.acquire():
         for _ in range(2):
             await renewed(store._lease)
 
 
-async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(open_store: OpenStore):
+async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(open_store):
     store = await open_store(node=node("one", lease_seconds=3))
     for _ in range(2):
         await renewed(store._lease)
@@ -458,7 +440,7 @@ async def test_the_connection_of_the_lease_is_replaced_when_it_is_lost(open_stor
     await renewed(store._lease)
 
 
-async def test_nodes_on_a_bus_share_a_database_but_no_address(open_store: OpenStore):
+async def test_nodes_on_a_bus_share_a_database_but_no_address(open_store):
     here, there = "http://node1.internal:8420", "http://node2.internal:8420"
     first = await open_store(node=node("one", shared=True, address=here))
     second = await open_store(node=node("two", shared=True, address=there))
@@ -476,9 +458,7 @@ async def test_nodes_on_a_bus_share_a_database_but_no_address(open_store: OpenSt
         await open_store(node=node("one", shared=True, address=here))
 
 
-async def test_a_clock_that_is_off_is_warned_of_once(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_a_clock_that_is_off_is_warned_of_once(open_store, monkeypatch, caplog):
     real = time.time
     monkeypatch.setattr(nodes.time, "time", lambda: real() + 600)
     store = await open_store(node=node("one"))
@@ -489,7 +469,7 @@ async def test_a_clock_that_is_off_is_warned_of_once(
     assert [each.__dict__["seconds"] for each in warned] == [pytest.approx(600, abs=60)]
 
 
-async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(store: PostgresStore):
+async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(store):
     async def put(tx: Tx) -> None:
         await tx.execute("UPDATE counts SET value = ?", ("geheim",))
 
@@ -499,7 +479,7 @@ async def test_a_value_that_does_not_fit_fails_at_once_and_is_not_repeated(store
     assert store.stats().failed_units == 1
 
 
-async def test_nul_is_found_nowhere_and_stored_nowhere(store: PostgresStore):
+async def test_nul_is_found_nowhere_and_stored_nowhere(store):
     async def look(tx: Tx) -> object:
         return await tx.fetch_one("SELECT 1 FROM counts WHERE name = ?", ("a\0",))
 
@@ -525,7 +505,7 @@ async def test_nul_is_found_nowhere_and_stored_nowhere(store: PostgresStore):
         ("DELETE FROM t WHERE b = ?", 0),
     ],
 )
-def test_nul_is_refused_wherever_a_statement_would_store_it(sql: str, stored: int):
+def test_nul_is_refused_wherever_a_statement_would_store_it(sql, stored):
     statement = spelled(sql)
     for place in range(statement.parameters):
         params = ["x"] * statement.parameters
@@ -537,9 +517,7 @@ def test_nul_is_refused_wherever_a_statement_would_store_it(sql: str, stored: in
             assert "\0" not in "".join(map(str, storable(statement, params)))
 
 
-async def test_deleted_rows_leave_the_table_when_it_is_cleaned(
-    store: PostgresStore, connection: asyncpg.Connection
-):
+async def test_deleted_rows_leave_the_table_when_it_is_cleaned(store, connection):
     secret = secrets.token_hex(16)
 
     async def put(tx: Tx) -> None:
@@ -565,7 +543,7 @@ async def test_deleted_rows_leave_the_table_when_it_is_cleaned(
 
 
 async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_dump_kept_them(
-    open_store: OpenStore, url: str, monkeypatch: pytest.MonkeyPatch
+    open_store, url, monkeypatch
 ):
     async def delete(tx: Tx) -> None:
         await tx.execute("DELETE FROM counts WHERE name = 'a'")
@@ -598,7 +576,7 @@ async def test_a_hub_has_deleted_rows_removed_without_being_asked_also_when_a_du
         await connection.close()
 
 
-async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(open_store: OpenStore):
+async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(open_store):
     store = await open_store()
     with pytest.raises(e.BackupFailed, match="pg_dump"):
         await store.backup("x")
@@ -611,9 +589,7 @@ async def test_a_closed_store_refuses_and_a_backup_names_pg_dump(open_store: Ope
 
 
 async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
-    open_store: OpenStore,
-    connection: asyncpg.Connection,
-    url: str,
+    open_store, connection, url
 ):
     async def opened(url: str) -> str:
         with pytest.raises(e.FolkmootError) as error:
@@ -645,9 +621,7 @@ async def test_what_cannot_be_opened_says_why_in_one_line_without_the_password(
         await open_store()
 
 
-async def test_a_server_that_is_too_old_is_refused(
-    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_server_that_is_too_old_is_refused(open_store, monkeypatch):
     monkeypatch.setattr(schema, "OLDEST_VERSION", 990_000)
     with pytest.raises(e.DatabaseTooOld, match="99 or later is needed"):
         await open_store()
@@ -672,9 +646,7 @@ def test_a_server_that_ends_and_comes_back_is_used_again():
         server.remove()
 
 
-async def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_a_server_that_is_away_is_told_of_once_and_so_is_its_return(caplog):
     caplog.set_level("INFO", "folkmoot.store.postgres.store")
     lost, back = "was not renewed: The server", "is renewed again"
 

@@ -67,9 +67,7 @@ async def wrong_books(connection: asyncpg.Connection) -> dict[str, list[Any]]:
     return {name: rows for name, rows in found.items() if rows}
 
 
-async def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(
-    offices: list[Office], connection: asyncpg.Connection
-):
+async def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(offices, connection):
     people = [
         (await offices[0].accounts.register(f"person_{number}")).account for number in range(PEOPLE)
     ]
@@ -89,7 +87,7 @@ async def test_letters_reads_and_removals_of_two_hubs_leave_the_books_right(
 
 @pytest.mark.parametrize("first", [True, False], ids=["the first", "later ones"])
 async def test_letters_of_two_hubs_to_one_thread_have_places_in_the_order_of_their_commits(
-    offices: list[Office], connection: asyncpg.Connection, first: bool
+    offices, connection, first
 ):
     ann, bob = [(await offices[0].accounts.register(handle)).account for handle in ("ann", "bob")]
     if not first:

@@ -56,7 +56,7 @@ async def encrypted(folder: Path) -> AsyncIterator[tuple[int, Path]]:
         server.close()
 
 
-async def test_a_ca_in_the_address_of_the_database_is_trusted_and_no_other(tmp_path: Path):
+async def test_a_ca_in_the_address_of_the_database_is_trusted_and_no_other(tmp_path):
     from folkmoot.store.postgres import PostgresStore
 
     schema = (await postgres.schema_of(tmp_path)).rpartition("search_path=")[2]

@@ -50,7 +50,7 @@ async def write_and_lose_power(
 
 
 @pytest.mark.requirement("store.survives-power-loss", "store.answer-after-commit")
-async def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path: Path):
+async def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path):
     acknowledged, found = await write_and_lose_power(tmp_path, "full", None)
     assert len(acknowledged) == 150
     assert acknowledged <= found
@@ -58,22 +58,20 @@ async def test_every_acknowledged_write_survives_a_loss_of_power(tmp_path: Path)
 
 @pytest.mark.requirement("store.survives-power-loss")
 @pytest.mark.parametrize("seed", range(3))
-async def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(
-    tmp_path: Path, seed: int
-):
+async def test_it_survives_whichever_of_the_unsynced_writes_reached_the_disk(tmp_path, seed):
     acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
     assert acknowledged <= found
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-async def test_it_survives_in_many_more_ways_to_lose_power(tmp_path: Path, seed: int):
+async def test_it_survives_in_many_more_ways_to_lose_power(tmp_path, seed):
     acknowledged, found = await write_and_lose_power(tmp_path, "full", random.Random(seed))
     assert acknowledged <= found
 
 
 async def test_without_full_syncs_acknowledged_writes_are_lost_but_the_database_stays_whole(
-    tmp_path: Path,
+    tmp_path,
 ):
     """What the setting costs; and the proof that this disk forgets."""
     acknowledged, found = await write_and_lose_power(tmp_path, "normal", None)

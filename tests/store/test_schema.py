@@ -26,7 +26,7 @@ def database(folder: Path) -> apsw.Connection:
     return connect(path)
 
 
-def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path: Path):
+def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path):
     with closing(database(tmp_path)) as connection:
         assert check_schema(connection, [FIRST]) == 0
         migrate(connection, [FIRST])
@@ -41,7 +41,7 @@ def test_a_step_is_added_to_a_database_that_has_those_before_it(tmp_path: Path):
 
 
 @pytest.mark.parametrize("before", [[], [FIRST]], ids=["new", "in use"])
-def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path: Path, before: list[str]):
+def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path, before):
     with closing(database(tmp_path)) as connection:
         migrate(connection, before)
         with pytest.raises(e.MigrationFailed, match=r"Step 2 of the schema failed: .*three"):
@@ -52,7 +52,7 @@ def test_a_failing_step_is_undone_as_a_whole_and_named(tmp_path: Path, before: l
 
 
 @pytest.mark.parametrize("other", [[FIRST], [SECOND, FIRST], [FIRST, BROKEN]])
-def test_a_database_that_other_texts_made_is_left_alone(tmp_path: Path, other: list[str]):
+def test_a_database_that_other_texts_made_is_left_alone(tmp_path, other):
     with closing(database(tmp_path)) as connection:
         migrate(connection, [FIRST, SECOND])
         with pytest.raises(e.DatabaseVersion):
@@ -67,7 +67,7 @@ OTHER = "UPDATE schema_migrations SET sha256 = 'other'"
 @pytest.mark.parametrize("change", [LATER, OTHER], ids=["newer", "other"])
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 async def test_a_database_of_another_version_is_refused_untouched_and_the_way_out_is_told(
-    tmp_path: Path, change: str, mode: str
+    tmp_path, change, mode
 ):
     told = r"folkmoot\.db: was written by another version of Folkmoot\..*export.*new data folder"
     async with opened(tmp_path) as store:
@@ -86,14 +86,14 @@ def test_comments_and_how_lines_end_do_not_change_a_text():
     assert digest_of(SECOND.replace("two", "too")) != digest_of(SECOND)
 
 
-def test_a_database_of_another_program_is_refused(tmp_path: Path):
+def test_a_database_of_another_program_is_refused(tmp_path):
     with closing(database(tmp_path)) as connection:
         connection.execute("CREATE TABLE recipes (id)").fetchall()
         with pytest.raises(e.DatabaseCorrupt, match="not a Folkmoot database"):
             migrate(connection, [FIRST])
 
 
-def test_several_processes_may_migrate_at_once(tmp_path: Path):
+def test_several_processes_may_migrate_at_once(tmp_path):
     make_private(tmp_path / "folkmoot.db")
 
     def attempt(_: int) -> int:
@@ -107,12 +107,12 @@ def test_several_processes_may_migrate_at_once(tmp_path: Path):
         assert connection.execute("SELECT count(*) FROM one").fetchall() == [(1,)]
 
 
-async def test_a_new_database_has_the_whole_schema_and_no_other_tables(store: SqliteStore):
+async def test_a_new_database_has_the_whole_schema_and_no_other_tables(store):
     assert (await store.info()).schema == len(load_schema())
     assert await store.check() == []
 
 
-async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path: Path):
+async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path):
     path = tmp_path / "folkmoot.db"
     stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
     assert len({store.identity.database_id for store in stores}) == 1

@@ -20,7 +20,7 @@ MAX_PAGES_BYTES = 20 * 1024 * 1024
 """Of four connections: one that writes, one of the loop, and two that read what takes long."""
 
 
-async def test_the_database_and_its_side_files_are_private(tmp_path: Path):
+async def test_the_database_and_its_side_files_are_private(tmp_path):
     previous = os.umask(0)
     try:
         async with opened(tmp_path):
@@ -32,7 +32,7 @@ async def test_the_database_and_its_side_files_are_private(tmp_path: Path):
 
 @pytest.mark.requirement("store.survives-power-loss")
 @pytest.mark.parametrize(("setting", "number"), [("full", 2), ("normal", 1)])
-async def test_the_writer_syncs_as_the_setting_says(tmp_path: Path, setting: str, number: int):
+async def test_the_writer_syncs_as_the_setting_says(tmp_path, setting, number):
     async def settings(tx: Tx) -> list[object]:
         names = ("synchronous", "journal_mode", "foreign_keys")
         return [(await tx.fetch(f"PRAGMA {name}"))[0][0] for name in names]
@@ -41,7 +41,7 @@ async def test_the_writer_syncs_as_the_setting_says(tmp_path: Path, setting: str
         assert await store.write(settings) == [number, "wal", 1]
 
 
-async def test_readiness_really_writes_and_reads(store: SqliteStore):
+async def test_readiness_really_writes_and_reads(store):
     before = store.stats()
     await store.ready()
     after = store.stats()
@@ -50,9 +50,7 @@ async def test_readiness_really_writes_and_reads(store: SqliteStore):
 
 
 @pytest.mark.parametrize("fault", ["failing", "full"])
-async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(
-    tmp_path: Path, fault: str
-):
+async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(tmp_path, fault):
     disk = Disk()
     async with opened(tmp_path, vfs=disk.name) as store:
         await store.ready()
@@ -63,15 +61,13 @@ async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(
         await store.ready()
 
 
-async def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(
-    store: SqliteStore, tmp_path: Path
-):
+async def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(store, tmp_path):
     store.path.rename(tmp_path / "elsewhere.db")
     with pytest.raises(e.DatabaseCorrupt, match="removed or replaced"):
         await store.ready()
 
 
-async def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: Path):
+async def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path):
     path = tmp_path / "folkmoot.db"
     path.write_bytes(b"Dear diary, " * 1000)
     with pytest.raises(e.DatabaseCorrupt, match="The file is not a database") as caught:
@@ -84,9 +80,7 @@ async def test_a_file_that_is_no_database_is_refused_in_one_sentence(tmp_path: P
         inspect_database(path)
 
 
-async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_there(
-    tmp_path: Path,
-):
+async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_reads_there(tmp_path):
     async def all_bodies(tx: Tx) -> int:
         return len(await tx.fetch("SELECT id, body FROM notes"))
 
@@ -104,7 +98,7 @@ async def test_damage_inside_a_database_is_found_by_the_check_and_by_whoever_rea
         assert await damaged.check() != []
 
 
-async def test_a_reference_to_nothing_is_found_by_the_check(store: SqliteStore):
+async def test_a_reference_to_nothing_is_found_by_the_check(store):
     async def make(tx: Tx) -> None:
         await tx.execute("CREATE TABLE parents (id BIGINT PRIMARY KEY)")
         await tx.execute("CREATE TABLE children (parent BIGINT REFERENCES parents (id))")
@@ -116,20 +110,20 @@ async def test_a_reference_to_nothing_is_found_by_the_check(store: SqliteStore):
     assert await store.check() == ["row 1 of children refers to nothing in parents"]
 
 
-async def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path: Path):
+async def test_a_place_that_cannot_be_written_is_refused_and_named(tmp_path):
     for path in (tmp_path / "missing" / "folkmoot.db", tmp_path):
         with pytest.raises(e.DatabaseUnwritable, match=str(path)):
             await SqliteStore.open(path)
 
 
-async def test_a_read_cannot_write(store: SqliteStore):
+async def test_a_read_cannot_write(store):
     with pytest.raises(e.DatabaseUnwritable, match="may only be read"):
         await store.read(insert(1))
     assert await store.read(all_notes) == []
 
 
 @pytest.mark.settings(queue=2, readers=1)
-async def test_a_full_queue_of_reads_refuses_at_once(store: SqliteStore):
+async def test_a_full_queue_of_reads_refuses_at_once(store):
     async with asyncio.TaskGroup() as tasks, held(in_thread(store)):
         for _ in range(2):
             tasks.create_task(store.read(all_notes, long=True))
@@ -141,9 +135,7 @@ async def test_a_full_queue_of_reads_refuses_at_once(store: SqliteStore):
     assert store.stats().failed_reads == 0
 
 
-async def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(
-    store: SqliteStore,
-):
+async def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while_it_runs(store):
     writing, reading = Gate(), Gate()
 
     async def insert_slowly(tx: Tx) -> None:
@@ -170,7 +162,7 @@ async def test_a_read_sees_nothing_of_what_is_not_committed_nor_of_what_is_while
     assert looking.result() == ([], [])
 
 
-async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path: Path):
+async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_path):
     async with (
         opened(tmp_path, readers=2) as store,
         held(store.write),
@@ -185,14 +177,14 @@ async def test_the_loop_goes_on_while_the_writer_and_every_reader_are_busy(tmp_p
 
 
 @pytest.mark.settings(readers=2)
-async def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(store: SqliteStore):
+async def test_a_slow_read_does_not_hold_up_the_writer_or_the_other_readers(store):
     async with held(in_thread(store)):
         await store.write(insert(1))
         assert await store.read(all_notes) == [1]
         assert await store.read(all_notes, long=True) == [1]
 
 
-async def test_a_new_database_has_an_identity_that_it_keeps(tmp_path: Path):
+async def test_a_new_database_has_an_identity_that_it_keeps(tmp_path):
     async with opened(tmp_path) as store:
         first = store.identity
         assert first.master_key_id is None
@@ -203,7 +195,7 @@ async def test_a_new_database_has_an_identity_that_it_keeps(tmp_path: Path):
         assert (await store.read(read_identity)).master_key_id == "aaaa"
 
 
-async def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_not(tmp_path: Path):
+async def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_not(tmp_path):
     async with opened(tmp_path) as store:
         await store.write(lambda tx: put(tx, MASTER_KEY_ID, "aaaa"))
         running = await store.info()
@@ -216,14 +208,14 @@ async def test_what_can_be_told_of_a_database_is_the_same_whether_it_is_open_or_
     assert stopped.size > 0
 
 
-async def test_the_whole_store_is_closed_when_it_is_closed(tmp_path: Path):
+async def test_the_whole_store_is_closed_when_it_is_closed(tmp_path):
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.close()
     with pytest.raises(e.StoreClosed):
         await store.ready()
 
 
-async def test_readiness_reads_back_what_it_wrote_and_nothing_else(store: SqliteStore):
+async def test_readiness_reads_back_what_it_wrote_and_nothing_else(store):
     async def forget(tx: Tx) -> None:
         await tx.execute(
             "CREATE TRIGGER forget AFTER UPDATE ON health WHEN new.probe <> 'old' "
@@ -236,9 +228,7 @@ async def test_readiness_reads_back_what_it_wrote_and_nothing_else(store: Sqlite
         await store.ready()
 
 
-async def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(
-    store: SqliteStore, tmp_path: Path
-):
+async def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(store, tmp_path):
     log = tmp_path / "folkmoot.db-wal"
     await store.ready()
     log.rename(tmp_path / "aside")
@@ -253,7 +243,7 @@ async def test_a_hub_whose_write_ahead_log_was_removed_or_replaced_is_not_ready(
 
 @pytest.mark.parametrize("end", ["cancel", "close"])
 async def test_a_check_is_one_at_a_time_starves_nobody_and_can_be_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+    tmp_path, monkeypatch, end
 ):
     checking = Gate()
     begun = []
@@ -284,7 +274,7 @@ async def test_a_check_is_one_at_a_time_starves_nobody_and_can_be_stopped(
     assert [file.name for file in tmp_path.iterdir()] == ["folkmoot.db"]
 
 
-async def test_a_database_that_others_could_read_is_closed_to_them(tmp_path: Path):
+async def test_a_database_that_others_could_read_is_closed_to_them(tmp_path):
     async with opened(tmp_path) as store:
         await store.write(make_table)
     for mode in (0o644, 0o666):
@@ -297,7 +287,7 @@ def modes(folder: Path) -> set[int]:
     return {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()}
 
 
-async def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path: Path):
+async def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("")
     victim.chmod(0o644)
@@ -309,7 +299,7 @@ async def test_a_symbolic_link_in_the_place_of_the_database_is_refused(tmp_path:
 
 
 @pytest.mark.settings(readers=2)
-async def test_a_large_database_takes_no_more_memory_than_its_page_caches(store: SqliteStore):
+async def test_a_large_database_takes_no_more_memory_than_its_page_caches(store):
     pages = 2_000
 
     async def fill(tx: Tx) -> None:

@@ -5,11 +5,10 @@ from contextlib import closing
 
 import apsw
 
-from folkmoot.store import SqliteStore
 from tests.store.support import all_notes, insert
 
 
-async def test_a_change_of_the_schema_leaves_units_and_queries_working(store: SqliteStore):
+async def test_a_change_of_the_schema_leaves_units_and_queries_working(store):
     with closing(apsw.Connection(str(store.path))) as other:
         for number in range(3):
             other.execute(f"ALTER TABLE notes ADD COLUMN other{number} TEXT")

@@ -15,7 +15,7 @@ from tests.store.support import Gate, all_notes, held, insert, make_table, opene
 
 
 @pytest.mark.requirement("store.group-commit")
-async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store: SqliteStore):
+async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store):
     before = store.stats()
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(50):
@@ -30,7 +30,7 @@ async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store: Sq
 
 @pytest.mark.requirement("store.group-commit", "store.answer-after-commit")
 async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_loop_goes_on(
-    tmp_path: Path,
+    tmp_path,
 ):
     disk = Disk()
     async with opened(tmp_path, vfs=disk.name) as store:
@@ -54,7 +54,7 @@ async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_l
 
 
 @pytest.mark.requirement("store.answer-after-commit")
-async def test_a_caller_is_answered_only_after_its_own_commit(store: SqliteStore):
+async def test_a_caller_is_answered_only_after_its_own_commit(store):
     with closing(apsw.Connection(str(store.path))) as witness:
         for number in range(20):
             await store.write(insert(number))
@@ -62,7 +62,7 @@ async def test_a_caller_is_answered_only_after_its_own_commit(store: SqliteStore
             assert seen == [(number,)]
 
 
-async def test_units_are_committed_in_the_order_in_which_they_came(store: SqliteStore):
+async def test_units_are_committed_in_the_order_in_which_they_came(store):
     answered: list[int] = []
 
     async def write(number: int) -> None:
@@ -75,7 +75,7 @@ async def test_units_are_committed_in_the_order_in_which_they_came(store: Sqlite
     assert answered == list(range(2000))
 
 
-async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(store: SqliteStore):
+async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(store):
     async def sleeper(tx: Tx) -> None:
         await tx.execute("INSERT INTO notes (id, body) VALUES (1, 'x')")
         await asyncio.sleep(0)
@@ -90,9 +90,7 @@ async def test_a_unit_that_awaits_something_else_is_refused_with_a_clear_error(s
     assert await store.read(all_notes) == []
 
 
-async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(
-    store: SqliteStore,
-):
+async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_writer(store):
     class EndOfProgram(BaseException):
         pass
 
@@ -114,7 +112,7 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
 
 
 @pytest.mark.settings(queue=3, readers=1)
-async def test_a_full_queue_refuses_at_once(store: SqliteStore):
+async def test_a_full_queue_refuses_at_once(store):
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(3):
             tasks.create_task(store.write(insert(number)))
@@ -124,7 +122,7 @@ async def test_a_full_queue_refuses_at_once(store: SqliteStore):
     assert await store.read(all_notes) == [0, 1, 2]
 
 
-async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store: SqliteStore):
+async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store):
     async with asyncio.TaskGroup() as tasks, held(store.write):
         leaving = [tasks.create_task(store.write(insert(number))) for number in (1, 2)]
         staying = tasks.create_task(store.write(insert(3)))
@@ -136,7 +134,7 @@ async def test_a_unit_whose_caller_left_before_it_began_is_dropped(store: Sqlite
     assert await store.read(all_notes) == [3]
 
 
-async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(store: SqliteStore):
+async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(store):
     gate = Gate()
     async with asyncio.TaskGroup() as tasks:
         leaving = tasks.create_task(store.write(gate.unit))
@@ -149,7 +147,7 @@ async def test_a_caller_who_leaves_while_its_unit_runs_breaks_nothing(store: Sql
     assert await store.read(all_notes) == [1]
 
 
-async def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(tmp_path: Path):
+async def test_closing_finishes_what_was_accepted_and_refuses_what_comes_after(tmp_path):
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.write(make_table)
     async with asyncio.TaskGroup() as tasks:
@@ -180,9 +178,7 @@ async def count_pages(tx: Tx) -> int:
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-async def test_a_unit_for_which_the_disk_has_no_room_fails_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_unit_for_which_the_disk_has_no_room_fails_alone(tmp_path, monkeypatch):
     async with opened(tmp_path) as store:
         await store.write(make_table)
         pages = await store.write(count_pages)
@@ -209,7 +205,7 @@ async def outcome(store: SqliteStore, unit) -> object:
 
 @pytest.mark.parametrize(("fault", "error"), [("failing", e.DiskFailed), ("full", e.DiskFull)])
 async def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
-    tmp_path: Path, fault: str, error: type[e.StoreError]
+    tmp_path, fault, error
 ):
     disk = Disk()
     async with opened(tmp_path, vfs=disk.name) as store:
@@ -230,7 +226,7 @@ async def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_th
 @pytest.mark.requirement("store.failing-unit-alone")
 @pytest.mark.parametrize(("writes_first", "most_runs"), [(False, 1), (True, 2)])
 async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_most(
-    store: SqliteStore, writes_first: bool, most_runs: int
+    store, writes_first, most_runs
 ):
     runs: dict[int, int] = {}
 
@@ -269,9 +265,7 @@ async def test_units_that_fail_are_undone_alone_and_others_run_again_once_at_mos
 
 
 @pytest.mark.requirement("store.failing-unit-alone")
-async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(
-    store: SqliteStore,
-):
+async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_broke_it(store):
     async def make_tables(tx: Tx) -> None:
         await make_table(tx)
         await tx.execute(
@@ -296,7 +290,7 @@ async def test_a_rule_that_is_checked_at_the_commit_fails_only_the_unit_that_bro
 
 
 async def test_a_database_that_another_program_holds_is_an_error_and_then_works_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ):
     monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
     async with opened(tmp_path) as store:
@@ -311,7 +305,7 @@ async def test_a_database_that_another_program_holds_is_an_error_and_then_works_
 
 
 async def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ):
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 20)
     monkeypatch.setattr(writer, "RESTART_PAGES", 100)
@@ -335,7 +329,7 @@ async def test_the_write_ahead_log_stays_small_beside_readers_that_never_pause(
         assert (await store.info()).wal_size < 600 * 4096  # of about 1,200 pages written
 
 
-async def test_the_sizes_of_batches_are_counted(store: SqliteStore):
+async def test_the_sizes_of_batches_are_counted(store):
     async with asyncio.TaskGroup() as tasks, held(store.write):
         for number in range(600):
             tasks.create_task(store.write(insert(number)))
@@ -348,7 +342,7 @@ async def test_the_sizes_of_batches_are_counted(store: SqliteStore):
 
 @pytest.mark.parametrize("step", ["_commit_batch", "_checkpoint"])
 async def test_whatever_fails_in_the_writer_answers_everyone_and_it_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    tmp_path, monkeypatch, step
 ):
     def fail(*_: object) -> None:
         raise MemoryError

@@ -82,9 +82,7 @@ def test_a_text_line_tells_the_same_to_people():
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_auto_is_text_on_a_terminal_and_json_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, no_color: str
-):
+def test_auto_is_text_on_a_terminal_and_json_elsewhere(monkeypatch, no_color):
     monkeypatch.setenv("NO_COLOR", no_color)
     assert json.loads(written(lambda: log.info("x"), "auto"))["message"] == "x"
     terminal = Terminal()
@@ -119,7 +117,7 @@ def test_an_extra_never_replaces_a_field_of_the_record():
     ],
     ids=str,
 )
-def test_a_secret_in_an_extra_is_masked(how: logs.LogFormat, value: Any):
+def test_a_secret_in_an_extra_is_masked(how, value):
     out = written(lambda: log.info("x", extra={"value": value}), how)
     assert TOKEN[3:] not in out
     assert "hunter2" not in out
@@ -128,7 +126,7 @@ def test_a_secret_in_an_extra_is_masked(how: logs.LogFormat, value: Any):
 
 @pytest.mark.requirement("log.tokens-redacted")
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_a_secret_in_an_exception_is_masked(how: logs.LogFormat):
+def test_a_secret_in_an_exception_is_masked(how):
     def fail() -> None:
         try:
             boom(ValueError(f"cannot use {TOKEN}"))
@@ -141,7 +139,7 @@ def test_a_secret_in_an_exception_is_masked(how: logs.LogFormat):
 
 
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_a_wrong_format_string_loses_neither_record_nor_secret(how: logs.LogFormat):
+def test_a_wrong_format_string_loses_neither_record_nor_secret(how):
     out = written(lambda: log.info("%d tokens", f"token={TOKEN}"), how)
     assert "%d tokens" in out
     assert TOKEN[3:] not in out
@@ -156,7 +154,7 @@ def test_a_value_that_cannot_be_shown_does_not_stop_the_record():
 
 
 @pytest.mark.parametrize("how", ["json", "text"])
-def test_user_input_cannot_forge_a_line(how: logs.LogFormat):
+def test_user_input_cannot_forge_a_line(how):
     forged = "x\r\n2026-11-15 INFO folkmoot forged\u2028\x1b[2J\x9b\u202e\x00"
     out = written(lambda: log.info("path %s", forged, extra={"p": forged}), how)
     assert out.count("\n") == 1
@@ -192,7 +190,7 @@ def test_an_over_long_record_is_cut():
 
 
 @pytest.mark.parametrize("at", range(VALUE_LIMIT * 2 - 70, VALUE_LIMIT * 2 + 5, 5))
-def test_a_secret_on_the_edge_of_the_cut_does_not_show_its_beginning(at: int):
+def test_a_secret_on_the_edge_of_the_cut_does_not_show_its_beginning(at):
     filler = f"{TOKEN} " * 200
     value = filler[: at // 2] + "." * (at - len(filler[: at // 2])) + TOKEN
     assert TOKEN[3:12] not in written(lambda: log.info("x", extra={"v": value}))
@@ -231,7 +229,7 @@ def test_what_the_loop_complains_about_passes_it_too():
     assert TOKEN[3:] not in out
 
 
-def test_a_dying_thread_is_logged_and_not_printed(capfd: pytest.CaptureFixture[str]):
+def test_a_dying_thread_is_logged_and_not_printed(capfd):
     def say() -> None:
         logs.capture_uncaught()
 
@@ -247,7 +245,7 @@ def test_a_dying_thread_is_logged_and_not_printed(capfd: pytest.CaptureFixture[s
     assert TOKEN[3:] not in out + capfd.readouterr().err
 
 
-def test_a_stream_that_fails_shows_nothing_of_the_record(capfd: pytest.CaptureFixture[str]):
+def test_a_stream_that_fails_shows_nothing_of_the_record(capfd):
     class Full(io.StringIO):
         def write(self, _: str) -> int:
             raise OSError("no space left")
@@ -283,9 +281,7 @@ noise = st.text(max_size=60)
 
 @pytest.mark.requirement("log.tokens-redacted")
 @given(secret=secrets, before=noise, after=noise, how=st.sampled_from(["json", "text"]))
-def test_no_planted_secret_is_found_in_the_output(
-    secret: tuple[str, str], before: str, after: str, how: logs.LogFormat
-):
+def test_no_planted_secret_is_found_in_the_output(secret, before, after, how):
     planted, seen = secret
     text = f"{before}{planted} {after}"
 
@@ -305,7 +301,7 @@ def test_no_planted_secret_is_found_in_the_output(
 
 
 @given(text=st.text(max_size=200), how=st.sampled_from(["json", "text"]))
-def test_any_text_makes_exactly_one_line(text: str, how: logs.LogFormat):
+def test_any_text_makes_exactly_one_line(text, how):
     out = written(lambda: log.info("%s", text, extra={"v": text}), how)
     assert out.count("\n") == 1
     assert len(out.splitlines()) == 1

@@ -66,7 +66,7 @@ def test_two_hubs_in_one_process_count_apart():
     assert name not in values(two)
 
 
-def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number(metrics: Metrics):
+def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number(metrics):
     bounds = (0.1, 1.0)
     numbers: dict[str, Any] = dict.fromkeys((*BACKEND_GAUGES, *BACKEND_COUNTERS), 0)
     more: dict[str, Any] = {"state": "up", "buckets": (3, 2, 1), "seconds": 4.5}
@@ -89,14 +89,14 @@ def test_backends_have_times_and_outcomes_of_their_own_up_to_a_number(metrics: M
 
 
 @pytest.mark.parametrize("method", ["GETT", "sk_" + "a" * 64, "\n", ""])
-def test_an_unknown_method_is_counted_as_other(metrics: Metrics, method: str):
+def test_an_unknown_method_is_counted_as_other(metrics, method):
     metrics.request_done(method, None, 405, 0.1)
     found = values(metrics)
     assert found["folkmoot_http_requests_total{method=OTHER,route=other,status=405}"] == 1
     assert "OTHER" not in METHODS
 
 
-def test_durations_fall_into_buckets(metrics: Metrics):
+def test_durations_fall_into_buckets(metrics):
     for seconds in (0.0005, 0.003, 70.0):
         metrics.request_done("GET", "/health", 200, seconds)
     found = values(metrics)
@@ -104,7 +104,7 @@ def test_durations_fall_into_buckets(metrics: Metrics):
     assert [found[name.format(le)] for le in ("0.001", "0.005", "60.0", "+Inf")] == [1, 2, 2, 3]
 
 
-def test_openmetrics_is_spoken_when_asked_for(metrics: Metrics):
+def test_openmetrics_is_spoken_when_asked_for(metrics):
     plain, plain_type = metrics.exposition("text/plain")
     fancy, fancy_type = metrics.exposition("application/openmetrics-text; version=1.0.0")
     assert plain_type.startswith("text/plain")
@@ -117,13 +117,13 @@ VERSIONS = ("abc", "1.x", "", ".", "-1", "9" * 5000, "1.0.0; escaping=no", "2.x"
 
 
 @pytest.mark.parametrize("kind", ["application/openmetrics-text", "text/plain"])
-def test_a_version_that_is_none_is_answered_all_the_same(metrics: Metrics, kind: str):
+def test_a_version_that_is_none_is_answered_all_the_same(metrics, kind):
     for version in VERSIONS:
         content, _ = metrics.exposition(f"{kind}; version={version}")
         assert b"folkmoot_build_info" in content
 
 
-def test_numbers_of_the_store_and_the_bus_are_read_when_asked(metrics: Metrics):
+def test_numbers_of_the_store_and_the_bus_are_read_when_asked(metrics):
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
     numbers |= {"batch_sizes": (3, 1), "units": 5}
     metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1, 2)}))
@@ -139,7 +139,7 @@ def test_numbers_of_the_store_and_the_bus_are_read_when_asked(metrics: Metrics):
     assert values(metrics)["folkmoot_store_units_total"] == 6
 
 
-def test_nodes_tell_what_they_dropped_forwarded_and_refused(metrics: Metrics):
+def test_nodes_tell_what_they_dropped_forwarded_and_refused(metrics):
     metrics.watch(lambda: bus_families(0, {"forged": 3}))
     metrics.watch(lambda: forwarding_families(4, 1))
     found = values(metrics)
@@ -148,7 +148,7 @@ def test_nodes_tell_what_they_dropped_forwarded_and_refused(metrics: Metrics):
     assert found["folkmoot_forwarded_requests_refused_total"] == 1
 
 
-def test_every_metric_is_documented(metrics: Metrics):
+def test_every_metric_is_documented(metrics):
     page = Path(__file__).parents[2].joinpath("docs/operations/observability.md").read_text()
     numbers: dict[str, object] = dict.fromkeys((*STORE_COUNTERS, *STORE_GAUGES), 0)
     metrics.watch(lambda: store_families({**numbers, "batch_bounds": (1,), "batch_sizes": (0,)}))
@@ -159,7 +159,7 @@ def test_every_metric_is_documented(metrics: Metrics):
             assert name in page or f"…{name.removeprefix('folkmoot_store')}" in page
 
 
-def test_a_close_code_that_a_client_invented_is_counted_as_other(metrics: Metrics):
+def test_a_close_code_that_a_client_invented_is_counted_as_other(metrics):
     closed = {1000: 3, 4008: 1, 3123: 2, 4999: 5}
     metrics.watch(lambda: websocket_families(7, 18, closed))
     found = values(metrics)

@@ -95,7 +95,7 @@ def attributes(span: Span) -> dict[str, object]:
     return {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
 
 
-async def test_each_request_is_a_span_that_a_collector_receives(collector: Collector):
+async def test_each_request_is_a_span_that_a_collector_receives(collector):
     traces = started(collector.url)
     async with serving(ROUTES, traces=traces) as hub:
         await ask(hub.port, f"/room/plaza?token={SECRET}", headers={"traceparent": PARENT})
@@ -124,7 +124,7 @@ async def test_each_request_is_a_span_that_a_collector_receives(collector: Colle
 
 
 @pytest.mark.parametrize("traceparent", ["", "garbage", "00-" + "0" * 32 + "-" + "0" * 16 + "-01"])
-async def test_a_wrong_traceparent_begins_a_new_trace(collector: Collector, traceparent: str):
+async def test_a_wrong_traceparent_begins_a_new_trace(collector, traceparent):
     traces = started(collector.url)
     traces.request("GET", traceparent, "x=y").end("GET", "/", 200)
     await traces.close(5)
@@ -132,7 +132,7 @@ async def test_a_wrong_traceparent_begins_a_new_trace(collector: Collector, trac
     assert span.parent_span_id == b""
 
 
-async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(collector: Collector):
+async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(collector):
     traces = started(collector.url)
     span = traces.request("POST", None, None)
     with span.current():
@@ -145,9 +145,7 @@ async def test_the_span_of_a_request_is_the_current_one_while_it_is_answered(col
     assert [span.span_id for span in collector.spans] == [current]
 
 
-async def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_an_unreachable_collector_harms_nobody_and_is_mentioned_once(caplog):
     caplog.set_level(logging.DEBUG)
     traces = started("http://127.0.0.1:9")
     async with serving(ROUTES, traces=traces) as hub:
@@ -176,9 +174,7 @@ def test_without_an_endpoint_the_sdk_of_opentelemetry_is_not_even_imported():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_missing_package_is_a_setting_error_that_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-):
+def test_a_missing_package_is_a_setting_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(e.SettingsError, match=r"install folkmoot\[otel\]"):
         tracing.start("http://127.0.0.1:4318", service_name="x", version="0")
@@ -192,5 +188,5 @@ def test_a_missing_package_is_a_setting_error_that_says_what_to_install(
         ("https://collector/otlp/v1/traces", "https://collector/otlp/v1/traces"),
     ],
 )
-def test_the_path_of_traces_is_added_where_there_is_none(endpoint: str, url: str):
+def test_the_path_of_traces_is_added_where_there_is_none(endpoint, url):
     assert traces_url(endpoint) == url

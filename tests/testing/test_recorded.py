@@ -41,9 +41,7 @@ def marked(folder: Path, *names: Any, **options: Any) -> Marked:
         (("a",), {"ignore": "$.x"}, "ignore of a tape is a list"),
     ],
 )
-def test_a_marker_that_makes_no_sense_is_told_so(
-    tmp_path: Path, names: Any, options: Any, words: str
-):
+def test_a_marker_that_makes_no_sense_is_told_so(tmp_path, names, options, words):
     with pytest.raises(TapeUnusable, match=words):
         marked(tmp_path, *names, **options)
     with pytest.raises(TapeUnusable, match=r"@pytest\.mark\.tape"):
@@ -52,7 +50,7 @@ def test_a_marker_that_makes_no_sense_is_told_so(
         marked(tmp_path, "a", redact=["arguments"])
 
 
-def test_a_tape_that_is_not_there_is_recorded(tmp_path: Path):
+def test_a_tape_that_is_not_there_is_recorded(tmp_path):
     for given, rest in (
         ({"command": "python 'my server.py'"}, ["--", "python", "my server.py"]),
         ({"url": "http://localhost/mcp"}, ["--upstream", "http://localhost/mcp"]),
@@ -66,7 +64,7 @@ def test_a_tape_that_is_not_there_is_recorded(tmp_path: Path):
         assert server.command == [*START, "proxy", *recorded, *rest]
 
 
-def test_a_tape_that_is_there_is_replayed_unless_it_is_to_be_recorded_anew(tmp_path: Path):
+def test_a_tape_that_is_there_is_replayed_unless_it_is_to_be_recorded_anew(tmp_path):
     what = marked(tmp_path, "a", command=["x"], mode="exact", ignore=["$.params.now"])
     what.path.write_text("")
     assert RecordedServer(what, "record", tmp_path).mode == "record"
@@ -79,14 +77,14 @@ def test_a_tape_that_is_there_is_replayed_unless_it_is_to_be_recorded_anew(tmp_p
     ]  # fmt: skip
 
 
-def test_what_cannot_be_replayed_or_recorded_says_what_to_do(tmp_path: Path):
+def test_what_cannot_be_replayed_or_recorded_says_what_to_do(tmp_path):
     with pytest.raises(TapeUnusable, match="Record it with --tapes=record"):
         RecordedServer(marked(tmp_path, "a", command=["x"]), "replay", tmp_path)
     with pytest.raises(TapeUnusable, match="give the marker a command or a url"):
         RecordedServer(marked(tmp_path, "a"), "auto", tmp_path)
 
 
-def test_a_test_that_never_asked_keeps_no_tape(tmp_path: Path):
+def test_a_test_that_never_asked_keeps_no_tape(tmp_path):
     server = RecordedServer(marked(tmp_path, "a", command=["x"]), "auto", tmp_path)
     server.stop()
     server.keep()
@@ -106,7 +104,7 @@ async def post(url: str, *said: Said) -> list[Any]:
     return answers
 
 
-def test_over_http_a_server_is_recorded_once_and_replayed_after(tmp_path: Path):
+def test_over_http_a_server_is_recorded_once_and_replayed_after(tmp_path):
     hello = (asks(0, "initialize", HELLO), tells("notifications/initialized", side="client"))
     what = marked(tmp_path, "small", command=[sys.executable, small_server.__file__])
     live = RecordedServer(what, "auto", tmp_path / "live")
@@ -127,7 +125,7 @@ def test_over_http_a_server_is_recorded_once_and_replayed_after(tmp_path: Path):
         again.stop()
 
 
-def test_several_tapes_become_one_that_is_numbered_through(tmp_path: Path):
+def test_several_tapes_become_one_that_is_numbered_through(tmp_path):
     record(tmp_path / "b.jsonl", asks(1, "tools/list"), answers(1, {"of": 1}))
     record(tmp_path / "c.jsonl")
     record(tmp_path / "a.jsonl", asks(1, "tools/list"), answers(1, {"of": 2}))
@@ -141,7 +139,7 @@ def test_several_tapes_become_one_that_is_numbered_through(tmp_path: Path):
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
-def test_a_tape_that_cannot_be_joined_leaves_the_old_one(tmp_path: Path):
+def test_a_tape_that_cannot_be_joined_leaves_the_old_one(tmp_path):
     kept = tmp_path / "kept.jsonl"
     kept.write_text("old")
     with pytest.raises(Exception, match=r"gone\.jsonl"):

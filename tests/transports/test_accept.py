@@ -130,7 +130,7 @@ async def test_of_all_only_so_many_wait():
             assert made.turned_away == 5
 
 
-async def test_without_descriptors_connections_wait_in_the_queue(monkeypatch: pytest.MonkeyPatch):
+async def test_without_descriptors_connections_wait_in_the_queue(monkeypatch):
     monkeypatch.setattr(accept, "ACCEPT_PAUSE_SECONDS", 0.01)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with door() as made:

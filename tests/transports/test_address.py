@@ -35,7 +35,7 @@ def scope(client: str | None, *forwarded: str) -> dict[str, object]:
         ("testclient", [], "unknown"),
     ],
 )
-def test_only_trusted_proxies_are_believed(client: str | None, forwarded: list[str], address: str):
+def test_only_trusted_proxies_are_believed(client, forwarded, address):
     assert Addresses(["10.0.0.0/8"]).of(scope(client, *forwarded)) == address
 
 

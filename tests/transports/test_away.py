@@ -4,7 +4,6 @@ import asyncio
 import logging
 from contextlib import suppress
 
-import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
@@ -25,9 +24,7 @@ async def being_answered(port: int) -> tuple[asyncio.StreamReader, asyncio.Strea
     return reader, writer
 
 
-async def test_those_who_find_no_room_are_counted_and_told_of_together(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_those_who_find_no_room_are_counted_and_told_of_together(caplog):
     metrics = Metrics(version="0", clock=SystemClock())
     done = asyncio.Event()
 

@@ -18,8 +18,7 @@ from folkmoot.ratelimits import Rate
 from folkmoot.transports import bodies, protocol
 from folkmoot.transports.bodies import BodyBounds
 from folkmoot.transports.limits import BODY_STRANGERS_SHARE, MAX_LINGERING, SMALL_BODY_BYTES
-from tests.harness import Answer, Serving, ask, reached, read_answer, serving
-from tests.transports.conftest import Dial
+from tests.harness import Answer, ask, reached, read_answer, serving
 
 KIB = 1024
 BOUNDS = BodyBounds(
@@ -94,9 +93,7 @@ class Slow:
 
 
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer wrong"}])
-async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
-    hub: Serving, headers: dict[str, str]
-):
+async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(hub, headers):
     answer = await (await Slow.begin(hub.port, 64 * KIB + 1, headers=headers)).answer()
     assert answer.status == 413
     assert answer.json()["error"] == {
@@ -110,7 +107,7 @@ async def test_a_strangers_large_body_is_refused_before_any_of_it_is_read(
     assert (await post(hub.port, b"x" * 1025 * KIB, ME)).status == 413
 
 
-async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large(dial: Dial):
+async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_large(dial):
     for headers, status in (({}, 413), (ME, 200)):
         reader, writer = await dial()
         named = {"host": "localhost", "transfer-encoding": "chunked", **headers}
@@ -135,7 +132,7 @@ async def test_a_strangers_body_of_unknown_length_is_refused_where_it_becomes_la
     ],
     ids=["objects", "members", "keys", "lists", "numbers"],
 )
-async def test_the_number_of_values_is_bounded_lower_for_strangers(hub: Serving, shape: Any):
+async def test_the_number_of_values_is_bounded_lower_for_strangers(hub, shape):
     for headers, most in (({}, 100), (ME, 1_000)):
         few = json.dumps(shape(most // 4)).encode()
         assert (await post(hub.port, few, headers)).status == 200
@@ -144,15 +141,13 @@ async def test_the_number_of_values_is_bounded_lower_for_strangers(hub: Serving,
         assert f"at most {most:,} JSON values" in answer.json()["error"]["message"]
 
 
-async def test_too_many_values_are_refused_before_all_of_them_have_come(
-    hub: Serving, monkeypatch: pytest.MonkeyPatch
-):
+async def test_too_many_values_are_refused_before_all_of_them_have_come(hub, monkeypatch):
     monkeypatch.setattr(bodies, "BODY_CHECK_BYTES", 64 * KIB)
     begun = await Slow.begin(hub.port, 1000 * KIB, b"[" + b"0," * 40 * KIB, ME)
     assert (await begun.answer()).status == 413
 
 
-async def test_text_is_no_value_however_many_commas_it_has(hub: Serving):
+async def test_text_is_no_value_however_many_commas_it_has(hub):
     text = json.dumps({"text": ",[{" * 20_000}).encode()
     assert (await post(hub.port, text)).text == str(len(text))
 
@@ -192,9 +187,7 @@ async def test_when_many_bodies_are_held_strangers_are_refused_first():
     assert "folkmoot_http_body_bytes 0.0" in text
 
 
-async def test_a_body_must_make_progress_in_every_window(
-    hub: Serving, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_body_must_make_progress_in_every_window(hub, monkeypatch):
     monkeypatch.setattr(bodies, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(bodies, "MIN_BODY_BYTES_A_SECOND", 100 * KIB)
     # What came at the start does not pay for a client that is slow from then on.
@@ -207,7 +200,7 @@ async def test_a_body_must_make_progress_in_every_window(
     assert (answer.status, answer.json()["error"]["code"]) == (408, "body_timeout")
 
 
-async def test_one_address_and_one_account_have_few_bodies_half_sent(hub: Serving):
+async def test_one_address_and_one_account_have_few_bodies_half_sent(hub):
     slow = [await Slow.begin(hub.port, 100, b"x") for _ in range(3)]
     mine = [await Slow.begin(hub.port, 100, b"x", ME) for _ in range(3)]
     for headers in ({}, ME):
@@ -223,7 +216,7 @@ async def test_one_address_and_one_account_have_few_bodies_half_sent(hub: Servin
     assert (await again.answer()).status == 200
 
 
-async def test_an_account_begins_no_more_bytes_than_it_may_have(hub: Serving):
+async def test_an_account_begins_no_more_bytes_than_it_may_have(hub):
     first = await Slow.begin(hub.port, 900 * KIB, b"x", ME)
     refused = await (await Slow.begin(hub.port, 900 * KIB, b"x", ME)).answer()
     assert (refused.status, refused.json()["error"]["code"]) == EXCEEDED
@@ -235,7 +228,7 @@ async def test_an_account_begins_no_more_bytes_than_it_may_have(hub: Serving):
     assert (await again.answer()).status == 200
 
 
-async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(hub: Serving):
+async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(hub):
     assert MAX_LINGERING > 1
     first = await Slow.begin(hub.port, 900 * KIB, b"x" * 500 * KIB)
     assert (await read_answer(first.reader)).status == 413
@@ -250,7 +243,7 @@ async def test_one_of_an_address_may_send_a_body_to_its_end_once_it_is_answered(
 
 
 async def test_whoever_stops_in_the_middle_of_a_refused_body_is_not_waited_for_long(
-    hub: Serving, monkeypatch: pytest.MonkeyPatch
+    hub, monkeypatch
 ):
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
     # More than is parsed once it was refused: the rest is thrown away unread.
@@ -267,7 +260,7 @@ RATED = msgspec.structs.replace(
 
 
 @pytest.mark.settings(bodies=RATED)
-async def test_an_account_sends_large_bodies_no_faster_than_its_rate(hub: Serving):
+async def test_an_account_sends_large_bodies_no_faster_than_its_rate(hub):
     large, small = b" " * 100 * KIB, b" " * 60 * KIB
     first = [await post(hub.port, large, ME) for _ in range(3)]
     assert [answer.status for answer in first] == [200, 200, 429]
@@ -279,7 +272,7 @@ async def test_an_account_sends_large_bodies_no_faster_than_its_rate(hub: Servin
 
 
 @pytest.mark.settings(bodies=RATED)
-async def test_a_large_body_in_chunks_counts_by_what_came(dial: Dial):
+async def test_a_large_body_in_chunks_counts_by_what_came(dial):
     reader, writer = await dial(
         b"POST /count HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer mine\r\n"
         b"transfer-encoding: chunked\r\n\r\n"

@@ -102,9 +102,7 @@ async def shed(hub: Serving) -> float:
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "head", "body"])
-async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
-    monkeypatch: pytest.MonkeyPatch, sent: bytes
-):
+async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(monkeypatch, sent):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     async with flooded() as (hub, _, flood):
         await flood.open(hub.port, sent, 3 * MOST)
@@ -114,9 +112,7 @@ async def test_connections_that_do_not_come_to_an_end_are_closed_for_others(
         assert await shed(hub) > 0
 
 
-async def test_the_address_with_most_idle_connections_loses_its_newest_first(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_the_address_with_most_idle_connections_loses_its_newest_first(monkeypatch):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     async with flooded() as (hub, _, flood):
         await flood.open(hub.port, b"", OPEN_TO_ALL - 6, "127.0.0.9")
@@ -150,7 +146,7 @@ async def test_places_are_kept_for_health_and_for_those_who_are_signed_in():
         assert await shed(hub) == 0
 
 
-async def test_one_address_has_few_connections_without_an_account(monkeypatch: pytest.MonkeyPatch):
+async def test_one_address_has_few_connections_without_an_account(monkeypatch):
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
     async with flooded(per_address=5) as (hub, place, flood):
         waiting = b"GET /wait HTTP/1.1\r\nhost: localhost\r\n\r\n"
@@ -165,9 +161,7 @@ async def test_one_address_has_few_connections_without_an_account(monkeypatch: p
         assert (await read_answer(flood.readers[-1])).status == 200
 
 
-async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_an_address_over_its_limit_loses_idle_connections_of_its_own(monkeypatch):
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.0)
     monkeypatch.setattr(connections, "IDLE_CHECK_SECONDS", 0.0)
     async with flooded(per_address=5) as (hub, _, flood):

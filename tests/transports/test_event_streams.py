@@ -113,7 +113,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[Bench]:
         yield Bench(routes, (await running.accounts.register("ada")).token)
 
 
-async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(hub: Bench):
+async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(hub):
     plain = await hub.get("/v1/climb")
     assert plain.json() == {"steps": 2}
     told = await hub.get("/v1/climb", accept=EVENTS)
@@ -125,7 +125,7 @@ async def test_a_long_call_tells_how_far_it_is_to_whoever_asks_for_events(hub: B
     )
 
 
-async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(hub: Bench):
+async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(hub):
     early = await hub.get("/v1/climb?steps=0", accept=EVENTS)
     assert (early.status_code, early.json()["error"]["code"]) == (400, "argument_invalid")
     late = await hub.get("/v1/climb?steps=9", accept=EVENTS)
@@ -136,7 +136,7 @@ async def test_what_fails_before_any_progress_has_its_status_and_later_an_event(
     assert "secret" not in error
 
 
-async def test_an_answer_that_goes_on_is_sent_event_by_event(hub: Bench):
+async def test_an_answer_that_goes_on_is_sent_event_by_event(hub):
     told = await hub.get("/v1/count")
     assert told.headers["content-type"] == EVENTS
     assert told.text == (
@@ -144,7 +144,7 @@ async def test_an_answer_that_goes_on_is_sent_event_by_event(hub: Bench):
     )
 
 
-async def test_an_answer_that_goes_on_ends_when_the_hub_stops(hub: Bench):
+async def test_an_answer_that_goes_on_ends_when_the_hub_stops(hub):
     asked = asyncio.ensure_future(hub.get("/v1/count?steps=10"))
     await reached(lambda: bool(hub.routes._waiting._callers))
     hub.routes.stop()

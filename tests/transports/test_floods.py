@@ -25,14 +25,12 @@ from folkmoot.transports.websocket import ConnectionRate, LinkLimits, Refusal, U
 from folkmoot.transports.websocket.reader import FrameReader
 from tests.harness import (
     MAX_STRETCH,
-    Serving,
     ask,
     longest_stretch,
     reached,
     read_answer,
     serving,
 )
-from tests.transports.conftest import Dial
 from tests.transports.websocket.support import (
     CLOSE,
     CONTINUATION,
@@ -55,7 +53,7 @@ HEAD = b"GET / HTTP/1.1\r\nhost: localhost\r\n"
 
 
 @pytest.mark.parametrize("name", [b"a", b"a%d"], ids=["repeated", "different"])
-async def test_a_head_of_too_many_headers_is_refused(dial: Dial, hub: Serving, name: bytes):
+async def test_a_head_of_too_many_headers_is_refused(dial, hub, name):
     for count, status in ((MAX_HEADERS - 1, 200), (MAX_HEADERS, 431), (10_000, 431)):
         reader, writer = await dial()
         lines = [(name % each if b"%" in name else name) + b":\r\n" for each in range(count)]
@@ -135,9 +133,7 @@ async def test_a_request_in_two_pieces_is_answered_after_a_body_that_was_thrown_
         writer.close()
 
 
-async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     over = asyncio.Event()
 
@@ -157,7 +153,7 @@ async def test_the_head_of_a_request_that_is_not_read_yet_is_not_waited_for(
 
 
 @pytest.mark.parametrize("upgrade", [b"", b"connection: upgrade\r\nupgrade: websocket\r\n"])
-async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade: bytes):
+async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgrade):
     """The application waits for the client to leave, which must not read what the client sends."""
     more = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1_000
 
@@ -186,7 +182,7 @@ async def test_nothing_more_is_read_while_a_request_waits_for_a_long_answer(upgr
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["read", "refused"])
-async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(answered: bool):
+async def test_a_body_of_tiny_chunks_lets_others_have_their_turn_and_is_refused(answered):
     async def length(request: Request) -> Response:
         return PlainTextResponse(str(len(await request.body())))
 
@@ -224,7 +220,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_frame_counts_against_the_rate(kind: str):
+async def test_every_frame_counts_against_the_rate(kind):
     rate = ConnectionRate(10, still)
     first = frame(b"x", fin=False) if kind.startswith(("empty c", "fragment")) else b""
     async with opened(LinkLimits(rate=rate)) as at, client(at) as one:
@@ -251,7 +247,7 @@ class Refusing(Party):
         return Refusal(CloseCode.NOT_AUTHENTICATED, "No valid token was given.")
 
 
-async def test_a_refused_socket_is_not_parsed_on(monkeypatch: pytest.MonkeyPatch):
+async def test_a_refused_socket_is_not_parsed_on(monkeypatch):
     frames = 0
     on_ws_frame = FrameReader.on_ws_frame
 

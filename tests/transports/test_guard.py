@@ -6,8 +6,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from folkmoot.transports.guard import MOST_KNOWN, Hosts, host_of
-from tests.harness import Serving, ask, read_answer, serving
-from tests.transports.conftest import Dial
+from tests.harness import ask, read_answer, serving
 
 
 async def count(request: Request) -> Response:
@@ -85,7 +84,7 @@ def test_hosts_that_are_remembered_are_bounded_and_others_are_never_among_them()
 
 
 @pytest.mark.parametrize("path", ["/", "/count", "/nowhere"])
-async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving, path: str):
+async def test_a_request_for_another_host_is_refused_on_every_path(hub, path):
     answer = await ask(hub.port, path, headers={"host": "rebound.evil.example"})
     assert answer.status == 421
     assert answer.json()["error"]["code"] == "host_not_allowed"
@@ -103,7 +102,7 @@ async def test_a_request_for_another_host_is_refused_on_every_path(hub: Serving,
         b"host: [::1]evil.example\r\n",
     ],
 )
-async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: bytes):
+async def test_a_request_without_one_clear_host_is_refused(dial, head):
     reader, _ = await dial(b"GET / HTTP/1.1\r\n" + head + b"\r\n")
     assert (await read_answer(reader)).status == 421
 
@@ -123,7 +122,7 @@ async def test_a_request_without_one_clear_host_is_refused(dial: Dial, head: byt
         ("http://evil.example[::1]", 403),
     ],
 )
-async def test_only_our_own_pages_may_change_something(origin: str, status: int):
+async def test_only_our_own_pages_may_change_something(origin, status):
     hosts = Hosts("127.0.0.1", "https://moot.example")
     async with serving(hosts=hosts, **SERVED) as hub:
         headers = {"origin": origin}
@@ -133,7 +132,7 @@ async def test_only_our_own_pages_may_change_something(origin: str, status: int)
 
 @pytest.mark.parametrize("path", ["/count", "/deaf", "/", "/nowhere"])
 @pytest.mark.settings(max_body_bytes=1024)
-async def test_an_announced_body_over_the_limit_is_refused_unread(hub: Serving, path: str):
+async def test_an_announced_body_over_the_limit_is_refused_unread(hub, path):
     answer = await ask(hub.port, path, method="POST", headers={"content-length": "1025"})
     assert answer.status == 413
     assert answer.json()["error"]["limit"] == 1024

@@ -10,10 +10,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from folkmoot.core import errors as e
-from folkmoot.transports.http import RequestLines
 from folkmoot.transports.limits import MAX_LOGGED_PATH
 from tests.harness import Serving, ask, read_answer, serving
-from tests.transports.conftest import Dial
 
 SECRET = "sk_" + "ab" * 32
 
@@ -49,7 +47,7 @@ SERVED = {
 }
 
 
-async def test_head_is_answered_like_get_without_a_body(hub: Serving):
+async def test_head_is_answered_like_get_without_a_body(hub):
     get, head = await asyncio.gather(ask(hub.port), ask(hub.port, method="HEAD"))
     assert head.status == get.status == 200
     assert head.body == b""
@@ -71,7 +69,7 @@ async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers(hub:
     assert "There is nothing at this address." in page.text
 
 
-async def test_a_wrong_method_is_told_the_right_ones(hub: Serving):
+async def test_a_wrong_method_is_told_the_right_ones(hub):
     answer = await ask(hub.port, "/", method="DELETE")
     assert answer.status == 405
     assert answer.headers["allow"] == "GET, HEAD"
@@ -81,7 +79,7 @@ async def test_a_wrong_method_is_told_the_right_ones(hub: Serving):
     }
 
 
-async def test_an_error_of_ours_is_its_own_status_code_and_data(hub: Serving):
+async def test_an_error_of_ours_is_its_own_status_code_and_data(hub):
     answer = await ask(hub.port, "/refused")
     assert answer.status == 503
     assert answer.json() == {
@@ -93,9 +91,7 @@ async def test_an_error_of_ours_is_its_own_status_code_and_data(hub: Serving):
     }
 
 
-async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
-    hub: Serving, caplog: pytest.LogCaptureFixture
-):
+async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(hub, caplog):
     answer = await ask(hub.port, "/broken")
     assert answer.status == 500
     error = answer.json()["error"]
@@ -108,18 +104,14 @@ async def test_an_unexpected_error_shows_an_id_that_the_log_has_too(
     assert [r for r in caplog.records if r.name.startswith("uvicorn") and r.exc_info] == []
 
 
-async def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(
-    dial: Dial, caplog: pytest.LogCaptureFixture
-):
+async def test_an_answer_that_breaks_off_is_logged_and_the_connection_closed(dial, caplog):
     reader, _ = await dial(b"GET /half HTTP/1.1\r\nhost: localhost\r\n\r\n")
     received = await reader.read()
     assert not received.endswith(b"0\r\n\r\n")
     assert any(r.message == "request failed" for r in caplog.records)
 
 
-async def test_the_access_log_has_everything_but_the_query_and_the_end_of_long_paths(
-    hub: Serving, caplog: pytest.LogCaptureFixture
-):
+async def test_the_access_log_has_everything_but_the_query_and_the_end_of_long_paths(hub, caplog):
     caplog.set_level(logging.INFO)
     answer = await ask(hub.port, f"/echo?token={SECRET}", method="POST", body=b"hi")
     assert (await ask(hub.port, "/" + "token=x&" * 7_000)).status == 404
@@ -134,9 +126,7 @@ async def test_the_access_log_has_everything_but_the_query_and_the_end_of_long_p
 @pytest.mark.parametrize(
     ("lines", "logged"), [("all", ["/echo", "/nowhere"]), ("failed", ["/nowhere"]), ("none", [])]
 )
-async def test_which_requests_have_a_line_is_a_setting(
-    lines: RequestLines, logged: list[str], caplog: pytest.LogCaptureFixture
-):
+async def test_which_requests_have_a_line_is_a_setting(lines, logged, caplog):
     caplog.set_level(logging.INFO)
     async with serving(lines=lines, **SERVED) as hub:
         await ask(hub.port, "/echo", method="POST", body=b"hi")
@@ -167,7 +157,7 @@ async def test_an_endpoint_stands_behind_everything_and_before_the_routes():
     assert SECRET not in str(answers)
 
 
-async def test_metrics_count_templates_and_known_methods_only(hub: Serving):
+async def test_metrics_count_templates_and_known_methods_only(hub):
     for n in range(5):
         await ask(hub.port, f"/made-up-{n}?token={SECRET}")
         await ask(hub.port, f"/invite/{SECRET}{n}")
@@ -186,7 +176,7 @@ async def test_metrics_count_templates_and_known_methods_only(hub: Serving):
     assert not any(word in text for word in ("sk_", "made-up"))
 
 
-async def test_every_answer_carries_the_security_headers(hub: Serving):
+async def test_every_answer_carries_the_security_headers(hub):
     always = {
         "x-content-type-options": "nosniff",
         "referrer-policy": "no-referrer",
@@ -202,7 +192,7 @@ async def test_every_answer_carries_the_security_headers(hub: Serving):
         assert "server" not in headers
 
 
-async def test_requests_on_one_connection_get_ids_of_their_own(dial: Dial):
+async def test_requests_on_one_connection_get_ids_of_their_own(dial):
     reader, _ = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n" * 3)
     ids = {(await read_answer(reader)).headers["x-request-id"] for _ in range(3)}
     assert len(ids) == 3
@@ -223,9 +213,7 @@ async def test_requests_on_one_connection_get_ids_of_their_own(dial: Dial):
         b"GET /ws HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ],
 )
-async def test_odd_requests_are_answered_below_500_and_harm_nobody(
-    dial: Dial, hub: Serving, raw: bytes
-):
+async def test_odd_requests_are_answered_below_500_and_harm_nobody(dial, hub, raw):
     reader, _ = await dial(raw)
     answer = await read_answer(reader)
     assert answer.status < 500

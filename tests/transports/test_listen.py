@@ -39,7 +39,7 @@ def test_a_taken_port_is_named_with_what_to_do():
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid", "2001:db8::1", "x" * 300])
-def test_an_address_of_another_machine_is_one_clear_sentence(host: str):
+def test_an_address_of_another_machine_is_one_clear_sentence(host):
     with pytest.raises(e.AddressUnusable, match="it is not an address of this machine"):
         listen(host, 0)
 
@@ -65,21 +65,19 @@ def resolve(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     "addresses",
     [("2001:db8::1", "127.0.0.1"), ("127.0.0.1", "2001:db8::1"), ("192.0.2.1", "127.0.0.1")],
 )
-def test_an_address_that_this_machine_lacks_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, addresses: tuple[str, ...]
-):
+def test_an_address_that_this_machine_lacks_is_left_out(monkeypatch, addresses):
     resolve(monkeypatch, *addresses)
     with listening("many") as found:
         assert [address for address, _ in found] == ["127.0.0.1"]
 
 
-def test_a_name_without_any_address_here_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch):
+def test_a_name_without_any_address_here_is_one_clear_sentence(monkeypatch):
     resolve(monkeypatch, "192.0.2.1", "2001:db8::1")
     with pytest.raises(e.AddressUnusable, match="Cannot listen on many"):
         listen("many", 0)
 
 
-def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch: pytest.MonkeyPatch):
+def test_a_port_that_is_taken_on_one_address_is_taken(monkeypatch):
     resolve(monkeypatch, "127.0.0.2", "127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(e.PortTaken):
         listen("many", taken.getsockname()[1])

@@ -77,7 +77,7 @@ async def test_a_hub_collects_its_garbage_by_the_clock_and_leaves_out_what_it_be
     ],
     ids=["idle", "answered", "half a body"],
 )
-def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent: bytes):
+def test_a_connection_is_forgotten_at_once_without_a_search_for_garbage(sent):
     def connections() -> int:
         return sum(isinstance(each, HubProtocol) for each in gc.get_objects())
 

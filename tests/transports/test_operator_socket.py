@@ -115,14 +115,14 @@ def post(body: bytes, target: bytes = b"/v1/backup", kind: bytes = b"application
     return (head + b"content-length: %d\r\n\r\n") % (target, kind, len(body)) + body
 
 
-async def test_an_operation_is_performed_and_told_as_json(path: Path):
+async def test_an_operation_is_performed_and_told_as_json(path):
     async with serving(path):
         assert await ask(path) == TOLD
         status, body = await asyncio.to_thread(read_socket, path, "/v1/status")
         assert (status, json.loads(body)) == (200, TOLD)
 
 
-async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(path: Path):
+async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(path):
     told: list[dict[str, Any]] = []
     async with serving(path, backups=Backups(3)):
         made = await ask(path, "folkmoot/backup", WANTED, on_progress=told.append)
@@ -142,7 +142,7 @@ async def test_long_operations_stream_how_far_they_are_then_what_came_of_it(path
             await ask(path, "folkmoot/backup", {"path": "here.db"})
 
 
-async def test_the_socket_is_private_and_gone_when_the_server_is(path: Path):
+async def test_the_socket_is_private_and_gone_when_the_server_is(path):
     previous = os.umask(0)
     try:
         async with serving(path):
@@ -152,7 +152,7 @@ async def test_the_socket_is_private_and_gone_when_the_server_is(path: Path):
         os.umask(previous)
 
 
-def test_without_a_running_hub_the_client_says_so(path: Path):
+def test_without_a_running_hub_the_client_says_so(path):
     def is_told() -> None:
         with pytest.raises(e.HubNotRunning, match=f"No hub is running on {path.parent}"):
             ask_socket(path, "folkmoot/status")
@@ -167,7 +167,7 @@ def test_without_a_running_hub_the_client_says_so(path: Path):
 
 
 async def test_an_error_reaches_the_operator_as_the_error_it_was_and_a_bug_as_a_sentence(
-    path: Path, caplog: pytest.LogCaptureFixture
+    path, caplog
 ):
     async with serving(path, backups=Backups(0, e.BackupFailed("/x: already exists."))):
         for _ in range(2):
@@ -196,7 +196,7 @@ NO_REQUESTS = (
 )
 
 
-async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(path: Path):
+async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(path):
     async with serving(path, backups=Backups()):
         for request in NO_REQUESTS:
             line = (await raw(path, request)).partition(b"\r\n")[0]
@@ -204,7 +204,7 @@ async def test_a_request_that_is_none_is_refused_and_the_server_goes_on(path: Pa
             assert await ask(path) == TOLD
 
 
-async def test_wrong_arguments_are_told_in_a_sentence(path: Path):
+async def test_wrong_arguments_are_told_in_a_sentence(path):
     async with serving(path, backups=Backups()):
         for given, why in (
             ({}, "Missing argument: path"),
@@ -218,13 +218,13 @@ async def test_wrong_arguments_are_told_in_a_sentence(path: Path):
             await ask(path, "folkmoot/key")
 
 
-async def test_whoever_says_nothing_is_sent_away(path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_whoever_says_nothing_is_sent_away(path, monkeypatch):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     async with serving(path):
         assert await raw(path, b"GET /v1/sta") == b""
 
 
-async def test_whoever_hangs_up_stops_what_was_asked(path: Path):
+async def test_whoever_hangs_up_stops_what_was_asked(path):
     for accept in (b"", b"accept: text/event-stream\r\n"):
         backups = waiting()
         request = post(json.dumps(WANTED).encode()).replace(b"host: x\r\n", b"host: x\r\n" + accept)
@@ -237,7 +237,7 @@ async def test_whoever_hangs_up_stops_what_was_asked(path: Path):
             assert await ask(path) == TOLD
 
 
-async def test_a_hub_that_stops_tells_the_operator_who_waits(path: Path):
+async def test_a_hub_that_stops_tells_the_operator_who_waits(path):
     backups = waiting()
     async with serving(path, backups=backups):
         waits = asyncio.create_task(ask(path, "folkmoot/backup", WANTED))
@@ -246,13 +246,13 @@ async def test_a_hub_that_stops_tells_the_operator_who_waits(path: Path):
         await waits
 
 
-async def test_a_client_may_set_how_long_the_hub_may_be_silent(path: Path):
+async def test_a_client_may_set_how_long_the_hub_may_be_silent(path):
     async with serving(path, backups=waiting()):
         with pytest.raises(e.CommandFailed, match=r"did not answer for 0\.05 seconds"):
             await ask(path, "folkmoot/backup", WANTED, timeout=0.05)
 
 
-async def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(path: Path):
+async def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(path):
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     async with serving(path):
@@ -261,7 +261,7 @@ async def test_the_socket_of_a_crashed_hub_is_replaced_and_a_living_one_never(pa
         assert await ask(path) == TOLD
 
 
-def test_what_is_no_socket_is_left_alone(path: Path, tmp_path: Path):
+def test_what_is_no_socket_is_left_alone(path, tmp_path):
     path.write_text("precious")
     with pytest.raises(e.DataFolderUnwritable, match="is in the way"):
         OperatorSocket(path).listen()
@@ -270,12 +270,12 @@ def test_what_is_no_socket_is_left_alone(path: Path, tmp_path: Path):
         OperatorSocket(tmp_path / "missing" / "control.sock").listen()
 
 
-async def test_a_socket_must_listen_before_it_serves(path: Path):
+async def test_a_socket_must_listen_before_it_serves(path):
     with pytest.raises(e.ControlError, match="does not listen"):
         await OperatorSocket(path).serve(operator_app(services()))
 
 
-async def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path):
+async def test_a_data_folder_with_a_very_long_path_works(tmp_path):
     folder = tmp_path / ("d" * 120) / ("e" * 120)
     folder.mkdir(parents=True)
     path = folder / "control.sock"
@@ -286,16 +286,14 @@ async def test_a_data_folder_with_a_very_long_path_works(tmp_path: Path):
         assert not path.exists()
 
 
-def test_where_the_system_offers_no_way_around_a_long_path_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_where_the_system_offers_no_way_around_a_long_path_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.datafolder.proxies.DESCRIPTORS", tmp_path / "none")
     with pytest.raises(e.ControlError, match="too long for a socket"):
         OperatorSocket(tmp_path / ("d" * 120) / "control.sock").listen()
 
 
 @pytest.mark.requirement("key.backup-says-so")
-async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Path):
+async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path):
     path, target = tmp_path / "control.sock", tmp_path / "backup.db"
     store = await SqliteStore.open(tmp_path / "folkmoot.db")
     await store.write(lambda tx: put(tx, MASTER_KEY_ID, "0123456789abcdef"))
@@ -320,9 +318,7 @@ async def test_a_backup_is_whole_and_says_that_the_key_is_not_in_it(tmp_path: Pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(
-    path: Path, tmp_path: Path
-):
+async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(path, tmp_path):
     tmp_path.chmod(0o755)
     program = (
         "import os, socket, sys\n"
@@ -345,9 +341,7 @@ async def test_another_user_is_sent_away_even_if_the_mode_would_let_them(
         assert out == b"b''\n"
 
 
-async def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(
-    path: Path,
-):
+async def test_whoever_hangs_up_in_the_middle_of_anything_ends_nothing_but_their_connection(path):
     def hang_up(request: bytes) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client, suppress(OSError):
             client.connect(str(path))

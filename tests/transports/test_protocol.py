@@ -13,20 +13,17 @@ from folkmoot.transports import protocol
 from folkmoot.transports.accept import TurnedAway
 from folkmoot.transports.connections import OpenConnections
 from folkmoot.transports.protocol import HubProtocol, HubProtocols
-from tests.harness import Serving, ask, read_answer, serving
-from tests.transports.conftest import Dial
+from tests.harness import ask, read_answer, serving
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: localhost\r\n"])
-async def test_a_head_that_never_ends_loses_its_connection(
-    dial: Dial, monkeypatch: pytest.MonkeyPatch, sent: bytes
-):
+async def test_a_head_that_never_ends_loses_its_connection(dial, monkeypatch, sent):
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
     reader, _ = await dial(sent)
     assert await reader.read() == b""
 
 
-async def test_a_second_request_has_the_same_patience(dial: Dial, monkeypatch: pytest.MonkeyPatch):
+async def test_a_second_request_has_the_same_patience(dial, monkeypatch):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
     assert (await read_answer(reader)).status == 200
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.05)
@@ -34,9 +31,7 @@ async def test_a_second_request_has_the_same_patience(dial: Dial, monkeypatch: p
     assert await reader.read() == b""
 
 
-async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
-    dial: Dial, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_rest_of_an_answered_body_is_not_waited_for_long(dial, monkeypatch):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
     assert (await read_answer(reader)).status == 200
     monkeypatch.setattr(protocol, "LINGER_SECONDS", 0.05)
@@ -46,7 +41,7 @@ async def test_the_rest_of_an_answered_body_is_not_waited_for_long(
     assert await reader.read() == b""
 
 
-async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving):
+async def test_a_head_without_end_is_refused(dial, hub):
     reader, writer = await dial(b"GET / HTTP/1.1\r\nhost: localhost\r\n")
     answer = asyncio.create_task(read_answer(reader))
     while not answer.done():
@@ -57,7 +52,7 @@ async def test_a_head_without_end_is_refused(dial: Dial, hub: Serving):
 
 
 @pytest.mark.settings(max_body_bytes=1000000)
-async def test_a_large_body_is_not_mistaken_for_a_large_head(hub: Serving):
+async def test_a_large_body_is_not_mistaken_for_a_large_head(hub):
     answer = await ask(hub.port, "/", method="POST", body=b"x" * 500_000)
     assert answer.status == 405
 
@@ -156,9 +151,7 @@ class Trickle(asyncio.Transport):
         (100_000, 4_096, None),
     ],
 )
-async def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(
-    answer: int, rate: int, aborted_at: float | None
-):
+async def test_an_answer_is_not_kept_for_one_who_takes_it_by_drops(answer, rate, aborted_at):
     loop = HandLoop()
     transport = Trickle(loop, answer, rate)
     in_hand: Any = loop

@@ -50,9 +50,7 @@ LONG = b"x" * (MAX_JOINED_BYTES + 1)
         ((HEAD, LONG), [HEAD, LONG]),
     ],
 )
-def test_a_head_leaves_with_the_first_part_of_its_body(
-    parts: tuple[bytes, ...], written: list[bytes]
-):
+def test_a_head_leaves_with_the_first_part_of_its_body(parts, written):
     answer, connection = joined()
     for part in parts:
         answer.write(part)
@@ -73,7 +71,7 @@ def test_whoever_waits_to_send_a_body_is_told_at_once_to_go_on():
 
 @pytest.mark.parametrize("client_goes", [False, True])
 def test_a_head_that_was_taken_leaves_before_the_connection_closes_unless_the_client_went(
-    client_goes: bool,
+    client_goes,
 ):
     answer, connection = joined()
     answer.write(HEAD)
@@ -96,7 +94,7 @@ def test_a_head_that_was_taken_leaves_before_the_connection_closes_unless_the_cl
         ),
     ],
 )
-def test_a_head_is_given_the_lines_that_it_has_not(own: bytes, added: bytes):
+def test_a_head_is_given_the_lines_that_it_has_not(own, added):
     answer, connection = joined()
     answer.lines = HeadLines((b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"))
     answer.last = b"x-request-id: 1\r\n"

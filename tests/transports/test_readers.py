@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from folkmoot.transports import protocol
-from tests.harness import Serving, ask
+from tests.harness import ask
 
 PART = b"x" * 65_536
 PARTS = 200
@@ -59,11 +59,7 @@ async def gone(client: socket.socket) -> None:
 
 @pytest.mark.parametrize(("path", "times"), [("/large", 1), ("/whole", 1), ("/large", 20)])
 async def test_a_client_that_does_not_read_loses_its_connection(
-    hub: Serving,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    path: str,
-    times: int,
+    hub, monkeypatch, caplog, path, times
 ):
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 0.1)
     with deaf(hub.port, path, times) as client:
@@ -72,9 +68,7 @@ async def test_a_client_that_does_not_read_loses_its_connection(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-async def test_a_client_that_reads_slowly_but_steadily_gets_everything(
-    hub: Serving, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_client_that_reads_slowly_but_steadily_gets_everything(hub, monkeypatch):
     monkeypatch.setattr(protocol, "WRITE_SECONDS", 2)
     reader, writer = await asyncio.open_connection("127.0.0.1", hub.port, limit=65_536)
     writer.write(b"GET /whole HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
@@ -87,9 +81,7 @@ async def test_a_client_that_reads_slowly_but_steadily_gets_everything(
 
 
 @pytest.mark.settings(shutdown_seconds=30)
-async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(
-    hub: Serving, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(hub, monkeypatch):
     monkeypatch.setattr(protocol, "STOP_WRITE_SECONDS", 0.1)
     client = deaf(hub.port, "/large")
     while "in_flight 1.0" not in hub.metrics.exposition("")[0].decode():

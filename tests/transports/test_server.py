@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.harness import Serving, ask, serving
-from tests.transports.conftest import Dial
+from tests.harness import ask, serving
 
 
 class Slow:
@@ -69,7 +68,7 @@ async def test_whoever_has_nothing_in_flight_stops_at_once():
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not_wait(force: bool):
+async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not_wait(force):
     slow = Slow()
     seconds = 60 if force else 0
     async with asyncio.timeout(30), serving([slow.route], shutdown_seconds=seconds) as hub:
@@ -92,7 +91,7 @@ async def test_an_idle_connection_does_not_hold_up_the_stop():
 
 
 @pytest.mark.long
-async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(dial: Dial):
+async def test_an_idle_connection_is_kept_for_as_long_as_clients_use_it_again(dial):
     expiry = httpx2.Limits().keepalive_expiry
     assert expiry is not None
     reader, writer = await dial()
@@ -131,6 +130,6 @@ async def test_a_client_that_leaves_ends_nothing_but_its_own_request():
 
 
 @pytest.mark.settings(address="::1")
-async def test_ipv6_is_served(hub: Serving):
+async def test_ipv6_is_served(hub):
     headers = {"host": f"[::1]:{hub.port}"}
     assert (await ask(hub.port, address="::1", headers=headers)).status == 200

@@ -18,14 +18,14 @@ def made(certificate: Path | str, key: Path | str) -> TlsSettings:
     return TlsSettings(certificate=str(certificate), key=str(key))
 
 
-def test_a_certificate_and_its_key_are_taken_from_tls_1_2_on(tmp_path: Path):
+def test_a_certificate_and_its_key_are_taken_from_tls_1_2_on(tmp_path):
     assert load_tls(TlsSettings()) is None
     context = load_tls(made(*certificate(tmp_path)))
     assert context is not None
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
-def test_files_that_cannot_be_used_are_told_in_one_sentence(tmp_path: Path):
+def test_files_that_cannot_be_used_are_told_in_one_sentence(tmp_path):
     chain, key = certificate(tmp_path / "a")
     _, other_key = certificate(tmp_path / "b")
     none, garbage = tmp_path / "none.pem", tmp_path / "garbage.pem"
@@ -50,7 +50,7 @@ def test_files_that_cannot_be_used_are_told_in_one_sentence(tmp_path: Path):
         assert "\n" not in refused.value.message
 
 
-def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(tmp_path: Path):
+def test_certificates_to_trust_are_read_from_a_file_or_told_in_one_sentence(tmp_path):
     assert load_ca(ClusterSettings()) is None
     chain, key = certificate(tmp_path)
     context = load_ca(ClusterSettings(ca_file=str(chain)))

@@ -9,8 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from folkmoot.transports.limits import MAX_HEAD_BYTES
-from tests.harness import Serving, ask, read_answer
-from tests.transports.conftest import Dial
+from tests.harness import ask, read_answer
 
 CHUNKED = b"POST %b HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -34,9 +33,7 @@ SERVED = {"routes": [Route("/names", names, methods=["POST"])]}
     ],
     ids=["trailers", "value", "name", "extension"],
 )
-async def test_trailers_without_end_lose_their_connection(
-    dial: Dial, hub: Serving, path: bytes, start: bytes, more: bytes
-):
+async def test_trailers_without_end_lose_their_connection(dial, hub, path, start, more):
     reader, writer = await dial(CHUNKED % path + start)
     ended = asyncio.create_task(reader.read())
     sent = 0
@@ -52,7 +49,7 @@ async def test_trailers_without_end_lose_their_connection(
     assert (await ask(hub.port)).status == 200
 
 
-async def test_trailers_are_no_headers(dial: Dial):
+async def test_trailers_are_no_headers(dial):
     reader, writer = await dial(CHUNKED % b"/names" + b"3\r\nabc\r\n0\r\nx-forged: y\r\n\r\n")
     answer = await read_answer(reader)
     assert answer.text == "3 host transfer-encoding"
@@ -61,7 +58,7 @@ async def test_trailers_are_no_headers(dial: Dial):
 
 
 @pytest.mark.settings(max_body_bytes=1000000)
-async def test_many_small_chunks_are_not_mistaken_for_trailers(dial: Dial):
+async def test_many_small_chunks_are_not_mistaken_for_trailers(dial):
     reader, writer = await dial(CHUNKED % b"/names")
     for _ in range(8):
         writer.write(b"1\r\nx\r\n" * 2000)

@@ -83,9 +83,7 @@ async def test_the_more_wait_the_more_begin_in_a_turn():
     assert begun == list(range(400))
 
 
-async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(monkeypatch):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
     begun: list[str] = []
@@ -100,7 +98,7 @@ async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(
     assert begun == ["mallory", "ann"]
 
 
-async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPatch):
+async def test_what_was_used_is_forgotten_by_halves(monkeypatch):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
     waiting = Turns()
@@ -112,9 +110,7 @@ async def test_what_was_used_is_forgotten_by_halves(monkeypatch: pytest.MonkeyPa
     assert waiting.used == {"mallory": 0.125}
 
 
-async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(monkeypatch):
     now = 100.0
     monkeypatch.setattr(connections, "monotonic", lambda: now)
 

@@ -76,9 +76,7 @@ def told(answer: Answer) -> tuple[int, dict[str, str], Any]:
         ("1.1", ["expect: 100-continue"]),
     ],
 )
-async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(
-    times: int, version: str, lines: list[str]
-):
+async def test_an_answer_is_the_same_whether_it_is_written_at_once_or_sent(times, version, lines):
     app = Echo(times)
     async with serving(endpoints={"/whole": app, "/sent": hidden(app)}) as hub:
         answers = []
@@ -168,7 +166,7 @@ class Cycle:
         {"flow": type("Flow", (), {"write_paused": True})()},
     ],
 )
-def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]):
+def test_what_cannot_be_written_at_once_is_left_to_be_sent(state):
     answer = JoinedWrites(None)  # type: ignore[arg-type]
     send = DirectSend(Cycle(**state), answer)  # type: ignore[arg-type]
     assert not send.write_whole(200, b"", b"{}")
@@ -176,5 +174,5 @@ def test_what_cannot_be_written_at_once_is_left_to_be_sent(state: dict[str, Any]
 
 
 @pytest.mark.parametrize("state", [{"more_body": True}, {"disconnected": True}])
-def test_what_cannot_be_taken_at_once_is_left_to_be_received(state: dict[str, Any]):
+def test_what_cannot_be_taken_at_once_is_left_to_be_received(state):
     assert DirectReceive(Cycle(**state)).take_body() is None  # type: ignore[arg-type]

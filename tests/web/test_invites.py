@@ -159,7 +159,7 @@ async def browser(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterat
 
 
 @pytest.mark.requirement("invite.page-form")
-async def test_whoever_was_invited_registers_on_the_page(browser: Browser):
+async def test_whoever_was_invited_registers_on_the_page(browser):
     ada = (await browser.hub.accounts.register("ada")).account
     code = await browser.hub.accounts.create_invite(ada, "Come aboard.")
     page = await browser.open(code)
@@ -217,7 +217,7 @@ def check_settings(page: str, token: str) -> None:
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(browser: Browser):
+async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(browser):
     """Else a page of another port could sign someone in to an account of its own."""
     own = f"http://localhost:{browser.port}"
     for handle, origin, site, signed_in in (
@@ -235,9 +235,7 @@ async def test_the_form_signs_the_browser_in_and_that_of_another_port_does_not(b
 
 @pytest.mark.requirement("invite.page-form")
 @pytest.mark.settings(registration="closed")
-async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(
-    browser: Browser,
-):
+async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_no_form(browser):
     plain = await browser.hub.accounts.create_invite(None)
     shown = (await browser.open(plain)).text
     assert "<form" not in shown
@@ -251,7 +249,7 @@ async def test_an_invite_for_one_handle_registers_that_one_and_a_closed_hub_has_
 
 @pytest.mark.requirement("invite.page-form")
 @pytest.mark.settings(rate_limits="on")
-async def test_the_form_counts_towards_the_limits_of_registering(browser: Browser):
+async def test_the_form_counts_towards_the_limits_of_registering(browser):
     codes = [await browser.hub.accounts.create_invite(None) for _ in range(6)]
     answers = [await browser.submit(code, f"handle=person{n}") for n, code in enumerate(codes)]
     assert [it.status for it in answers] == [200] * 5 + [429]

@@ -99,16 +99,14 @@ def test_the_page_says_what_it_is_its_version_and_what_one_can_say():
         ("https://moot.example/hub/", "localhost", "https://moot.example/hub/mcp"),
     ],
 )
-def test_the_snippet_has_the_url_the_reader_came_by_or_the_public_one(
-    public_url: str, host: str, url: str
-):
+def test_the_snippet_has_the_url_the_reader_came_by_or_the_public_one(public_url, host, url):
     assert snippet(landing(public_url, host)) == {"mcpServers": {"folkmoot": {"url": url}}}
 
 
 @pytest.mark.parametrize(
     ("public_url", "host"), [(HOSTILE, "localhost"), ("", 'x"><script>alert(1)</script>')]
 )
-def test_nothing_that_is_put_in_becomes_markup(public_url: str, host: str):
+def test_nothing_that_is_put_in_becomes_markup(public_url, host):
     page = Page(landing(public_url, host))
     assert len(page.all("script")) == 1
     assert "alert" not in page.texts["script"]
@@ -170,9 +168,7 @@ def test_the_links_lead_where_something_answers():
         ("https://moot.example/hub/", "https://moot.example/hub", "wss://moot.example/hub"),
     ],
 )
-def test_the_page_tells_how_people_and_programs_come_into_rooms(
-    public_url: str, base: str, socket: str
-):
+def test_the_page_tells_how_people_and_programs_come_into_rooms(public_url, base, socket):
     page = landing(public_url)
     assert pasted(page, "Commands for rooms").splitlines() == [
         "folkmoot room create square",
@@ -190,7 +186,7 @@ def luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 @pytest.mark.parametrize("ground", ["paper", "sheet"])
-def test_text_and_controls_stand_out_from_their_ground(scheme: int, ground: str):
+def test_text_and_controls_stand_out_from_their_ground(scheme, ground):
     style = files("folkmoot.web").joinpath("built", "tokens.css").read_text()
     colours = {
         name: both[scheme]

@@ -12,7 +12,6 @@ import pytest
 from folkmoot.cli.tape.timeline import followed
 from folkmoot.core import errors as e
 from folkmoot.proxy.tape import EndLine, Header, MessageLine
-from tests.cli.conftest import Cli
 from tests.proxy.tape.studio import Studio, recording
 
 
@@ -23,7 +22,7 @@ def steps(path: Path, *waits: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.zst"])
-def test_lines_are_given_as_they_are_written(tmp_path: Path, name: str):
+def test_lines_are_given_as_they_are_written(tmp_path, name):
     with recording(tmp_path / name) as studio:
 
         def later() -> None:
@@ -38,7 +37,7 @@ def test_lines_are_given_as_they_are_written(tmp_path: Path, name: str):
     assert kinds[-1] is EndLine
 
 
-def test_a_line_that_is_taken_back_is_forgotten(tmp_path: Path):
+def test_a_line_that_is_taken_back_is_forgotten(tmp_path):
     path = tmp_path / "t.jsonl"
     with recording(path) as studio:
         whole = path.read_bytes()
@@ -58,7 +57,7 @@ def test_a_line_that_is_taken_back_is_forgotten(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b"\x28\xb5\x2f\xfdhello hello hello"])
-def test_what_is_no_tape_is_not_followed(tmp_path: Path, content: bytes):
+def test_what_is_no_tape_is_not_followed(tmp_path, content):
     (tmp_path / "t.jsonl").write_bytes(content)
     with pytest.raises(e.TapeUnreadable):
         list(steps(tmp_path / "t.jsonl"))
@@ -68,7 +67,7 @@ def line_of(stream: IO[str] | None) -> str:
     return stream.readline()
 
 
-def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli: Cli):
+def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli):
     def said(studio: Studio, number: int) -> None:
         studio.tool(number, "echo", f"answer {number}")
         studio.recorder.commit()
@@ -85,7 +84,7 @@ def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli
             assert shown.wait(60) == 0
 
 
-def test_the_last_messages_are_shown_before_what_comes(tmp_path: Path, cli: Cli):
+def test_the_last_messages_are_shown_before_what_comes(tmp_path, cli):
     def said(studio: Studio, number: int) -> None:
         studio.tool(number, "echo", f"answer {number}")
         studio.recorder.commit()
@@ -114,7 +113,7 @@ def test_the_last_messages_are_shown_before_what_comes(tmp_path: Path, cli: Cli)
             assert shown.wait(60) == 0
 
 
-def test_little_is_decompressed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_little_is_decompressed_at_once(tmp_path, monkeypatch):
     path = tmp_path / "tape.jsonl.zst"
     with recording(path) as studio:
         studio.tool(1, "echo", "x" * 1_000_000)

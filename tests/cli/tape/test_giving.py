@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from folkmoot.proxy.tape import read_tape
-from tests.cli.conftest import Run
 from tests.proxy.tape.studio import recording
 
 TOKEN = "ghp_" + "a" * 36
@@ -22,7 +21,7 @@ def secret(tmp_path: Path) -> Path:
     return tmp_path / "s.jsonl"
 
 
-def test_a_tape_is_redacted_into_a_new_one_and_what_was_replaced_is_told(here: Run, secret: Path):
+def test_a_tape_is_redacted_into_a_new_one_and_what_was_replaced_is_told(here, secret):
     before = secret.read_bytes()
     ran = here("redact", "s.jsonl", "r.jsonl", "--path", "$..ssn", "--redaction-key", "key")
     assert (ran.code, ran.err) == (0, "")
@@ -44,7 +43,7 @@ def test_a_tape_is_redacted_into_a_new_one_and_what_was_replaced_is_told(here: R
     assert again.out == "Nothing to redact; r2.jsonl has the same content.\n"
 
 
-def test_tapes_of_a_folder_are_redacted_with_its_key(here: Run, secret: Path):
+def test_tapes_of_a_folder_are_redacted_with_its_key(here, secret):
     key = secret.with_name(".redaction-key")
     key.write_text("ab" * 32)
     key.chmod(0o600)
@@ -55,14 +54,14 @@ def test_tapes_of_a_folder_are_redacted_with_its_key(here: Run, secret: Path):
     assert (told[0]["key"], told[0]["places"]) == (told[1]["key"], 2)
 
 
-def test_a_tape_is_never_written_over(here: Run, secret: Path):
+def test_a_tape_is_never_written_over(here, secret):
     ran = here("redact", "s.jsonl", "s.jsonl", "--redaction-key", "key")
     assert ran.code == 1
     assert "already exists" in ran.err
     assert len(read_tape(secret).entries) == 4
 
 
-def test_an_export_goes_to_stdout_or_to_a_private_file_that_appears_whole(here: Run, tape: Path):
+def test_an_export_goes_to_stdout_or_to_a_private_file_that_appears_whole(here, tape):
     printed = here("export", "a.jsonl").out
     assert len(json.loads(printed)["messages"]) == 20
     out = tape.with_name("out.json")
@@ -75,7 +74,7 @@ def test_an_export_goes_to_stdout_or_to_a_private_file_that_appears_whole(here: 
     assert json.loads(out.read_text())["log"]["version"] == "1.2"
 
 
-def test_a_broken_tape_leaves_no_half_export(here: Run, tape: Path):
+def test_a_broken_tape_leaves_no_half_export(here, tape):
     lines = tape.read_bytes().splitlines(keepends=True)
     tape.write_bytes(b"".join([*lines[:9], b"{broken\n", *lines[9:]]))
     ran = here("export", "a.jsonl", "-o", "out.md", "--format", "markdown")
@@ -84,7 +83,7 @@ def test_a_broken_tape_leaves_no_half_export(here: Run, tape: Path):
     assert [path.name for path in tape.parent.iterdir()] == ["a.jsonl"]
 
 
-def test_a_part_of_a_tape_can_be_exported(here: Run, tape: Path):
+def test_a_part_of_a_tape_can_be_exported(here, tape):
     out = here("export", "a.jsonl", "--from", "6", "--to", "7").out
     document = json.loads(out)
     assert [message["seq"] for message in document["messages"]] == [6, 7]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from tests.cli.conftest import Run
 from tests.proxy.tape.studio import handshake, recording
 
 
-def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path):
+def test_tapes_that_say_the_same_end_with_0(here, tape):
     ran = here("diff", "a.jsonl", "a.jsonl")
     assert (ran.code, ran.out) == (0, "")
     assert ran.err.startswith("The tapes are equal.\nLatencies")
@@ -17,9 +15,7 @@ def test_tapes_that_say_the_same_end_with_0(here: Run, tape: Path):
     assert (told["same"], told["changes"]) == (True, [])
 
 
-def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(
-    here: Run, tmp_path: Path
-):
+def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(here, tmp_path):
     for name, took in (("a", (0.01, 0.03, 2.0)), ("b", (0.2, 0.4, 1.0))):
         with recording(tmp_path / f"{name}.jsonl") as studio:
             studio.tool(1, "echo", "x", took=took[0], n=1)
@@ -44,7 +40,7 @@ def test_how_long_calls_took_on_either_tape_is_told_and_makes_no_difference(
     assert (same.code, same.out) == (0, "")
 
 
-def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path):
+def test_what_differs_is_told_place_by_place(here, tmp_path):
     for name, tools, word in (("a", ("echo", "add"), "dawn"), ("b", ("echo", "now"), "dusk")):
         with recording(tmp_path / f"{name}.jsonl") as studio:
             handshake(studio, tools)
@@ -77,15 +73,13 @@ def test_what_differs_is_told_place_by_place(here: Run, tmp_path: Path):
     assert len(json.loads(ignored.out)["changes"]) == 5
 
 
-def test_a_path_that_is_none_is_refused(here: Run, tape: Path):
+def test_a_path_that_is_none_is_refused(here, tape):
     ran = here("diff", "a.jsonl", "a.jsonl", "--ignore", "result")
     assert ran.code == 2
     assert "'result' is not a path in a message" in ran.err
 
 
-def test_texts_that_are_long_the_same_are_shown_where_they_begin_to_differ(
-    here: Run, tmp_path: Path
-):
+def test_texts_that_are_long_the_same_are_shown_where_they_begin_to_differ(here, tmp_path):
     for name in "ab":
         with recording(tmp_path / f"{name}.jsonl") as studio:
             studio.tool(1, "echo", "the same " * 500 + f"until {name}")

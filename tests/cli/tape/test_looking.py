@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 
 from folkmoot.proxy.tape import TapeSide
-from tests.cli.conftest import Cli, Run
 from tests.proxy.tape.studio import TO_CLIENT, TO_SERVER, conversation, recording
 
 EVIL = "\x1b[2J\x1b]0;owned\x07 \u202eabc \r\n\x9b31m"
 
 
-def test_tapes_of_a_folder_are_listed_and_other_files_passed_over(here: Run, tape: Path):
+def test_tapes_of_a_folder_are_listed_and_other_files_passed_over(here, tape):
     conversation(tape.with_name("b.jsonl.zst"), end=False)
     tape.with_name("notes.jsonl").write_text('{"no": "tape"}\n')
     tape.with_name("readme.txt").write_text("no")
@@ -33,7 +31,7 @@ def test_tapes_of_a_folder_are_listed_and_other_files_passed_over(here: Run, tap
     ]
 
 
-def test_a_tape_that_is_broken_is_told_and_the_others_are_listed(here: Run, tape: Path):
+def test_a_tape_that_is_broken_is_told_and_the_others_are_listed(here, tape):
     lines = tape.read_bytes().splitlines(keepends=True)
     tape.with_name("b.jsonl").write_bytes(b"".join([*lines[:5], b"{broken\n", *lines[6:]]))
     ran = here("list", ".", "none.jsonl")
@@ -44,11 +42,11 @@ def test_a_tape_that_is_broken_is_told_and_the_others_are_listed(here: Run, tape
     assert none == "folkmoot: error: none.jsonl: cannot be read: No such file or directory."
 
 
-def test_an_empty_folder_has_no_tapes(here: Run):
+def test_an_empty_folder_has_no_tapes(here):
     assert here("list") == (0, "", "No tapes here.\n")
 
 
-def test_a_tape_is_shown_as_a_timeline(here: Run, tape: Path):
+def test_a_tape_is_shown_as_a_timeline(here, tape):
     ran = here("show", "a.jsonl")
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
@@ -64,7 +62,7 @@ def test_a_tape_is_shown_as_a_timeline(here: Run, tape: Path):
     assert lines[18].endswith("[changed by scrub]  info everything: ready")
 
 
-def test_filters_choose_what_is_shown(here: Run, tape: Path):
+def test_filters_choose_what_is_shown(here, tape):
     def numbers(*options: str) -> list[int]:
         ran = here("show", "a.jsonl", *options)
         return [int(line.split()[0]) for line in ran.out.splitlines()]
@@ -78,7 +76,7 @@ def test_filters_choose_what_is_shown(here: Run, tape: Path):
     assert ran == (0, "", "No message matches.\n")
 
 
-def test_messages_are_shown_as_json_for_programs(here: Run, tape: Path):
+def test_messages_are_shown_as_json_for_programs(here, tape):
     out = here("show", "a.jsonl", "--json", "--from", "17").out
     told = [json.loads(line) for line in out.splitlines()]
     assert told[0]["verdict"] == "block"
@@ -89,7 +87,7 @@ def test_messages_are_shown_as_json_for_programs(here: Run, tape: Path):
 
 
 @pytest.mark.parametrize("columns", [80, 40])
-def test_a_timeline_fits_the_terminal(cli: Cli, tmp_path: Path, columns: int):
+def test_a_timeline_fits_the_terminal(cli, tmp_path, columns):
     with recording(tmp_path / "w.jsonl") as studio:
         studio.tool(1, "name" * 30, "日本語" * 60, wide="日本語" * 60)
         studio.tool(2, "echo", "word " * 60, took=0.5)
@@ -101,9 +99,7 @@ def test_a_timeline_fits_the_terminal(cli: Cli, tmp_path: Path, columns: int):
     assert lines[-1] == "The recording ended: 4 messages."
 
 
-def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(
-    cli: Cli, tape: Path
-):
+def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(cli, tape):
     shown = cli.shown("tape", "show", "a.jsonl", "--from", "16", "--to", "16")
     assert "\x1b[31merror -32602: Unknown tool: boom\x1b[0m" in shown
     plain = cli.shown("tape", "show", "a.jsonl", "--from", "16", NO_COLOR="1")
@@ -116,9 +112,7 @@ def test_errors_are_red_on_a_terminal_and_nothing_is_where_colour_is_unwelcome(
      ["export", "--format", "json"], ["export", "--format", "markdown"]],
     ids=" ".join,
 )  # fmt: skip
-def test_nothing_on_a_tape_makes_the_terminal_do_anything(
-    here: Run, tmp_path: Path, command: list[str]
-):
+def test_nothing_on_a_tape_makes_the_terminal_do_anything(here, tmp_path, command):
     with recording(tmp_path / "e.jsonl", server=TapeSide("stdio", EVIL)) as studio:
         studio.tool(1, EVIL, EVIL, **{EVIL: EVIL})
         studio.say(TO_SERVER, {"id": EVIL, "method": EVIL, "params": {EVIL: [EVIL]}})
@@ -129,7 +123,7 @@ def test_nothing_on_a_tape_makes_the_terminal_do_anything(
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\r"} & set(out)
 
 
-def test_numbers_of_a_tape_are_told_with_a_chart(here: Run, tape: Path):
+def test_numbers_of_a_tape_are_told_with_a_chart(here, tape):
     ran = here("stats", "a.jsonl")
     assert (ran.code, ran.err) == (0, "")
     assert "failed    2 errors, 1 tool error, 1 without answer" in ran.out
@@ -142,13 +136,13 @@ def test_numbers_of_a_tape_are_told_with_a_chart(here: Run, tape: Path):
 
 @pytest.mark.parametrize("columns", [80, 40])
 @pytest.mark.parametrize("command", ["stats", "list"])
-def test_numbers_fit_the_terminal(cli: Cli, tape: Path, command: str, columns: int):
+def test_numbers_fit_the_terminal(cli, tape, command, columns):
     shown = cli.shown("tape", command, "a.jsonl", columns=columns, NO_COLOR="1")
     assert max(map(len, shown.splitlines())) <= columns, shown
     assert "20" in shown
 
 
-def test_answers_that_took_longer_are_found_with_their_requests(here: Run, tmp_path: Path):
+def test_answers_that_took_longer_are_found_with_their_requests(here, tmp_path):
     with recording(tmp_path / "s.jsonl") as studio:
         for number, took in enumerate((0.1, 0.5, 0.501, 3.0), 1):
             studio.tool(number, f"tool{number}", "x", took=took)
@@ -163,7 +157,7 @@ def test_answers_that_took_longer_are_found_with_their_requests(here: Run, tmp_p
     assert ["tool4" in line for line in pairs] == [True, True]
 
 
-def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path):
+def test_a_file_that_is_no_tape_is_one_clear_line(here, tmp_path):
     (tmp_path / "x.jsonl").write_text("hello\n")
     for command in ("show", "stats", "export"):
         assert here(command, "x.jsonl") == (
@@ -184,7 +178,7 @@ def test_a_file_that_is_no_tape_is_one_clear_line(here: Run, tmp_path: Path):
         (["--slower-than", "soon"], "must be a time such as 500ms or 2s, not 'soon'"),
     ],
 )
-def test_a_wrong_option_is_told_in_a_line(here: Run, tape: Path, options: list[str], said: str):
+def test_a_wrong_option_is_told_in_a_line(here, tape, options, said):
     ran = here("show", "a.jsonl", *options)
     assert ran.code == 2
     assert said in ran.err.splitlines()[0]

@@ -18,9 +18,7 @@ from folkmoot.cli.show import (
 
 
 @pytest.mark.parametrize(("encoding", "glyphs"), [("utf-8", UNICODE), ("ascii", ASCII)])
-def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(
-    monkeypatch: pytest.MonkeyPatch, encoding: str, glyphs: object
-):
+def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(monkeypatch, encoding, glyphs):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     assert Paper().glyphs == glyphs
     assert "".join(ASCII).isascii()
@@ -28,7 +26,7 @@ def test_signs_that_the_output_has_not_are_spelled_in_plain_letters(
 
 @pytest.mark.parametrize("width", range(1, 12))
 @pytest.mark.parametrize("text", ["abcdefghijkl", "日本語日本語", "a日b本c語"])
-def test_a_text_is_cut_to_the_columns_there_are(text: str, width: int):
+def test_a_text_is_cut_to_the_columns_there_are(text, width):
     short = cut(text, width, "…")
     assert cells(short) <= width
     assert short == text or short.endswith("…")
@@ -42,5 +40,5 @@ def test_a_text_is_cut_to_the_columns_there_are(text: str, width: int):
         (59.9, "59.9 s"), (75, "1 min 15 s"), (7_260, "2 h 1 min"),
     ],
 )  # fmt: skip
-def test_a_span_is_told_in_as_many_digits_as_matter(seconds: float, said: str):
+def test_a_span_is_told_in_as_many_digits_as_matter(seconds, said):
     assert lapse(seconds) == said

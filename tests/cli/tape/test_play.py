@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli, Ran
+from tests.cli.conftest import Ran
 from tests.proxy.replay.tapes import HANDSHAKE, HELLO, answers, asks, calls, record, tells, text
 from tests.testing import small_server
 
@@ -37,13 +37,13 @@ def tape(tmp_path: Path) -> Path:
     )
 
 
-def test_a_server_that_is_the_same_is_found_to_be(cli: Cli, tape: Path):
+def test_a_server_that_is_the_same_is_found_to_be(cli, tape):
     secret = f"{SECRET}=THE_TOKEN"
     ran = cli("tape", "play", str(tape), "--secret", secret, "--", *SERVER, THE_TOKEN="hunter2")
     assert ran == Ran(0, "4 calls, 4 the same\n", "")
 
 
-def test_of_a_changed_server_the_change_is_told(cli: Cli, tape: Path):
+def test_of_a_changed_server_the_change_is_told(cli, tape):
     ran = cli("tape", "play", str(tape), "--", *SERVER, "2")
     assert ran.code == 1
     assert ran.out == (
@@ -61,7 +61,7 @@ def test_of_a_changed_server_the_change_is_told(cli: Cli, tape: Path):
     assert [call["outcome"] for call in report["calls"]] == ["same", "same", "same", "not_played"]
 
 
-def test_what_makes_no_sense_is_refused(cli: Cli, tape: Path):
+def test_what_makes_no_sense_is_refused(cli, tape):
     for arguments, words in (
         ([], "give either --upstream URL or a command"),
         (["--secret", "x=y", "--", "x"], "--secret must be"),

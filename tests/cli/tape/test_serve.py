@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli, Ran
+from tests.cli.conftest import Ran
 from tests.harness import ask, run
 from tests.proxy.replay.tapes import HANDSHAKE, HELLO, Said, answers, asks, calls, record, text
 
@@ -38,7 +38,7 @@ def answered(done: Ran) -> dict[Any, Any]:
     return {said["id"]: said for said in map(json.loads, done.out.splitlines())}
 
 
-def test_a_client_on_standard_input_and_output_is_answered_and_the_rest_told(tape: Path, cli: Cli):
+def test_a_client_on_standard_input_and_output_is_answered_and_the_rest_told(tape, cli):
     misses = tape.with_name("misses.jsonl")
     asked = lines(asks("i", "initialize", HELLO), calls("a", "echo", text="hi"), calls("b", "echo"))
     done = cli("tape", "serve", str(tape), "--strict", "--misses", str(misses), given=asked)
@@ -52,7 +52,7 @@ def test_a_client_on_standard_input_and_output_is_answered_and_the_rest_told(tap
     assert (miss["message"], miss["nearest"]) == (got["b"]["error"]["message"], 4)
 
 
-def test_a_client_over_http_is_answered_until_a_signal(tape: Path, cli: Cli):
+def test_a_client_over_http_is_answered_until_a_signal(tape, cli):
     ignored = ("--ignore", "$.params.arguments")
     with cli.begin("tape", "serve", str(tape), "--listen", "127.0.0.1:0", *ignored) as process:
         said = process.stdout.readline()
@@ -77,7 +77,7 @@ def test_a_client_over_http_is_answered_until_a_signal(tape: Path, cli: Cli):
         assert process.wait(60) == 0
 
 
-def test_what_makes_no_sense_is_refused(cli: Cli, tape: Path):
+def test_what_makes_no_sense_is_refused(cli, tape):
     for arguments, words in (
         (["--mode", "fuzzy"], "must be exact, arguments or order"),
         (["--timing", "-1"], "must be a number from 0 to 100"),

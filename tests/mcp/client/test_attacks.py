@@ -27,9 +27,7 @@ for number in range(95):
 """
 
 
-async def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_the_last_words_of_a_server_are_heard_however_late_they_are_read(monkeypatch):
     monkeypatch.setattr("folkmoot.mcp.client.stdio.REST_SECONDS", 0.05)
     async with StdioLink(python(TALKER), SystemClock()) as link:
         await until(lambda: link.returncode is not None)

@@ -12,10 +12,9 @@ from folkmoot.mcp.client.connect import (
 )
 from folkmoot.mcp.client.http import HttpTarget
 from tests.mcp.client.places import Asked, Place, sdk_sse
-from tests.mcp_harness import Meeting
 
 
-async def test_a_server_tells_by_its_answers_what_it_speaks(hub: Meeting):
+async def test_a_server_tells_by_its_answers_what_it_speaks(hub):
     async def opens_its_stream_whatever_it_is_asked(asked: Asked) -> None:
         await asked.events(b"event: endpoint\ndata: /messages\n\n")
 
@@ -62,7 +61,7 @@ async def test_a_handshake_is_offered_to_a_server_that_takes_nothing_else():
     ("status", "body"),
     [(401, b""), (200, b""), (400, b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}')],
 )
-async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status: int, body: bytes):
+async def test_a_server_that_only_refuses_the_handshake_is_no_old_one(status, body):
     async def do(asked: Asked) -> None:
         if asked.method == "POST":
             await asked.say(status, body, content_type="application/json", mcp_session_id="s")

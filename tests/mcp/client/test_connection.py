@@ -91,7 +91,7 @@ async def test_a_connection_is_used_again_after_a_whole_answer():
         PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"),
     ],
 )
-async def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer: bytes):
+async def test_what_is_said_beyond_an_answer_is_never_taken_for_the_next(answer):
     async with asking(answer) as (raw, target):
         assert [await body_of(target) for _ in range(2)] == [b"hi"] * 2
         assert raw.connections == 2
@@ -138,9 +138,7 @@ async def test_a_body_without_a_length_ends_with_its_connection():
         (b"", e.ServerUnreachable),
     ],
 )
-async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
-    answer: bytes, error: type[Exception]
-):
+async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(answer, error):
     async with asking(answer, hangs_up=True) as (_, target):
         with pytest.raises(error):
             await body_of(target)
@@ -151,7 +149,7 @@ async def test_an_answer_that_is_no_http_is_an_error_and_never_a_wait(
     [("x", "a\r\ny: b"), ("x", "a\nb"), ("x", "\0"), ("x y", "a"), ("x:", "a"), ("", "a"),
      ("x", "\ud800")],
 )  # fmt: skip
-async def test_a_header_that_would_be_read_as_more_is_not_written(name: str, value: str):
+async def test_a_header_that_would_be_read_as_more_is_not_written(name, value):
     async with asking(PLAIN) as (raw, target):
         with pytest.raises(e.ServerUnreachable, match="header") as caught:
             async with target.ask("POST", {name: value}, b"x"):
@@ -200,9 +198,7 @@ async def turns(counted: Counter[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/event-stream"])
-async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
-    monkeypatch: pytest.MonkeyPatch, kind: bytes
-):
+async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(monkeypatch, kind):
     counted: Counter[str] = Counter()
     in_turn: Counter[int] = Counter()
     on_body = HttpConnection.on_body
@@ -223,7 +219,7 @@ async def test_an_answer_of_tiny_chunks_lets_others_have_their_turn(
 
 
 @pytest.mark.parametrize("line", [b":\n", b"\n", b"\r", b"x\n", b": a longer comment\r\n"])
-async def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line: bytes):
+async def test_a_stream_of_tiny_lines_lets_others_have_their_turn(line):
     flood = line * 20_000
     said = CHUNKED % b"text/event-stream" + b"%x\r\n%b\r\n" % (len(flood), flood)
     said += b"b\r\ndata: last\n\r\n2\r\n\n\n\r\n0\r\n\r\n"

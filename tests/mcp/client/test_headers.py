@@ -40,7 +40,7 @@ def test_more_can_be_named():
 
 
 @pytest.mark.parametrize("name", sorted(NEVER))
-def test_what_belongs_to_one_connection_never_passes(name: str):
+def test_what_belongs_to_one_connection_never_passes(name):
     for table in (REQUEST_HEADERS, ANSWER_HEADERS):
         assert not allowed([(name.title(), "x")], table, [name])
 

@@ -7,7 +7,6 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,7 +83,7 @@ async def test_a_session_of_the_handshake_era_from_its_beginning_to_its_end():
 
 @pytest.mark.requirement("proxy.sse-fields")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era: str):
+async def test_what_belongs_to_a_request_comes_before_its_answer_in_both_eras(era):
     async with sdk_http() as url, linked(url) as link:
         if era == "handshake":
             await shake_hands(link)
@@ -278,7 +277,7 @@ async def test_what_a_client_said_of_itself_goes_on_and_is_never_another_clients
 
 
 @pytest.mark.requirement("proxy.connection-info")
-async def test_tls_is_checked_and_told(tmp_path: Path):
+async def test_tls_is_checked_and_told(tmp_path):
     paths = certificate(tmp_path)
     theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     theirs.load_cert_chain(*paths)
@@ -361,9 +360,7 @@ async def hang_up(asked: Asked) -> None:
         (hang_up, -32000),
     ],
 )
-async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(
-    said: Any, found: Any
-):
+async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_one(said, found):
     asked_for = asyncio.Event()
 
     async def do(asked: Asked) -> None:
@@ -385,7 +382,7 @@ async def test_a_request_over_an_open_connection_takes_no_task_until_it_needs_on
 
 
 @pytest.mark.parametrize("how", ["cancelled", "closed"])
-async def test_a_request_over_an_open_connection_ends_with_its_connection(how: str):
+async def test_a_request_over_an_open_connection_ends_with_its_connection(how):
     async def do(asked: Asked) -> None:
         if asked.message["id"] == 1:
             await asked.result({})
@@ -406,13 +403,13 @@ async def test_a_request_over_an_open_connection_ends_with_its_connection(how: s
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "host", "http://", "http://h:99999/", "", "//x"])
-def test_an_address_that_is_none_is_refused(url: str):
+def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(e.ServerUnreachable, match="must be a URL"):
         HttpTarget(url)
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-async def test_many_megabytes_pass_in_both_directions(megabytes: int):
+async def test_many_megabytes_pass_in_both_directions(megabytes):
     async def do(asked: Asked) -> None:
         body = b'{"jsonrpc":"2.0","id":1,"result":%b}' % asked.body
         if asked.headers.get("x-form") == "stream":
@@ -473,15 +470,13 @@ async def test_a_server_may_ask_its_client_in_the_middle_of_its_answer():
         assert set(await answers(link, 1)) == {1}
 
 
-async def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_handshake_without_an_answer_holds_up_nobody_for_ever(monkeypatch):
     monkeypatch.setattr("folkmoot.mcp.client.http.HANDSHAKE_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url) as link:
         await link.send(HELLO)
 
 
-async def test_a_request_that_finds_no_turn_is_refused(monkeypatch: pytest.MonkeyPatch):
+async def test_a_request_that_finds_no_turn_is_refused(monkeypatch):
     monkeypatch.setattr("folkmoot.mcp.client.http.TURN_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url, most_open=1) as link:
         await link.send(request("wait", 1))

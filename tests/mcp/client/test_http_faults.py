@@ -57,9 +57,7 @@ async def answer_of(do: Do, message: ProtocolMessage | None = None, **options: A
         (302, "server_answer_invalid", "The server rejected the request (302)."),
     ],
 )
-async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
-    status: int, code: str, sentence: str
-):
+async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(status, code, sentence):
     async def do(asked: Asked) -> None:
         await asked.say(status, b"<h1>no</h1>", content_type="text/html", www_authenticate="Basic")
 
@@ -73,7 +71,7 @@ async def test_a_status_that_is_no_answer_is_an_error_for_who_asked(
 
 
 @pytest.mark.parametrize("given", [None, "server-error", 7])
-async def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(given: Any):
+async def test_the_servers_own_error_is_passed_on_with_the_id_of_the_request(given):
     error = {"code": -32600, "message": "Missing session ID", "data": [1]}
 
     async def do(asked: Asked) -> None:
@@ -100,7 +98,7 @@ NO_ANSWERS = {
 
 
 @pytest.mark.parametrize("kind", NO_ANSWERS)
-async def test_what_is_no_answer_is_an_error_for_who_asked(kind: str):
+async def test_what_is_no_answer_is_an_error_for_who_asked(kind):
     status, body, content_type, words = NO_ANSWERS[kind]
 
     async def do(asked: Asked) -> None:
@@ -122,9 +120,7 @@ async def test_an_event_without_end_is_not_read_without_end():
     assert "An event has more than the 100,000 bytes" in sentence
 
 
-async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_an_event_that_is_no_message_is_passed_over_unless_it_was_the_answer(caplog):
     async def do(asked: Asked) -> None:
         await asked.events(
             b"event: ping\ndata: hunter2\n\ndata: hunter2\n\n",
@@ -224,7 +220,7 @@ async def test_name_and_password_of_an_address_are_sent_as_authorization():
 
 
 @pytest.mark.parametrize("method", ["ask", "begin"])
-async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method: str):
+async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method):
     async def do(asked: Asked) -> None:
         if asked.message["method"] == "begin":
             await asked.events(b": hello\n\n", end=False)
@@ -236,7 +232,7 @@ async def test_a_server_that_says_nothing_is_given_up_when_that_is_wished(method
     assert sentence.endswith("did not answer in time.")
 
 
-async def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch: pytest.MonkeyPatch):
+async def test_a_notice_that_is_not_accepted_in_time_is_given_up(monkeypatch):
     monkeypatch.setattr("folkmoot.mcp.client.weblink.TELL_SECONDS", 0.05)
     async with Place(never).open() as place, linked(place.url) as link:
         with pytest.raises(e.ServerTimeout, match="did not accept"):

@@ -24,7 +24,7 @@ META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 
 @given(st.text())
-def test_a_value_is_written_as_the_sdk_writes_it(text: str):
+def test_a_value_is_written_as_the_sdk_writes_it(text):
     assert as_value(text) == encode_header_value(text)
     assert decode_header_value(as_value(text)) == text
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_repeated_is_left_out():
         ),
     ],
 )
-def test_what_is_wrong_with_the_marks_of_a_schema_is_told(properties: dict[str, Any], wrong: str):
+def test_what_is_wrong_with_the_marks_of_a_schema_is_told(properties, wrong):
     schema = {"type": "object", "properties": properties}
     told = wrong_mark(schema)
     assert wrong in told

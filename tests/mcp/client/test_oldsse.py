@@ -151,12 +151,12 @@ async def why_not(answer: bytes | None, *, status: int = 200, kind: str = EVENTS
     "endpoint",
     ["http://evil.example/messages?key=hunter2", "//evil.example/m", "https://127.0.0.1/m", "h://"],
 )
-async def test_an_endpoint_elsewhere_is_not_used(endpoint: str):
+async def test_an_endpoint_elsewhere_is_not_used(endpoint):
     sentence = await why_not(named(endpoint))
     assert sentence.endswith("names an address elsewhere for messages, which is not used.")
 
 
-async def test_what_is_no_such_server_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch):
+async def test_what_is_no_such_server_is_said_to_be_none(monkeypatch):
     assert "(404)" in await why_not(b"", status=404)
     assert "text/html, not with a stream" in await why_not(b"<h1>", kind="text/html")
     assert "ended the stream" in await why_not(b"data: {}\n\n")

@@ -8,7 +8,6 @@ import os
 import signal
 import stat
 import time
-from pathlib import Path
 
 import pytest
 
@@ -64,9 +63,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.requirement("proxy.slow-start")
-async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_server_that_is_slow_to_start_is_waited_for_and_told_of(monkeypatch):
     monkeypatch.setattr(stdio, "SLOW_SECONDS", 0.05)
     told: list[str] = []
     slow = asyncio.Event()
@@ -138,9 +135,7 @@ async def test_a_server_that_dies_leaves_no_request_without_an_answer():
     assert link.returncode == 3
 
 
-async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(
-    caplog: pytest.LogCaptureFixture,
-):
+async def test_what_is_not_a_message_is_told_once_of_each_kind_and_passed_over(caplog):
     lines = ["server started", "", "token=hunter2 loaded", "[]", '{"jsonrpc":"2.0"}', "\x7f" * 9]
     with caplog.at_level(logging.WARNING):
         async with StdioLink(python(SERVER), CLOCK) as link:
@@ -167,7 +162,7 @@ async def test_many_short_lines_that_are_no_messages_let_others_have_their_turn(
     ],
     ids=["id first", "id last"],
 )
-async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(said: str):
+async def test_an_answer_that_is_too_long_is_an_error_for_who_asked_among_others(said):
     async with StdioLink(python(SERVER), CLOCK, limits=Limits(4000)) as link:
         await link.send(request("hang", 1, silent=True))
         await link.send(request("hang", 2, silent=True))
@@ -197,9 +192,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_for_who_asked():
         (["true", "in a folder"], "there is no folder"),
     ],
 )
-async def test_a_command_that_cannot_be_started_says_why(
-    tmp_path: Path, command: list[str], reason: str
-):
+async def test_a_command_that_cannot_be_started_says_why(tmp_path, command, reason):
     plain = tmp_path / "plain"
     plain.write_text("hello")
     plain.chmod(stat.S_IRUSR)
@@ -227,7 +220,7 @@ while True:
 
 
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
-async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str):
+async def test_a_server_that_will_not_end_is_killed_with_its_children(how):
     link = StdioLink(python(STUBBORN), CLOCK, grace=0.1 if how == "closed" else 30)
     await link.open()
     child = (await link.receive()).params["child"]  # type: ignore[union-attr, index, call-overload]
@@ -241,7 +234,7 @@ async def test_a_server_that_will_not_end_is_killed_with_its_children(how: str):
 
 
 @pytest.mark.parametrize("end", ["in time", "later", "with us"])
-async def test_a_server_ends_at_its_time_or_with_whoever_started_it(end: str):
+async def test_a_server_ends_at_its_time_or_with_whoever_started_it(end):
     async with StdioLink(python(ECHO), CLOCK, until=boot_time() + 600) as link:
         for number in (1, 2):
             await link.send(request("ping", number))
@@ -266,7 +259,7 @@ async def read_on(link: StdioLink) -> None:
         pass
 
 
-async def test_a_server_whose_time_is_over_is_not_started(tmp_path: Path):
+async def test_a_server_whose_time_is_over_is_not_started(tmp_path):
     touch = python(f"open({str(tmp_path / 'started')!r}, 'w')")
     async with StdioLink(touch, CLOCK, until=boot_time() - 1, stderr=print) as link:
         with pytest.raises(e.TransportClosed):
@@ -292,7 +285,7 @@ async def test_the_servers_log_is_passed_on_line_by_line():
 
 
 @pytest.mark.parametrize("megabytes", [5, pytest.param(50, marks=pytest.mark.long)])
-async def test_many_megabytes_pass_in_both_directions(megabytes: int):
+async def test_many_megabytes_pass_in_both_directions(megabytes):
     async with StdioLink(python(ECHO), CLOCK) as link:
         body = "x" * (megabytes * 1024 * 1024)
         began = time.process_time()

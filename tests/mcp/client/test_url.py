@@ -19,9 +19,7 @@ from folkmoot.mcp.client.url import HttpUrl
         ("http://a/x\r\ny", "http://a/xy", "a", "/xy"),
     ],
 )
-def test_an_address_is_sent_in_ascii_and_shown_without_its_login(
-    text: str, shown: str, authority: str, target: str
-):
+def test_an_address_is_sent_in_ascii_and_shown_without_its_login(text, shown, authority, target):
     url = HttpUrl.parse(text)
     assert (str(url), url.authority, url.target) == (shown, authority, target)
     assert "p@" not in repr(url)
@@ -51,7 +49,7 @@ def test_name_and_password_are_decoded():
         "http://" + "ä" * 80,
     ],
 )
-def test_what_is_no_address_is_refused(text: str):
+def test_what_is_no_address_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - the words are those of whoever noticed
         HttpUrl.parse(text)
 
@@ -68,7 +66,7 @@ def test_what_is_no_address_is_refused(text: str):
         ("https://u:p@q", "https://q"),
     ],
 )
-def test_a_reference_leads_from_an_address_to_another(reference: str, there: str):
+def test_a_reference_leads_from_an_address_to_another(reference, there):
     here = HttpUrl.parse("http://h:1/a/b?c")
     assert str(here.join(reference)) == there
     assert here.join(reference).login is None

@@ -229,9 +229,7 @@ def test_questions_of_the_server_become_requests_and_their_answers_a_repeated_on
     ],
     ids=["nothing", "no page", "no form", "no object", "no sampling", "no tools"],
 )
-def test_a_client_is_not_asked_for_what_it_does_not_offer(
-    offered: dict[str, Any], method: str, params: dict[str, Any]
-):
+def test_a_client_is_not_asked_for_what_it_does_not_offer(offered, method, params):
     asked = {"method": method, "params": params}
     fine = {"method": "roots/list"} if "roots" in offered else asked
     unable = f"The server needs an input that this client does not offer: {method}."
@@ -251,9 +249,7 @@ def test_a_client_is_not_asked_for_what_it_does_not_offer(
     ],
     ids=["no mode means forms", "both modes", "tools"],
 )
-def test_a_client_is_asked_for_what_it_offers(
-    offered: dict[str, Any], method: str, params: dict[str, Any]
-):
+def test_a_client_is_asked_for_what_it_offers(offered, method, params):
     asked = {"method": method, "params": params}
     machine = after_call(met(offered=offered))
     play(machine, server(wish(1, a=asked)), to_client({"id": ours(2), **asked}))
@@ -362,9 +358,7 @@ UNKNOWN_INPUT = "The server wants an input that the client's era does not know."
     ],
     ids=["unknown input", "no input", "unknown result"],
 )
-def test_what_a_handshake_client_cannot_understand_is_refused_in_a_sentence(
-    answer: dict[str, Any], sentence: str
-):
+def test_what_a_handshake_client_cannot_understand_is_refused_in_a_sentence(answer, sentence):
     play(met(), *CALLED, server(answer), refused(1, sentence))
 
 

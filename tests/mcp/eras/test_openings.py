@@ -88,9 +88,7 @@ def after(message: dict[str, Any], number: int) -> dict[str, Any]:
     ],
     ids=["no such method", "no such version", "bad params", "bad request"],
 )
-def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(
-    refused: dict[str, Any],
-):
+def test_a_server_that_refuses_the_handshake_but_can_be_discovered_is_bridged(refused):
     machine = bridge()
     play(
         machine,
@@ -126,9 +124,7 @@ def test_a_client_of_an_unknown_version_is_offered_the_newest_of_the_handshake_e
     ],
     ids=["welcome", "another version"],
 )
-def test_a_server_that_shakes_hands_needs_no_bridge(
-    answer: dict[str, Any], version: ProtocolVersion | None
-):
+def test_a_server_that_shakes_hands_needs_no_bridge(answer, version):
     machine = bridge()
     play(machine, *passed(HELLO), *returned(answer))
     assert machine.transparent
@@ -197,7 +193,7 @@ def test_what_a_client_says_before_the_hands_are_shaken_waits_and_is_not_lost():
     ],
     ids=["no such method", "no such version", "not initialised", "only older versions"],
 )
-def test_a_server_that_cannot_be_discovered_is_initialised(refused: dict[str, Any]):
+def test_a_server_that_cannot_be_discovered_is_initialised(refused):
     machine = bridge()
     play(
         machine,
@@ -295,7 +291,7 @@ SAME_ERA: dict[str, tuple[Line, ...]] = {
 
 
 @pytest.mark.parametrize("how", SAME_ERA)
-def test_two_that_speak_the_same_era_need_no_bridge(how: str):
+def test_two_that_speak_the_same_era_need_no_bridge(how):
     machine = bridge()
     play(machine, *SAME_ERA[how])
     assert machine.transparent

@@ -254,11 +254,7 @@ def _same(a: Any, b: Any) -> bool:
 
 @given(CHOICES, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_every_request_gets_exactly_one_answer_in_every_order(
-    choices: list[tuple[int, int]],
-    handshake_client: bool,
-    handshake_server: bool,
-    one: bool,
-    settled: bool,
+    choices, handshake_client, handshake_server, one, settled
 ):
     world = World(handshake_client=handshake_client, handshake_server=handshake_server, one=one)
     world.open()
@@ -370,9 +366,7 @@ STARTS: tuple[tuple[dict[str, Any], ...], ...] = (
     st.lists(st.tuples(st.booleans(), MESSAGES), max_size=12),
     st.booleans(),
 )
-def test_no_message_from_either_side_makes_the_bridge_raise(
-    start: tuple[dict[str, Any], ...], messages: list[tuple[bool, ProtocolMessage]], one: bool
-):
+def test_no_message_from_either_side_makes_the_bridge_raise(start, messages, one):
     machine = bridge(one_client=one)
     for place, value in enumerate(start):
         (machine.from_server if place else machine.from_client)(message(value))

@@ -94,7 +94,7 @@ def text(result: types.CallToolResult) -> str:
 
 
 @each_pair
-async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str):
+async def test_tools_prompts_resources_and_completion_cross_the_eras(pair):
     async with meeting(pair) as (client, _):
         listed = await client.list_tools()
         assert "echo" in [tool.name for tool in listed.tools]
@@ -112,7 +112,7 @@ async def test_tools_prompts_resources_and_completion_cross_the_eras(pair: str):
 
 
 @pytest.mark.parametrize("pair", ["handshake client", "client of both"])
-async def test_what_a_server_says_of_itself_crosses_the_eras(pair: str):
+async def test_what_a_server_says_of_itself_crosses_the_eras(pair):
     async with meeting(pair) as (client, _):
         assert (client.server_info.name, client.server_info.version) == (NAME, "7")
         assert client.instructions == "Ask."
@@ -131,9 +131,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 @one_of_each
 @pytest.mark.parametrize("one_client", [True, False])
-async def test_what_a_server_asks_during_calls_is_answered_by_the_client(
-    pair: str, one_client: bool
-):
+async def test_what_a_server_asks_during_calls_is_answered_by_the_client(pair, one_client):
     async with meeting(pair, one_client=one_client) as (client, _):
 
         async def answered(tool: str) -> None:
@@ -148,7 +146,7 @@ async def test_what_a_server_asks_during_calls_is_answered_by_the_client(
 
 
 @one_of_each
-async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(pair: str):
+async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(pair):
     told: list[tuple[float, float | None, str | None]] = []
     seen = anyio.Event()
 
@@ -167,7 +165,7 @@ async def test_progress_is_told_while_a_call_runs_and_an_error_arrives_as_it_is(
 
 
 @one_of_each
-async def test_a_cancelled_call_is_cancelled_at_the_server(pair: str):
+async def test_a_cancelled_call_is_cancelled_at_the_server(pair):
     async with meeting(pair) as (client, everything):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "stay")
@@ -230,7 +228,7 @@ async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want(
 @pytest.mark.parametrize(
     ("serve", "version"), [(serve_handshake, "2025-11-25"), (serve_stateless, "2026-07-28")]
 )
-async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(serve: Any, version: str):
+async def test_a_client_of_both_eras_finds_the_one_that_the_server_speaks(serve, version):
     everything, bridge = Everything(), EraBridge(one_client=True, discoverable=False)
     async with Client(between(everything.server, serve, bridge), mode="auto") as client:
         assert client.protocol_version == version
@@ -249,7 +247,7 @@ async def test_a_stateless_client_is_bridged_though_the_server_cannot_be_discove
 @pytest.mark.parametrize(
     ("mode", "serve"), [("legacy", serve_handshake), ("2026-07-28", serve_stateless)]
 )
-async def test_two_of_one_era_need_no_bridge(mode: str, serve: Any):
+async def test_two_of_one_era_need_no_bridge(mode, serve):
     everything, bridge = Everything(), EraBridge()
     async with Client(between(everything.server, serve, bridge), mode=mode) as client:
         assert text(await client.call_tool("echo", {"text": "a"})) == "a"

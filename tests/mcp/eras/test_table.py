@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mcp_types as types
 import pytest
 from mcp.shared.subscriptions import LISTEN_STREAM_METHODS, SUBSCRIPTION_ID_META_KEY
@@ -36,7 +34,7 @@ from tests.mcp.eras.script import META, client, play, refused, request
         (wire.HEADER_MISMATCH, types.HEADER_MISMATCH),
     ],
 )
-def test_the_words_are_those_of_the_official_types(ours: Any, theirs: Any):
+def test_the_words_are_those_of_the_official_types(ours, theirs):
     assert ours == theirs
 
 
@@ -47,7 +45,7 @@ def test_every_request_of_a_handshake_server_is_known():
 
 @pytest.mark.requirement("mcp.eras-bridged")
 @pytest.mark.parametrize("method", sorted(UNBRIDGED))
-def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method: str):
+def test_a_method_that_is_not_bridged_is_refused_in_both_directions(method):
     told = refused(1, EraRefusal.TASKS.sentence)
     play(handshake.met(), client(request(1, method)), told)
     play(stateless.met(), client(request(1, method, _meta=META)), told)

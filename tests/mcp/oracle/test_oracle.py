@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
-from pathlib import Path
 
 import pytest
 
-from tests.mcp.oracle.corpus import Era, corpus
+from tests.mcp.oracle.corpus import corpus
 from tests.mcp.oracle.deviations import DEVIATIONS
 from tests.mcp.oracle.places import both
 
 
 @pytest.mark.requirement("mcp.as-the-sdk")
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_status_and_error_code_are_those_of_the_sdk_but_for_the_deviations(
-    era: Era, tmp_path: Path
-):
+async def test_status_and_error_code_are_those_of_the_sdk_but_for_the_deviations(era, tmp_path):
     async with both(tmp_path, era) as (hub, sdk):
         cases = {case.name: case for case in corpus(era)}
         assert len(cases) == len(list(corpus(era))), "a name is there twice"

@@ -9,10 +9,10 @@ import pytest
 
 from folkmoot.core.message import Notification, Response
 from tests.mcp.client.saying import at_rest
-from tests.mcp.server.played import BOTH, Fronted, fronted, modern_tool, text_of, tool
+from tests.mcp.server.played import BOTH, fronted, modern_tool, text_of, tool
 
 
-async def test_what_is_said_late_about_one_clients_request_reaches_no_other(client: Fronted):
+async def test_what_is_said_late_about_one_clients_request_reaches_no_other(client):
     message, headers = modern_tool("echo", token="mine")
     assert (await client.ask("POST", message, headers)).status_code == 200
     first = client.played.got[0].message.params["_meta"]["progressToken"]
@@ -26,7 +26,7 @@ async def test_what_is_said_late_about_one_clients_request_reaches_no_other(clie
         assert [told.get("id") for _, told in await stream.rest()] == [1]
 
 
-async def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them(http: Fronted):
+async def test_a_client_that_reads_none_of_its_answers_gets_no_more_of_them(http):
     port = int(http.url.split(":")[2].partition("/")[0])
     writers = [await unread(port, http.session, number) for number in range(1, 9)]
     await http.played.until(lambda: len(http.played.got) == len(writers) + 2)
@@ -66,7 +66,7 @@ async def unread(port: int, session: str, number: int) -> asyncio.StreamWriter:
 
 @pytest.mark.parametrize(("apart", "conversations"), [((), 1), (("authorization",), 2)])
 async def test_clients_share_a_conversation_only_if_they_are_the_same_to_the_server(
-    apart: tuple[str, ...], conversations: int
+    apart, conversations
 ):
     async with fronted(apart=apart) as client:
         for who in ("ann", "bob", "ann"):
@@ -77,9 +77,7 @@ async def test_clients_share_a_conversation_only_if_they_are_the_same_to_the_ser
 
 
 @pytest.mark.settings(apart=("authorization",))
-async def test_conversations_are_bounded_and_the_longest_unused_goes(
-    client: Fronted, monkeypatch: pytest.MonkeyPatch
-):
+async def test_conversations_are_bounded_and_the_longest_unused_goes(client, monkeypatch):
     monkeypatch.setattr("folkmoot.mcp.server.stateless.MOST_CARRIERS", 2)
     message, headers = modern_tool("wait", token=1)
     async with client.stream("POST", message, headers | {"authorization": "ann"}) as waits:

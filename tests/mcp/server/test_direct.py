@@ -220,7 +220,7 @@ async def test_a_client_that_leaves_ends_its_request():
         assert stopped == [True]
 
 
-async def test_a_failure_is_told_without_its_details(caplog: pytest.LogCaptureFixture):
+async def test_a_failure_is_told_without_its_details(caplog):
     async def breaking(_: McpRequest) -> McpAnswer:
         raise ValueError("a secret")
 

@@ -39,7 +39,7 @@ from tests.mcp.server.played import (
 VERSION = {"mcp-protocol-version": "2025-11-25"}
 
 
-async def test_the_official_client_calls_is_asked_and_hears_notifications(http: Fronted):
+async def test_the_official_client_calls_is_asked_and_hears_notifications(http):
     heard: list[Any] = []
     steps: list[float] = []
 
@@ -69,7 +69,7 @@ async def test_the_official_client_calls_is_asked_and_hears_notifications(http: 
 
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.context-end-to-end", "proxy.http-headers")
-async def test_a_message_carries_its_session_and_what_http_says_of_it(http: Fronted):
+async def test_a_message_carries_its_session_and_what_http_says_of_it(http):
     sent = {**VERSION, "authorization": "Bearer x", "cookie": "no=1", "x-odd": "1"}
     await http.ask("POST", tool("echo"), sent)
     opening, _, called = http.played.got
@@ -111,7 +111,7 @@ async def test_an_answer_that_comes_first_is_json_and_its_bytes_are_the_servers(
         assert answer.content == raw
 
 
-async def test_a_client_that_takes_only_events_or_only_json_gets_that(http: Fronted):
+async def test_a_client_that_takes_only_events_or_only_json_gets_that(http):
     events_only = {"accept": "text/event-stream"}
     async with http.stream("POST", tool("echo", text="a"), events_only) as events:
         assert events.answer.headers["content-type"] == "text/event-stream"
@@ -147,7 +147,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], int, int]] = [
 ]
 
 
-async def test_what_cannot_be_served_is_refused_as_the_specification_says(http: Fronted):
+async def test_what_cannot_be_served_is_refused_as_the_specification_says(http):
     before = len(http.played.got)
     for case in REFUSED:
         method, message, headers, status, code = case
@@ -156,7 +156,7 @@ async def test_what_cannot_be_served_is_refused_as_the_specification_says(http: 
     assert len(http.played.got) == before
 
 
-async def test_without_a_session_only_initialize_is_served(client: Fronted):
+async def test_without_a_session_only_initialize_is_served(client):
     for method, message in (("POST", tool("echo", 5)), ("GET", None), ("DELETE", None)):
         answer = await client.ask(method, message)
         assert answer.status_code == 400
@@ -165,15 +165,13 @@ async def test_without_a_session_only_initialize_is_served(client: Fronted):
 
 
 @pytest.mark.settings(limits=Limits(message_bytes=2000))
-async def test_a_message_that_is_too_large_is_refused(http: Fronted):
+async def test_a_message_that_is_too_large_is_refused(http):
     answer = await http.ask("POST", tool("echo", text="x" * 3000))
     assert answer.status_code == 413
 
 
 @pytest.mark.requirement("proxy.correlates-responses")
-async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_another(
-    http: Fronted,
-):
+async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_another(http):
     first = asyncio.ensure_future(http.ask("POST", tool("wait", 9, text="a")))
     await http.played.until(lambda: len(http.played.got) == 3)
     again = await http.ask("POST", tool("echo", 9))
@@ -185,7 +183,7 @@ async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_a
 
 
 @pytest.mark.requirement("mcp.delete-after-answers")
-async def test_what_is_open_ends_without_an_error_before_delete_ends_the_session(http: Fronted):
+async def test_what_is_open_ends_without_an_error_before_delete_ends_the_session(http):
     waiting = asyncio.ensure_future(http.ask("POST", tool("wait")))
     await http.played.until(lambda: len(http.played.got) == 3)
     async with http.stream("GET", headers=VERSION) as events:
@@ -212,7 +210,7 @@ async def test_a_server_that_cannot_be_had_is_told_to_the_client():
 
 
 @pytest.mark.settings(most=1)
-async def test_no_more_sessions_are_opened_than_there_may_be(http: Fronted):
+async def test_no_more_sessions_are_opened_than_there_may_be(http):
     session, http.session = http.session, ""
     assert (await http.ask("POST", initialize())).status_code == 503
     # One that is ended from inside is gone for its client, and leaves its place.
@@ -264,7 +262,7 @@ async def settled(carrier: Carrier, *, listening: bool = False) -> None:
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
-async def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows(http: Fronted):
+async def test_the_listening_stream_is_resumed_and_what_came_meanwhile_follows(http):
     async with http.stream("GET", headers=VERSION) as events:
         first = await events.next()
         assert first.event_id
@@ -306,7 +304,7 @@ async def test_no_stream_takes_the_event_id_of_another_session_or_process_for_it
 
 
 @pytest.mark.requirement("proxy.sse-last-event-id")
-async def test_what_is_not_kept_any_more_is_refused_and_not_skipped(http: Fronted):
+async def test_what_is_not_kept_any_more_is_refused_and_not_skipped(http):
     changed = Notification(method="notifications/tools/list_changed")
     async with http.stream("GET", headers=VERSION) as events:
         first = (await events.next()).event_id or ""
@@ -332,7 +330,7 @@ async def heard(events: Events) -> Any:
 
 
 @pytest.mark.requirement("proxy.sse-fields")
-async def test_an_event_that_came_with_an_id_a_type_and_a_retry_leaves_with_them(http: Fronted):
+async def test_an_event_that_came_with_an_id_a_type_and_a_retry_leaves_with_them(http):
     async with http.stream("GET") as events:
         await settled(http.server, listening=True)
         context = http.server.context_of(MessageDirection.SERVER_TO_CLIENT)
@@ -347,7 +345,7 @@ async def test_an_event_that_came_with_an_id_a_type_and_a_retry_leaves_with_them
         assert (await events.next()).event_id == "up:2"
 
 
-async def test_what_the_server_says_goes_to_the_listener_or_an_open_request_or_waits(http: Fronted):
+async def test_what_the_server_says_goes_to_the_listener_or_an_open_request_or_waits(http):
     await http.server.send(note(1))
     async with http.stream("POST", tool("wait", text="end")) as asked:
         assert (await asked.message())[1]["params"]["data"] == 1
@@ -361,9 +359,7 @@ async def test_what_the_server_says_goes_to_the_listener_or_an_open_request_or_w
         assert message["result"]["content"][0]["text"] == "end"
 
 
-async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_answered(
-    http: Fronted,
-):
+async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_answered(http):
     for number in range(1000):
         await http.server.send(note(number))
     async with http.stream("GET") as events:
@@ -382,7 +378,7 @@ async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_ans
         assert [each["id"] for each in got] == list(range(256))
 
 
-async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(http: Fronted):
+async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(http):
     waiting = asyncio.ensure_future(http.ask("POST", tool("wait", 4)))
     await http.played.until(lambda: len(http.played.got) == 3)
     cancel = {"requestId": 4, "reason": "no more"}
@@ -392,7 +388,7 @@ async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(ht
     assert http.played.got[-1].message.method == "notifications/cancelled"
 
 
-async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on(http: Fronted):
+async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on(http):
     asked = asyncio.ensure_future(http.ask("POST", tool("wait", 5)))
     await http.played.until(lambda: len(http.played.got) == 3)
     asked.cancel()
@@ -404,7 +400,7 @@ async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on(ht
     assert "notifications/cancelled" not in methods
 
 
-async def test_a_listener_that_does_not_read_has_the_server_wait(http: Fronted):
+async def test_a_listener_that_does_not_read_has_the_server_wait(http):
     big = Notification(method="notifications/message", params={"data": "x" * 100_000})
     async with http.stream("GET") as events:
         await settled(http.server, listening=True)
@@ -454,7 +450,7 @@ async def open_at(front: HttpFront) -> None:
     assert said[0]["status"] == 200
 
 
-async def test_stopping_ends_streams_and_sessions_at_once(http: Fronted):
+async def test_stopping_ends_streams_and_sessions_at_once(http):
     async with http.stream("GET") as events:
         await settled(http.server, listening=True)
         http.front.stop()

@@ -62,7 +62,7 @@ async def opened(request: pytest.FixtureRequest) -> AsyncIterator[Opened]:
             front.stop()
 
 
-async def test_the_leaving_of_the_official_client_ends_its_conversation(opened: Opened):
+async def test_the_leaving_of_the_official_client_ends_its_conversation(opened):
     heard: list[Any] = []
     steps: list[float] = []
 
@@ -89,7 +89,7 @@ async def test_the_leaving_of_the_official_client_ends_its_conversation(opened: 
     assert opened.played.carriers[1].current_context().metadata is not None
 
 
-async def test_two_clients_never_hear_each_other(opened: Opened):
+async def test_two_clients_never_hear_each_other(opened):
     async with Http(f"{opened.url}/sse", opened.http).stream("GET") as other:
         assert (await other.next()).data.decode() != opened.place
         await until(lambda: len(opened.played.carriers) == 2)
@@ -100,7 +100,7 @@ async def test_two_clients_never_hear_each_other(opened: Opened):
 
 
 @pytest.mark.settings(limits=Limits(message_bytes=1000), most=1)
-async def test_what_cannot_be_served_is_refused(opened: Opened):
+async def test_what_cannot_be_served_is_refused(opened):
     place, big = opened.place, {**initialize(), "x": "x" * 2000}
     cases: list[tuple[str, str, Any, dict[str, str], int]] = [
         ("POST", "/messages", initialize(), {}, 400),
@@ -121,7 +121,7 @@ async def test_what_cannot_be_served_is_refused(opened: Opened):
 
 
 @pytest.mark.parametrize("how", ["end", "stop"])
-async def test_a_conversation_that_is_ended_from_inside_ends_its_stream(opened: Opened, how: str):
+async def test_a_conversation_that_is_ended_from_inside_ends_its_stream(opened, how):
     if how == "end":
         opened.front.end("00")
         opened.front.end(opened.place.rpartition("=")[2])
@@ -131,6 +131,6 @@ async def test_a_conversation_that_is_ended_from_inside_ends_its_stream(opened: 
     assert (await opened.ask("POST", opened.place, initialize())).status_code == 404
 
 
-async def test_a_client_that_does_not_read_has_the_server_wait(opened: Opened):
+async def test_a_client_that_does_not_read_has_the_server_wait(opened):
     said = Notification(method="notifications/x", params={"x": "x" * 100_000})
     await held_up(lambda: opened.played.carriers[0].send(said), opened.events)

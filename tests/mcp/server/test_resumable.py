@@ -60,7 +60,7 @@ async def test_ids_name_the_process_the_stream_and_the_event():
 
 @settings(max_examples=40)
 @given(st.text(max_size=80), st.integers(-5, 10**18))
-def test_whatever_is_named_makes_no_stream_skip_what_it_said(words: str, number: int):
+def test_whatever_is_named_makes_no_stream_skip_what_it_said(words, number):
     async def main() -> None:
         streams = ResumableStreams(StreamBudget(BOOT))
         stream = call_of(streams)
@@ -199,7 +199,7 @@ async def test_a_stream_that_is_read_gives_up_what_was_written_and_goes_on():
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("oprlwdf"), st.integers(0, 9_000))))
-def test_whatever_happens_the_shares_add_up_and_hold(acts: list[tuple[int, str, int]]):
+def test_whatever_happens_the_shares_add_up_and_hold(acts):
     async def main() -> None:
         budget = StreamBudget(BOOT, most_bytes=512 * 1024)
         sessions = [ResumableStreams(budget, who) for who in ("", "", "ann", "bob")]

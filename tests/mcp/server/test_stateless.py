@@ -20,12 +20,12 @@ from folkmoot.core.message import (
 )
 from folkmoot.core.session import Era
 from folkmoot.mcp.carrier import Carrier
-from tests.mcp.server.played import Fronted, Http, fronted, modern, text_of
+from tests.mcp.server.played import Http, fronted, modern, text_of
 from tests.mcp.server.played import modern_tool as tool
 from tests.mcp_harness import MODERN
 
 
-async def test_the_official_client_gets_progress_without_a_session(client: Fronted):
+async def test_the_official_client_gets_progress_without_a_session(client):
     steps: list[float] = []
 
     async def progressed(progress: float, *_: Any) -> None:
@@ -43,7 +43,7 @@ async def test_the_official_client_gets_progress_without_a_session(client: Front
     assert context.transport.metadata.headers.get("mcp-method") == "tools/call"
 
 
-async def test_the_official_client_listens_to_what_changes(client: Fronted):
+async def test_the_official_client_listens_to_what_changes(client):
     async with (
         Client(streamable_http_client(client.url), mode=MODERN) as sdk,
         sdk.listen(tools_list_changed=True) as listening,
@@ -135,7 +135,7 @@ async def test_headers_that_do_not_say_what_the_request_says_are_refused():
 @pytest.mark.parametrize(
     ("code", "status"), [(-32601, 404), (-32602, 400), (-32022, 400), (-32603, 200), (-1, 200)]
 )
-async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code: int, status: int):
+async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code, status):
     async def serve(carrier: Carrier) -> None:
         asked = await carrier.receive()
         assert isinstance(asked, Request)
@@ -149,7 +149,7 @@ async def test_an_error_of_the_server_has_the_status_that_belongs_to_it(code: in
         assert "mcp-session-id" not in answer.headers
 
 
-async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: Fronted):
+async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client):
     staying = asyncio.ensure_future(client.ask("POST", *tool("wait", 1, text="stayed")))
     await client.played.until(lambda: len(client.played.got) == 1)
     leaving = asyncio.ensure_future(client.ask("POST", *tool("wait", 1)))
@@ -165,9 +165,7 @@ async def test_a_client_that_goes_away_cancels_its_request_and_no_other(client: 
     assert len(client.played.got) == 3
 
 
-async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed(
-    client: Fronted,
-):
+async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_believed(client):
     named = {"mcp-protocol-version": MODERN}
     for method in ("notifications/cancelled", "notifications/x"):
         said = {"jsonrpc": "2.0", "method": method, "params": {"requestId": 1}}
@@ -176,14 +174,14 @@ async def test_a_notification_is_accepted_and_a_cancellation_by_id_alone_is_not_
     assert client.played.got[0].message.method == "notifications/x"
 
 
-async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so(client: Fronted):
+async def test_the_server_cannot_ask_these_clients_anything_and_is_told_so(client):
     await client.ask("POST", *tool("echo"))
     server = client.played.carriers[0]
     answer = await client.played.ask(server, Request(id="q", method="roots/list"))
     assert isinstance(answer.error, ErrorObject)
 
 
-async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(client: Fronted):
+async def test_what_belongs_to_no_request_reaches_nobody_when_there_are_several(client):
     waiting = [
         asyncio.ensure_future(client.ask("POST", *tool("wait", n, text=str(n)))) for n in "ab"
     ]
@@ -216,7 +214,7 @@ async def test_a_conversation_that_has_ended_is_begun_again_and_what_was_open_is
         assert served == 2
 
 
-async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(client: Fronted):
+async def test_a_client_that_does_not_read_is_cut_off_and_the_others_are_served(client):
     message, headers = modern("subscriptions/listen", 1)
     async with client.stream("POST", message, headers) as slow:
         await slow.message()
@@ -257,7 +255,7 @@ WITH_PARAMS: list[tuple[dict[str, Any], dict[str, str], str]] = [
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_headers_that_repeat_arguments_are_held_against_them(client: Fronted):
+async def test_headers_that_repeat_arguments_are_held_against_them(client):
     unlisted, headers = tool("ship", region="eu")
     assert (await client.ask("POST", unlisted, headers)).status_code == 200
     await client.ask("POST", *modern("tools/list"))
@@ -273,7 +271,7 @@ async def test_headers_that_repeat_arguments_are_held_against_them(client: Front
 
 
 @pytest.mark.requirement("mcp.param-headers")
-async def test_the_official_client_repeats_arguments_in_headers(client: Fronted):
+async def test_the_official_client_repeats_arguments_in_headers(client):
     async with Client(streamable_http_client(client.url), mode=MODERN) as sdk:
         await sdk.list_tools()
         said = await sdk.call_tool("ship", {"region": "Łódź", "load": {"count": 7}})

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tty
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -94,9 +93,7 @@ def to_client(message: Any) -> MessageEnvelope[Any]:
     "proxy.stdio", "proxy.unknown-members", "proxy.direction-set-at-entry", "proxy.direction-routes"
 )
 @pytest.mark.parametrize("make", [pipes, sockets, terminal])
-async def test_messages_pass_in_both_directions_as_their_bytes(
-    make: Callable[[], tuple[int, int, int, int]],
-):
+async def test_messages_pass_in_both_directions_as_their_bytes(make):
     async with client(make) as (front, to_front, from_front):
         session = SessionContext.with_id(SessionId("s"))
         front.session = session
@@ -132,9 +129,7 @@ async def test_messages_pass_in_both_directions_as_their_bytes(
         (b'{"a":"' + b"x" * 2000 + b'"}', None, -32600),
     ],
 )
-async def test_a_line_that_is_no_message_is_answered_and_not_passed_on(
-    line: bytes, message_id: Any, code: int
-):
+async def test_a_line_that_is_no_message_is_answered_and_not_passed_on(line, message_id, code):
     async with client(limits=Limits(message_bytes=1000)) as (front, to_front, from_front):
         os.write(to_front, line + b"\n" + CALL + b"\n")
         assert (await front.receive_envelope()).message.raw == CALL
@@ -173,7 +168,7 @@ async def test_a_client_that_reads_no_more_is_gone():
             await waiting
 
 
-async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path: Path):
+async def test_a_file_is_read_to_its_end_and_a_file_is_written(tmp_path):
     (tmp_path / "in").write_bytes((CALL + b"\n") * 3000)
     with (tmp_path / "in").open("rb") as stdin, (tmp_path / "out").open("wb") as stdout:
         front = StdioFront(SystemClock(), stdin=stdin.fileno(), stdout=stdout.fileno())

@@ -103,6 +103,6 @@ def test_what_is_changed_later_is_checked_again():
 
 
 @pytest.mark.parametrize("schema", [{"$ref": "http://127.0.0.1:9/schema"}, {"type": 5}, 7])
-def test_a_call_of_a_tool_whose_schema_cannot_be_used_passes(schema: Any):
+def test_a_call_of_a_tool_whose_schema_cannot_be_used_passes(schema):
     checked = way(tools=[{"name": "x", "inputSchema": schema}])
     assert checked.judge(call("x", {"a": 1})).verdict is CONTINUE

@@ -48,7 +48,7 @@ def test_there_is_an_example_of_every_poison():
 
 
 @pytest.mark.parametrize("name", POISONED)
-def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name: str):
+def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name):
     (left,) = listed("mark", tool(POISONED[name])).envelope.message.result["tools"]
     assert f"[removed: {name}]" in left["description"]
     assert left["description"].startswith("Adds")
@@ -71,7 +71,7 @@ def test_a_poison_is_marked_and_the_rest_of_the_text_stays(name: str):
         "List files in a directory like /home/user/projects or ~/Documents.",
     ],
 )
-def test_what_is_said_in_good_faith_is_left_alone(text: str):
+def test_what_is_said_in_good_faith_is_left_alone(text):
     assert scrubbed(text) == (text, [])
     ruling = listed("mark", tool(text))
     assert ruling.envelope.message.raw is not None
@@ -86,7 +86,7 @@ def test_what_is_said_in_good_faith_is_left_alone(text: str):
     ],
     ids=["hidden characters between", "full-width letters", "letters of another alphabet"],
 )
-def test_a_poison_in_disguise_takes_the_whole_text_with_it(text: str):
+def test_a_poison_in_disguise_takes_the_whole_text_with_it(text):
     cleaned, names = scrubbed(text)
     assert cleaned == "[removed: ignore-instructions]"
     assert "ignore-instructions" in names
@@ -106,9 +106,7 @@ def test_schemas_are_read_to_the_bottom_and_what_cannot_be_marked_is_left_out():
         assert len(result.envelope.message.result["tools"]) == 1
 
 
-def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(
-    caplog: pytest.LogCaptureFixture,
-):
+def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(caplog):
     poisoned = tool(POISONED["secret-files"])
     dropped = listed("drop", poisoned, tool("Fine."))
     assert dropped.envelope.message.result["tools"] == [tool("Fine.")]
@@ -132,7 +130,7 @@ def test_dropping_leaves_the_tool_out_and_reporting_changes_nothing(
         ("resources/templates/list", "resourceTemplates"),
     ],
 )
-def test_prompts_and_resources_are_scrubbed_too(method: str, member: str):
+def test_prompts_and_resources_are_scrubbed_too(method, member):
     way = Way(used("scrub-descriptions"))
     listed = [{"name": "x", "description": POISONED["zero-width"]}]
     ruling = way.asked(request(method), {member: listed})
@@ -168,7 +166,7 @@ def test_the_instructions_of_a_server_are_scrubbed():
         "\u200d" * 100_000,
     ],
 )
-def test_no_text_takes_long(text: str):
+def test_no_text_takes_long(text):
     began = time.process_time()
     cleaned, _ = scrubbed(text)
     assert time.process_time() - began < 5

@@ -33,7 +33,7 @@ def listed(way: Way) -> list[str]:
         ('deny = ["other"]', ["read_file", "delete_file", "msg_send"]),
     ],
 )
-def test_what_is_not_allowed_is_neither_listed_nor_called(options: str, left: list[str]):
+def test_what_is_not_allowed_is_neither_listed_nor_called(options, left):
     def canonical(name: str) -> str:
         return {"msg_send": "msg/send"}.get(name, name)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ def arguments(given: Any, tool: str = "run") -> str:
         {"page": f'<auth:token type="x">{SECRET}</auth:token>'},
     ],
 )
-def test_a_secret_behind_a_flag_or_in_an_element_is_found(given: Any):
+def test_a_secret_behind_a_flag_or_in_an_element_is_found(given):
     assert SECRET not in arguments(given)
 
 
@@ -48,7 +47,7 @@ def test_what_only_follows_a_flag_stays():
 @pytest.mark.parametrize(
     "tool", ["folkmoot_msg_send", "folkmoot-msg_send", "MSG_SEND", "msgSend", " msg/send"]
 )
-def test_mail_is_known_however_its_tool_is_spelled(tool: str):
+def test_mail_is_known_however_its_tool_is_spelled(tool):
     assert WORDS not in arguments({"to": "bob", "Body": WORDS}, tool)
     result = {"content": [{"type": "text", "text": WORDS}]}
     asked = request(tool)
@@ -63,7 +62,7 @@ def test_mail_is_known_however_its_tool_is_spelled(tool: str):
         {"method": "msg/send", "input": {"body": WORDS}},
     ],
 )
-def test_mail_is_known_in_a_call_that_asks_for_another(wrapped: Any):
+def test_mail_is_known_in_a_call_that_asks_for_another(wrapped):
     assert WORDS not in arguments(wrapped, "gateway_call")
 
 
@@ -113,7 +112,7 @@ def test_nobody_has_a_method_or_a_tool_left_out_by_sending_it_as_a_credential():
     ],
     ids=["codes", "tokens", "keys", "passwords"],
 )
-def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given: Callable[[], Any]):
+def test_so_many_secrets_that_it_would_take_long_go_as_a_whole(given):
     params = {"name": "x", "arguments": [given()]}
     many = message({"id": 1, "method": "tools/call", "params": params})
     raw, places = redactor().message(many)

@@ -12,7 +12,7 @@ from folkmoot.core import errors as e
 from folkmoot.proxy.redaction import folder_key, own_key_file, redaction_key
 
 
-def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path):
+def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path):
     file = tmp_path / "deep" / "folder" / "key"
     key = redaction_key(file)
     assert len(key) == 32
@@ -22,13 +22,13 @@ def test_a_key_is_made_once_and_is_its_owners_alone(tmp_path: Path):
     assert redaction_key(tmp_path / "other") != key
 
 
-def test_the_tapes_of_a_folder_share_a_key(tmp_path: Path):
+def test_the_tapes_of_a_folder_share_a_key(tmp_path):
     assert folder_key(tmp_path) == folder_key(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".redaction-key"]
 
 
 @pytest.mark.parametrize("content", ["", "zz", "ab" * 31, "ab" * 33, "é"])
-def test_what_is_no_key_is_not_used_and_not_replaced(tmp_path: Path, content: str):
+def test_what_is_no_key_is_not_used_and_not_replaced(tmp_path, content):
     file = tmp_path / "key"
     file.write_text(content)
     file.chmod(0o600)
@@ -37,7 +37,7 @@ def test_what_is_no_key_is_not_used_and_not_replaced(tmp_path: Path, content: st
     assert file.read_text() == content
 
 
-def test_a_key_that_others_can_read_is_not_used(tmp_path: Path):
+def test_a_key_that_others_can_read_is_not_used(tmp_path):
     file = tmp_path / "key"
     redaction_key(file)
     file.chmod(0o640)
@@ -45,7 +45,7 @@ def test_a_key_that_others_can_read_is_not_used(tmp_path: Path):
         redaction_key(file)
 
 
-def test_what_is_no_file_is_not_used(tmp_path: Path):
+def test_what_is_no_file_is_not_used(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     with pytest.raises(e.KeyUnusable, match="is not a file"):
         redaction_key(tmp_path / "pipe")
@@ -56,7 +56,7 @@ def test_what_is_no_file_is_not_used(tmp_path: Path):
         redaction_key(tmp_path / "file" / "key")
 
 
-def test_single_tapes_use_a_key_in_the_state_folder(tmp_path: Path):
+def test_single_tapes_use_a_key_in_the_state_folder(tmp_path):
     assert own_key_file({}, tmp_path) == tmp_path / ".local/state/folkmoot/redaction.key"
     given = {"XDG_STATE_HOME": "/var/state"}
     assert own_key_file(given, tmp_path) == Path("/var/state/folkmoot/redaction.key")

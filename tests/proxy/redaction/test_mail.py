@@ -26,7 +26,7 @@ def sent(tool: str, arguments: Any) -> Any:
 @pytest.mark.parametrize(
     "tool", ["msg/send", "msg_send", "msg/reply", "hub:msg_send", "hub__msg_reply", "a/msg/send"]
 )
-def test_what_is_sent_stays_out_of_the_call(tool: str):
+def test_what_is_sent_stays_out_of_the_call(tool):
     where = {"message_id": "m0"} if "reply" in tool else {"to": "bob", "reply_to": "m0"}
     arguments = {**where, "body": WORDS, "priority": "normal"}
     found = sent(tool, arguments)
@@ -51,7 +51,7 @@ def test_a_call_of_mail_inside_of_something_else_is_known():
 
 
 @pytest.mark.parametrize("tool", ["msg/inbox", "msg_thread"])
-def test_what_is_read_stays_out_of_the_answer(tool: str):
+def test_what_is_read_stays_out_of_the_answer(tool):
     result = {"messages": [MAIL], "threads": [THREAD], "message": "Here you are."}
     both = {
         "content": [{"type": "text", "text": json.dumps(result, indent=2)}],
@@ -89,7 +89,7 @@ def test_mail_can_be_let_on_the_tape():
 
 
 @pytest.mark.parametrize("tool", ["msg/send", "hub__msg_send", "msgSend", "folkmoot_msg_reply"])
-def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool: str):
+def test_what_is_said_in_an_argument_that_nobody_knows_is_mail(tool):
     found = sent(tool, {"to": "bob", "note": WORDS, "parts": [{"to": [WORDS], "n": 1}], "limit": 5})
     assert WORDS not in json.dumps(found)
     assert found["limit"] == 5

@@ -125,13 +125,7 @@ def strings(value: Any) -> Iterator[str]:
     body=st.sampled_from(BODIES),
     spell=st.sampled_from(SPELLED),
 )
-def test_a_secret_in_a_message_is_not_on_the_tape(
-    folder: Path,
-    plant: tuple[str, Plant],
-    wrap: Plant,
-    body: Plant,
-    spell: Callable[[str], str],
-):
+def test_a_secret_in_a_message_is_not_on_the_tape(folder, plant, wrap, body, spell):
     secret, put = plant
     said = body(wrap(put(secret)))
     written = on_tape(folder, of(said, spell))
@@ -150,7 +144,7 @@ def test_a_secret_in_a_message_is_not_on_the_tape(
         ["authorization", "x-api-key", "cookie", "uri", "event", "session", "block"]
     ),
 )
-def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, part: str):
+def test_a_secret_in_a_context_is_not_on_the_tape(folder, secret, part):
     headers = Headers.of([(part, f"Bearer {secret}" if part == "authorization" else secret)])
     transport = {
         "uri": TransportContext(HttpMetadata(Headers(), "GET", f"/sse?session_id={secret}")),
@@ -170,7 +164,7 @@ def test_a_secret_in_a_context_is_not_on_the_tape(folder: Path, secret: str, par
 
 @SOME
 @given(body=st.sampled_from(BODIES[:5]), value=OBJECTS, secret=FORMED)
-def test_what_is_not_secret_stays_as_it_was(body: Plant, value: dict[str, Any], secret: str):
+def test_what_is_not_secret_stays_as_it_was(body, value, secret):
     said = {"jsonrpc": "2.0", **body([value, {"zz": secret}, value])}
     raw, places = redactor().message(of(said).envelope.message)
     assert raw is not None

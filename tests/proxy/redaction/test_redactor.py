@@ -59,7 +59,7 @@ def test_the_folder_of_an_environment_is_no_password():
 
 @SOME
 @given(FORMED | st.text(min_size=1, max_size=30))
-def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: str):
+def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret):
     assert mark(secret + "x1") == mark(secret + "x1")
     assert mark(secret + "x1") != mark(secret + "x2")
     assert mark(secret + "x1") != mark(secret + "x1", TapeRedactor(b"another" * 8))
@@ -67,7 +67,7 @@ def test_equal_secrets_have_equal_placeholders_and_others_have_others(secret: st
 
 @SOME
 @given(secret=FORMED)
-def test_a_secret_has_one_placeholder_wherever_it_stands(secret: str):
+def test_a_secret_has_one_placeholder_wherever_it_stands(secret):
     by = redactor()
     wanted = mark(secret)
     assert by.headers(Headers.of([("authorization", f"Bearer {secret}")])).pairs == (
@@ -97,7 +97,7 @@ def test_a_placeholder_says_what_kind_of_secret_it_was():
 @given(
     secret=FORMED, text=st.sampled_from(["{}", "token={}", "Authorization: Bearer {}", "a {} b"])
 )
-def test_what_was_redacted_before_stays_as_it_is(secret: str, text: str):
+def test_what_was_redacted_before_stays_as_it_is(secret, text):
     body = {
         "id": secret,
         "result": {"content": [{"type": "text", "text": text.format(secret)}], "token": secret},
@@ -154,7 +154,7 @@ def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
         {"note": "token: null"},
     ],
 )
-def test_what_only_sounds_like_a_secret_stays(given: Any):
+def test_what_only_sounds_like_a_secret_stays(given):
     assert redacted({"method": "x", "params": given})["params"] == given
 
 
@@ -241,9 +241,7 @@ def test_a_url_loses_its_password_and_its_keys():
         ("$.params", {"a": "b", "c": None}, [None]),
     ],
 )
-def test_what_a_configured_path_leads_to_is_left_out(
-    path: str, params: dict[str, Any], kept: list[Any]
-):
+def test_what_a_configured_path_leads_to_is_left_out(path, params, kept):
     found = redacted({"method": "x", "params": params}, by=redactor(paths=[path]))["params"]
     leaves = list(_leaves(found))
     assert leaves != list(_leaves(params))
@@ -313,9 +311,7 @@ def test_bytes_that_are_ours_are_redacted_too():
     behind=st.integers(0, 6000),
     form=st.sampled_from(["{}", "token={} ", "Authorization: Bearer {}\n", "https://a/?sig={}&"]),
 )
-def test_a_secret_in_a_long_text_is_found_wherever_it_stands(
-    secret: str, before: int, behind: int, form: str
-):
+def test_a_secret_in_a_long_text_is_found_wherever_it_stands(secret, before, behind, form):
     text = "key İ " + "so it goes. " * (before // 12) + form.format(secret) + " and" * behind
     found = redactor().text(text)
     assert found == text.replace(secret, mark(secret))
@@ -356,7 +352,7 @@ def test_a_very_long_message_takes_little_time():
         "https://bob:hunter22\ufeff@h/x",
     ],
 )
-def test_a_password_in_a_url_is_found_however_json_spells_it(url: str):
+def test_a_password_in_a_url_is_found_however_json_spells_it(url):
     raw = f'{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"url":"{url}"}}}}'.encode()
     written, places = redactor().message(decode_message(raw))
     assert [place.path for place in places] == ["$.params.url"]
@@ -375,7 +371,7 @@ def test_a_password_in_a_url_is_found_however_json_spells_it(url: str):
         ('ab"cdefghij', r"it was \"ab\\\"cdefghij\" then"),
     ],
 )
-def test_a_known_credential_is_found_however_json_spells_it(secret: str, spelled: str):
+def test_a_known_credential_is_found_however_json_spells_it(secret, spelled):
     by = redactor()
     wanted = mark(secret, by)
     by.recall(((secret, "secret"),))

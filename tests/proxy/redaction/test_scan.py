@@ -45,7 +45,7 @@ PIECES = st.sampled_from(
 
 @SOME
 @given(FOUND, st.text(max_size=5))
-def test_whatever_a_form_finds_is_suspicious(found: str, around: str):
+def test_whatever_a_form_finds_is_suspicious(found, around):
     text = f"{around} {found}"
     if any(form.pattern.search(text) for form in TEXT_FORMS):
         assert may_hold_secret(msgspec.json.encode(text.encode("utf-8", "replace").decode()))
@@ -69,7 +69,7 @@ def test_whatever_a_name_tells_is_suspicious():
 @example('in"progressToken')
 @example("to_ken")
 @example('api"key')
-def test_a_name_that_tells_a_secret_is_suspicious_in_a_message(name: str):
+def test_a_name_that_tells_a_secret_is_suspicious_in_a_message(name):
     body = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {name: "hunter22"}}
     raw = json.dumps(body).encode("utf-8", "surrogatepass")
     if is_secret_name(name):
@@ -124,9 +124,7 @@ def _written(text: str, raw: bytes) -> list[Any]:
 @example(text="https://bob:hunt\ufeffer22@h", in_ascii=False, slashes=False)
 @example(text=KNOWN, in_ascii=False, slashes=True)
 @example(text=f"see {KNOWN}", in_ascii=True, slashes=False)
-def test_what_is_written_is_the_same_without_the_quick_look(
-    text: str, in_ascii: bool, slashes: bool
-):
+def test_what_is_written_is_the_same_without_the_quick_look(text, in_ascii, slashes):
     body = {"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": text}}
     spelled = json.dumps(body, ensure_ascii=in_ascii)
     raw = (spelled.replace("/", r"\/") if slashes else spelled).encode()
@@ -146,9 +144,7 @@ TEXT = st.text(st.characters(max_codepoint=255), max_size=40)
 @example([], "", "")
 @example(["", "a"], "b", "c")
 @example(["a|b", "\\x2d.*"], "a", "b")
-def test_known_pieces_are_found_by_a_pattern_as_one_by_one(
-    known: list[str], before: str, behind: str
-):
+def test_known_pieces_are_found_by_a_pattern_as_one_by_one(known, before, behind):
     for text in (before + behind, before + "".join(known[-1:]) + behind):
         pieces = Pieces(known)
         slowly = pieces.any_in

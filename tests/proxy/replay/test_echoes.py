@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from folkmoot.core.message import Request, Response
@@ -16,7 +14,7 @@ from folkmoot.proxy.replay.playing import Echoes
     [lambda task_id: {"task": {"taskId": task_id}}, lambda task_id: {"taskId": task_id}],
     ids=["handshake", "stateless"],
 )
-def test_a_task_is_asked_about_by_the_id_that_the_live_server_gave_it(told: Any):
+def test_a_task_is_asked_about_by_the_id_that_the_live_server_gave_it(told):
     echoes = Echoes()
     echoes.learn(Response(id=1, result=told("then")), Response(id=1, result=told("now")))
     asked = Request(id=2, method="tasks/get", params={"taskId": "then"})

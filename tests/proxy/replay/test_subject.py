@@ -56,7 +56,7 @@ def test_arguments_that_are_missing_are_none():
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_one_greeting_is_as_good_as_another(mode: Mode):
+def test_one_greeting_is_as_good_as_another(mode):
     one, other = {"clientInfo": {"name": "a"}}, {"clientInfo": {"name": "b"}}
     assert alike(mode, "initialize", one, other)
 
@@ -66,7 +66,7 @@ def test_in_order_only_the_method_counts():
 
 
 @pytest.mark.parametrize("mode", [Mode.EXACT, Mode.ARGUMENTS])
-def test_a_secret_that_was_not_recorded_is_whatever_stands_there(mode: Mode):
+def test_a_secret_that_was_not_recorded_is_whatever_stands_there(mode):
     recorded = {"name": "login", "arguments": {"user": "ada", "token": f"Bearer {TOKEN}!"}}
     live = {"name": "login", "arguments": {"user": "ada", "token": "Bearer abc!"}}
     assert alike(mode, "tools/call", recorded, live)

@@ -79,7 +79,7 @@ def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
         'method = "tools/call", not = { method = "ping" }',
     ],
 )
-def test_a_condition_holds(when: str):
+def test_a_condition_holds(when):
     assert is_about(when)
 
 
@@ -110,7 +110,7 @@ def test_a_condition_holds(when: str):
         'tool = "read_*", session = "other"',
     ],
 )
-def test_a_condition_does_not_hold(when: str):
+def test_a_condition_does_not_hold(when):
     assert not is_about(when)
 
 
@@ -135,7 +135,7 @@ def test_no_spelling_of_a_tool_slips_past():
         'direction = "server_to_client", path = "$.result.n", gt = 1',
     ],
 )
-def test_an_answer_goes_by_what_it_answers(when: str):
+def test_an_answer_goes_by_what_it_answers(when):
     way = Way(blocked(f'type = "response", {when}' if "type" not in when else when))
     way.judge(READ)
     assert isinstance(way.judge(answer({"n": 2}), TO_CLIENT).verdict, Block)
@@ -183,7 +183,7 @@ def test_a_call_that_names_nothing_is_no_tools():
         ('type = "request"', False),
     ],
 )
-def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expected: bool):
+def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when, expected):
     payload = {"method": "tools/call", "params": READ.params}
     message = decode_mcpx(
         encode({"protocol": "mcpx/v1", "kind": "mcp.proposal.tools/call", "payload": payload})
@@ -206,7 +206,7 @@ def test_a_rooms_message_is_looked_at_by_its_kind_and_payload(when: str, expecte
         ('not = { group = "staff" }', {"bot", "guest", "backend", "nobody", "unknown"}),
     ],
 )
-def test_who_asks(when: str, who: set[str]):
+def test_who_asks(when, who):
     """A guest with the name of someone is not that one, and in none of their groups."""
     callers = {
         "ann": Principal("1", "ann"),
@@ -228,7 +228,7 @@ def test_who_asks(when: str, who: set[str]):
 
 
 @pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])
-def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when: str):
+def test_a_proxy_that_knows_nobody_refuses_rules_that_name_who_asks(when):
     with pytest.raises(e.RulesInvalid, match="a proxy does not know who asks"):
         loaded(blocked(when))
 

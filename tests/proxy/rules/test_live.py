@@ -34,7 +34,7 @@ def stops(rules: Rules, tool: str) -> bool:
     return isinstance(ruling.verdict, Block)
 
 
-def test_what_has_not_changed_keeps_what_it_counted(tmp_path: Path):
+def test_what_has_not_changed_keeps_what_it_counted(tmp_path):
     path = written(tmp_path / "rules.toml", LIMIT)
     rules = Rules.load(path, clock=Clock())
     assert [stops(rules, "x") for _ in range(3)] == [False, False, True]
@@ -47,7 +47,7 @@ def test_what_has_not_changed_keeps_what_it_counted(tmp_path: Path):
     assert not stops(rules, "x")
 
 
-def test_a_file_that_is_wrong_changes_nothing(tmp_path: Path):
+def test_a_file_that_is_wrong_changes_nothing(tmp_path):
     path = written(tmp_path / "rules.toml", STOP)
     rules = Rules.load(path, clock=Clock())
     written(path, STOP + "[[rule]]\n")
@@ -56,7 +56,7 @@ def test_a_file_that_is_wrong_changes_nothing(tmp_path: Path):
     assert stops(rules, "stop")
 
 
-async def test_a_message_that_waits_goes_on_under_the_rules_it_came_under(tmp_path: Path):
+async def test_a_message_that_waits_goes_on_under_the_rules_it_came_under(tmp_path):
     path = written(tmp_path / "rules.toml", HOLD)
     rules = Rules.load(path, clock=Clock())
 
@@ -77,9 +77,7 @@ async def until(so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def test_a_watched_file_is_followed_and_each_mistake_told_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_watched_file_is_followed_and_each_mistake_told_once(tmp_path, caplog):
     caplog.set_level(logging.INFO, "folkmoot.proxy")
 
     def told(text: str) -> int:

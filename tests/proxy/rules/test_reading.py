@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -76,7 +75,7 @@ HEAD = '[[rule]]\nname = "one"\n'
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str):
+def test_what_is_wrong_is_told_with_file_rule_and_place(text, expected):
     with pytest.raises(e.RulesInvalid, match=expected) as caught:
         loaded(text)
     assert "rules.toml: " in caught.value.message
@@ -84,7 +83,7 @@ def test_what_is_wrong_is_told_with_file_rule_and_place(text: str, expected: str
     assert not caught.value.message.endswith("?.")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(e.RulesInvalid, match="cannot be read: No such file"):
         Rules.load(tmp_path / "none.toml", clock=Clock())
     path = tmp_path / "rules.toml"
@@ -96,7 +95,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path):
         Rules.load(path, clock=Clock())
 
 
-def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path: Path):
+def test_a_pipe_is_no_file_of_rules_and_nobody_waits_for_it(tmp_path):
     os.mkfifo(tmp_path / "rules.toml")
     with pytest.raises(e.RulesInvalid, match="is not a file"):
         Rules.load(tmp_path / "rules.toml", clock=Clock())

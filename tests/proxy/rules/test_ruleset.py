@@ -77,7 +77,7 @@ MESSAGES: tuple[tuple[Any, Any], ...] = (
 
 
 @given(st.lists(CONDITIONS, min_size=1, max_size=4))
-def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens: list[Any]):
+def test_the_index_finds_exactly_the_rules_whose_conditions_hold(whens):
     """A rule that is found by index sees what it would see if each condition were asked whole."""
 
     async def main() -> None:
@@ -142,7 +142,7 @@ class Foreign:
     ],
     ids=["method", "id", "type", "nonsense", "fails"],
 )
-def test_a_plugin_that_makes_another_message_or_fails_stops_it(word: Any):
+def test_a_plugin_that_makes_another_message_or_fails_stops_it(word):
     rules = RuleSet([rule("theirs", {}, Plugin(Foreign(word)))], str)
     assert stopped_by(run(rules.judge(envelope(call("a"))))) == "theirs"
 

@@ -39,12 +39,12 @@ def changes(tmp_path: Path) -> Changes:
     return differ
 
 
-def test_a_tape_is_the_same_as_itself(tmp_path: Path):
+def test_a_tape_is_the_same_as_itself(tmp_path):
     path = conversation(tmp_path / "a.jsonl")
     assert list(compare(ComparedTape(follow_lines(path)), ComparedTape(follow_lines(path)))) == []
 
 
-def test_ids_tokens_times_and_the_order_of_answers_do_not_count(changes: Changes):
+def test_ids_tokens_times_and_the_order_of_answers_do_not_count(changes):
     def a(studio: Studio) -> None:
         params = {"name": "echo", "_meta": {"progressToken": 1}}
         studio.call(1, "tools/call", params, result={"n": 1}, took=0.1)
@@ -60,7 +60,7 @@ def test_ids_tokens_times_and_the_order_of_answers_do_not_count(changes: Changes
     assert changes(a, b) == []
 
 
-def test_an_answer_that_differs_is_told_with_its_places(changes: Changes):
+def test_an_answer_that_differs_is_told_with_its_places(changes):
     def told(word: str) -> Record:
         return lambda studio: studio.tool(1, "echo", f'{{"at": "{word}", "x": 1}}')
 
@@ -74,7 +74,7 @@ def test_an_answer_that_differs_is_told_with_its_places(changes: Changes):
     assert changes(told("dawn"), told("noon"), (place,)) == []
 
 
-def test_of_equal_calls_the_first_belongs_to_the_first(changes: Changes):
+def test_of_equal_calls_the_first_belongs_to_the_first(changes):
     def counts(*words: str) -> Record:
         return lambda studio: [studio.tool(n, "next", word) for n, word in enumerate(words)]
 
@@ -82,7 +82,7 @@ def test_of_equal_calls_the_first_belongs_to_the_first(changes: Changes):
     assert (change.a, change.b) == (5, 5)
 
 
-def test_a_call_that_ends_otherwise_is_told_as_that(changes: Changes):
+def test_a_call_that_ends_otherwise_is_told_as_that(changes):
     def error(code: int) -> Record:
         return lambda studio: studio.call(1, "x", error={"code": code, "message": "no"})
 
@@ -107,7 +107,7 @@ def test_a_call_that_ends_otherwise_is_told_as_that(changes: Changes):
         assert outcomes(a, b) == [("outcome", *words)]
 
 
-def test_calls_on_one_tape_only_are_told(changes: Changes):
+def test_calls_on_one_tape_only_are_told(changes):
     def a(studio: Studio) -> None:
         studio.tool(1, "echo", "x", n=1)
         studio.tool(2, "echo", "x", n=2)
@@ -127,7 +127,7 @@ def test_calls_on_one_tape_only_are_told(changes: Changes):
     ]
 
 
-def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(changes: Changes):
+def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(changes):
     found = changes(lambda s: s.tool(1, "echo", "x", n=1), lambda s: s.tool(1, "echo", "y", n=2))
     assert [(change.what, change.differences) for change in found] == [
         ("arguments", (Difference("$.params.arguments.n", 1, 2),)),
@@ -135,7 +135,7 @@ def test_the_only_call_of_its_kind_with_other_arguments_is_still_the_same_call(c
     ]
 
 
-def test_tools_that_came_went_or_changed_are_told_once_each(changes: Changes):
+def test_tools_that_came_went_or_changed_are_told_once_each(changes):
     def b(studio: Studio) -> None:
         handshake(studio, ("echo", "now"))
 
@@ -156,7 +156,7 @@ def test_tools_that_came_went_or_changed_are_told_once_each(changes: Changes):
     )  # fmt: skip
 
 
-def test_tapes_that_were_redacted_with_other_keys_can_be_compared(changes: Changes):
+def test_tapes_that_were_redacted_with_other_keys_can_be_compared(changes):
     def says(token: str) -> Record:
         return lambda s: s.tool(1, "login", f"welcome, Bearer {token}", token=token)
 
@@ -167,7 +167,7 @@ def test_tapes_that_were_redacted_with_other_keys_can_be_compared(changes: Chang
     assert changes(says(token), says(other), keys=(one, one)) != []
 
 
-def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(changes: Changes):
+def test_a_redacted_tape_is_the_same_as_the_one_it_was_made_from(changes):
     def says(studio: Studio) -> None:
         for number, letter in enumerate("abc"):
             token = "ghp_" + letter * 36

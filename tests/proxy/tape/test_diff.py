@@ -30,7 +30,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 @given(VALUES, VALUES)
-def test_there_is_a_difference_exactly_where_values_are_not_the_same(a: Any, b: Any):
+def test_there_is_a_difference_exactly_where_values_are_not_the_same(a, b):
     assert (differences(a, b) == []) is same(a, b)
 
 

@@ -35,7 +35,7 @@ def test_the_forms_are_those_the_command_offers():
     assert tuple(FORMATS) == FORMS
 
 
-def test_the_json_document_holds_everything(path: Path):
+def test_the_json_document_holds_everything(path):
     document = json.loads(exported(path, "json"))
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
 
@@ -51,7 +51,7 @@ def test_the_json_document_holds_everything(path: Path):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_empty_tape_without_an_end_can_be_exported(tmp_path: Path, form: str):
+def test_an_empty_tape_without_an_end_can_be_exported(tmp_path, form):
     with recording(tmp_path / "t.jsonl", end=False):
         pass
     text = exported(tmp_path / "t.jsonl", form)
@@ -59,7 +59,7 @@ def test_an_empty_tape_without_an_end_can_be_exported(tmp_path: Path, form: str)
         json.loads(text)
 
 
-def test_an_archive_has_an_entry_for_each_call_and_notification(path: Path):
+def test_an_archive_has_an_entry_for_each_call_and_notification(path):
     entries = har(path)
     tape = read_tape(path)
     assert len(entries) == 12
@@ -73,7 +73,7 @@ def test_an_archive_has_an_entry_for_each_call_and_notification(path: Path):
     assert {tape.entries[0].seq, echo["_mcp"]["request"]} == {1, 6}
 
 
-def test_an_archive_tells_answers_errors_notices_and_silence_apart(path: Path):
+def test_an_archive_tells_answers_errors_notices_and_silence_apart(path):
     by_request = {entry["_mcp"]["request"]: entry for entry in har(path)}
     assert by_request[15]["_mcp"]["outcome"] == "error"
     assert by_request[3]["response"]["status"] == 202
@@ -81,7 +81,7 @@ def test_an_archive_tells_answers_errors_notices_and_silence_apart(path: Path):
     assert by_request[10]["_mcp"]["direction"] == "server_to_client"
 
 
-def test_an_archive_keeps_what_was_http(tmp_path: Path):
+def test_an_archive_keeps_what_was_http(tmp_path):
     with recording(
         tmp_path / "t.jsonl", server=TapeSide("http", "http://a.example:81/x")
     ) as studio:
@@ -104,7 +104,7 @@ REQUIRED = {
 }  # fmt: skip
 
 
-def test_every_entry_has_the_members_that_the_format_requires(path: Path):
+def test_every_entry_has_the_members_that_the_format_requires(path):
     log = json.loads(exported(path, "har"))["log"]
     assert (log["version"], log["creator"]) == ("1.2", {"name": "folkmoot", "version": "0.1.0"})
     for entry in log["entries"]:
@@ -112,7 +112,7 @@ def test_every_entry_has_the_members_that_the_format_requires(path: Path):
             assert names <= (entry[part] if part else entry).keys()
 
 
-def test_a_transcript_shows_each_message_as_a_block_of_json(path: Path):
+def test_a_transcript_shows_each_message_as_a_block_of_json(path):
     text = exported(path, "markdown")
     tokens = MarkdownIt().parse(text)
     blocks = [json.loads(token.content) for token in tokens if token.type == "fence"]
@@ -123,7 +123,7 @@ def test_a_transcript_shows_each_message_as_a_block_of_json(path: Path):
         assert words in text
 
 
-def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path: Path):
+def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path):
     evil = "```\n# Owned\n````` <script>"
     with recording(tmp_path / "t.jsonl") as studio:
         studio.tool(1, f"a`b|c\n{evil}", evil)
@@ -136,7 +136,7 @@ def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path: Path):
     assert "html_block" not in kinds
 
 
-def test_a_long_message_is_cut_in_a_transcript_and_the_cut_is_told(tmp_path: Path):
+def test_a_long_message_is_cut_in_a_transcript_and_the_cut_is_told(tmp_path):
     with recording(tmp_path / "t.jsonl") as studio:
         studio.say(TO_SERVER, {"method": "x", "params": {"a": "y" * 50_000}})
     text = exported(tmp_path / "t.jsonl", "markdown")

@@ -44,9 +44,7 @@ async def whole(tapes: TapeFolder, name: str, limit: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
-async def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(
-    tmp_path: Path, suffix: str
-):
+async def test_tapes_are_listed_with_size_times_and_counts_and_read_by_pages(tmp_path, suffix):
     for number in range(3):
         tape(tmp_path, f"{number}.jsonl{suffix}", calls=number)
     (tmp_path / "notes.txt").write_text("no tape")
@@ -90,7 +88,7 @@ ATTACKS = [
 ]
 
 
-async def test_no_name_leads_out_of_the_folder(tmp_path: Path):
+async def test_no_name_leads_out_of_the_folder(tmp_path):
     inside = tmp_path / "tapes"
     (inside / "sub").mkdir(parents=True)
     tape(tmp_path, "secret.jsonl")
@@ -118,7 +116,7 @@ async def test_no_name_leads_out_of_the_folder(tmp_path: Path):
             await TapeFolder(nowhere).read(NAME, None, 10)
 
 
-async def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_path: Path):
+async def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_path):
     path = tape(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
@@ -135,7 +133,7 @@ async def test_a_tape_that_is_being_recorded_is_read_on_from_where_it_ended(tmp_
     assert rest.next_cursor is None
 
 
-async def test_what_is_broken_or_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_what_is_broken_or_too_long_is_told(tmp_path, monkeypatch):
     path = tape(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     tapes = TapeFolder(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -41,7 +40,7 @@ def test_every_example_is_a_line_and_shows_nothing_else():
         assert without_nulls(json.loads(encode_line(line))) == example
 
 
-def test_the_examples_are_a_tape(tmp_path: Path):
+def test_the_examples_are_a_tape(tmp_path):
     path = tmp_path / "tape"
     path.write_bytes(b"".join(msgspec.json.encode(example) + b"\n" for example in EXAMPLES))
     tape = read_tape(path)

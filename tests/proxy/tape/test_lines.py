@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -28,7 +26,7 @@ def test_a_line_says_what_it_is_and_leaves_out_what_is_not_so():
     assert decode_line(encode_line(HEADER)) == HEADER
 
 
-def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path: Path):
+def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path):
     path = tmp_path / "tape"
     later = b'{"type":"weather","sun":true}\n'
     path.write_bytes(encode_line(HEADER) + later + encode_line(MESSAGE))
@@ -53,7 +51,7 @@ def test_members_that_came_later_are_passed_over():
         b'{"type":"end","reason":"\xff","messages":1,"ended":""}',
     ],
 )
-def test_what_is_no_line_is_refused(raw: bytes):
+def test_what_is_no_line_is_refused(raw):
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
         decode_line(raw)
 
@@ -65,7 +63,7 @@ def test_a_direction_that_nobody_knows_is_unknown():
     assert line.direction is MessageDirection.UNKNOWN
 
 
-def test_lines_that_are_read_can_be_written_again(tmp_path: Path):
+def test_lines_that_are_read_can_be_written_again(tmp_path):
     spaced = b'\n{"jsonrpc": "2.0",\n "method": "x"} '
     path = record(
         tmp_path / "tape", [call(1, "echo", text="hi"), answer(1, words("hi")), said(spaced)]

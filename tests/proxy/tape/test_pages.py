@@ -77,7 +77,7 @@ def counting(path: Path, read: list[int]) -> Iterator[Any]:
 
 
 def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a_short_one(
-    tmp_path: Path,
+    tmp_path,
 ):
     short, long = large(tmp_path / "short.jsonl", 200), large(tmp_path / "long.jsonl", 8_000)
     assert long.stat().st_size > 4_000_000
@@ -102,9 +102,7 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
-def test_every_message_is_on_one_page_forwards_and_backwards(
-    tmp_path: Path, suffix: str, limit: int
-):
+def test_every_message_is_on_one_page_forwards_and_backwards(tmp_path, suffix, limit):
     path = busy(tmp_path / f"a.jsonl{suffix}")
     opening = partial(opened, path)
     forwards, at = [], 0
@@ -140,7 +138,7 @@ def test_every_message_is_on_one_page_forwards_and_backwards(
         (Filter(text="hello", errors=True), []),
     ],
 )
-def test_a_filter_chooses_messages_both_ways(tmp_path: Path, wanted: Filter, seqs: list[int]):
+def test_a_filter_chooses_messages_both_ways(tmp_path, wanted, seqs):
     opening = partial(opened, busy(tmp_path / NAME))
     for found in (
         pages.later(opening, "a", 0, 100, wanted),
@@ -150,7 +148,7 @@ def test_a_filter_chooses_messages_both_ways(tmp_path: Path, wanted: Filter, seq
 
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
-def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suffix: str):
+def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path, suffix):
     path = busy(tmp_path / f"a.jsonl{suffix}")
     opening = partial(opened, path)
     rows = {it.seq: it for it in pages.later(opening, "a", 0, 100, EVERYTHING).messages}
@@ -168,7 +166,7 @@ def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path: Path, suff
             pages.half(opening, "a", wrong)
 
 
-def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: Path):
+def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path):
     def record(studio: Studio, secret: str) -> None:
         studio.tool(1, "echo", "Hello", b=1, a=2)
         studio.tool(2, "echo", "Hello", a=2, b=1)
@@ -198,7 +196,7 @@ def test_calls_are_given_with_digests_that_are_equal_for_equal_calls(tmp_path: P
 
 
 def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ):
     path = busy(tmp_path / NAME)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -231,7 +229,7 @@ def test_a_damaged_tape_says_where_and_a_torn_off_one_is_read_to_its_last_line(
     assert shapes[0] == "too_long"
 
 
-async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Path):
+async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path):
     marks, own, folder = tmp_path / "marks", tmp_path / "own", tmp_path / "folder"
     own.mkdir()
     folder.mkdir()
@@ -275,9 +273,7 @@ async def test_tapes_of_proxies_are_found_again_and_nothing_else_is(tmp_path: Pa
     assert recorded(tmp_path / "missing") == {}
 
 
-def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_only_so_many_places_are_remembered_and_one_is_remembered_once(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.datafolder.proxies.MAX_RECORDINGS", 2)
     marks = tmp_path / "marks"
     for number, name in enumerate(("a", "b", "a", "c")):
@@ -289,7 +285,7 @@ def test_only_so_many_places_are_remembered_and_one_is_remembered_once(
     remember(tmp_path / "d", tmp_path / "plain")
 
 
-async def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path: Path):
+async def test_a_tape_is_known_to_be_recorded_while_its_recorder_has_it_open(tmp_path):
     folder = TapeFolder(tmp_path)
     with recording(tmp_path / NAME) as studio:
         assert (await folder.about(NAME)).messages == 0

@@ -37,7 +37,7 @@ def broken(path: Path) -> str:
 
 
 @pytest.mark.requirement("proxy.record", "proxy.correlates-responses")
-def test_answers_are_tied_to_their_requests_by_id_with_its_type_and_by_direction(tape: Path):
+def test_answers_are_tied_to_their_requests_by_id_with_its_type_and_by_direction(tape):
     read = read_tape(tape)
     assert [(c.request, c.response, c.outcome) for c in read.correlations] == [
         (2, 3, "tool_error"),
@@ -52,7 +52,7 @@ def test_answers_are_tied_to_their_requests_by_id_with_its_type_and_by_direction
     assert [c.seconds for c in read.correlations] == pytest.approx([0.15, 0.5, 0.5])
 
 
-def test_a_large_tape_can_be_read_line_by_line(tape: Path):
+def test_a_large_tape_can_be_read_line_by_line(tape):
     first, *others = follow_lines(tape)
     assert isinstance(first, Header)
     assert (first.format, first.program, first.server.target) == (
@@ -64,7 +64,7 @@ def test_a_large_tape_can_be_read_line_by_line(tape: Path):
     assert sum(isinstance(line, CorrelationLine) for line in others) == 3
 
 
-def test_what_is_broken_before_the_last_line_is_no_tape(tape: Path):
+def test_what_is_broken_before_the_last_line_is_no_tape(tape):
     lines = tape.read_bytes().splitlines(keepends=True)
     tape.write_bytes(b"".join([*lines[:2], b'{"type":"message","seq":2\n', *lines[3:]]))
     assert broken(tape).startswith(f"{tape}: line 3 cannot be read: ")
@@ -72,7 +72,7 @@ def test_what_is_broken_before_the_last_line_is_no_tape(tape: Path):
     assert broken(tape) == f'{tape}: line 3 holds no message: "jsonrpc" must be "2.0".'
 
 
-def test_a_last_line_that_was_not_written_whole_is_left_out(tape: Path):
+def test_a_last_line_that_was_not_written_whole_is_left_out(tape):
     whole = tape.read_bytes()
     tape.write_bytes(whole + b"\0" * 512)
     read = read_tape(tape)
@@ -86,36 +86,36 @@ def test_a_last_line_that_was_not_written_whole_is_left_out(tape: Path):
 @pytest.mark.parametrize(
     "content", [b"hello\n", b'{"type":"message"}\n', b"{}", b"[1,2]\n", b'{"type":"end"}\n', b"\n"]
 )
-def test_what_is_no_tape_is_said_to_be_none(tmp_path: Path, content: bytes):
+def test_what_is_no_tape_is_said_to_be_none(tmp_path, content):
     path = tmp_path / "other"
     path.write_bytes(content)
     assert broken(path) == f"{path}: is not a tape."
 
 
-def test_a_tape_of_a_newer_format_is_refused(tape: Path):
+def test_a_tape_of_a_newer_format_is_refused(tape):
     tape.write_bytes(tape.read_bytes().replace(b'"format":1', b'"format":2', 1))
     assert broken(tape) == f"{tape}: has format 2; this program reads up to 1."
 
 
-def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
+def test_a_file_that_cannot_be_opened_is_named(tmp_path):
     missing = tmp_path / "none"
     assert broken(missing) == f"{missing}: cannot be read: No such file or directory."
     assert broken(tmp_path) == f"{tmp_path}: cannot be read: Is a directory."
 
 
-def test_a_message_and_its_text_must_say_the_same(tmp_path: Path):
+def test_a_message_and_its_text_must_say_the_same(tmp_path):
     path = record(tmp_path / "tape", [said(b'\n{"jsonrpc":"2.0","method":"x"}')])
     path.write_bytes(path.read_bytes().replace(rb"\"x\"", rb"\"y\""))
     assert broken(path).endswith("The message and its text say different things.")
 
 
-def test_a_compressed_tape_is_known_by_its_content(tmp_path: Path):
+def test_a_compressed_tape_is_known_by_its_content(tmp_path):
     path = record(tmp_path / "tape.jsonl", TALK, compress=True)
     assert path.read_bytes().startswith(b"\x28\xb5\x2f\xfd")
     assert len(read_tape(path).entries) == len(TALK)
 
 
-def test_what_cannot_be_decompressed_is_no_tape(tmp_path: Path):
+def test_what_cannot_be_decompressed_is_no_tape(tmp_path):
     path = record(tmp_path / "tape", TALK, compress=True)
     whole = path.read_bytes()
     # A frame of the same magic number whose block is of the type that is reserved.
@@ -123,9 +123,7 @@ def test_what_cannot_be_decompressed_is_no_tape(tmp_path: Path):
     assert broken(path).startswith(f"{path}: line 0 cannot be decompressed: ")
 
 
-def test_lines_longer_than_any_message_are_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_lines_longer_than_any_message_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.proxy.tape.reader.LONGEST", 1000)
     monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
     path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
@@ -135,15 +133,13 @@ def test_lines_longer_than_any_message_are_not_read(
     assert lines.number == 2
 
 
-def test_a_pipe_is_no_tape_and_nobody_waits_for_it(tmp_path: Path):
+def test_a_pipe_is_no_tape_and_nobody_waits_for_it(tmp_path):
     os.mkfifo(tmp_path / "tape.jsonl")
     with pytest.raises(e.TapeUnreadable, match="is not a file"):
         read_tape(tmp_path / "tape.jsonl")
 
 
-def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(
-    tape: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_message_that_no_proxy_would_have_carried_is_not_decoded(tape, monkeypatch):
     assert read_tape(tape).entries
     monkeypatch.setattr("folkmoot.proxy.tape.lines.MOST_MESSAGE_BYTES", 10)
     with pytest.raises(e.TapeUnreadable, match="a message is too large"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +17,7 @@ from tests.proxy.tape.talk import SESSION, TO_CLIENT, answer, call, said, words
 
 @pytest.mark.requirement("proxy.record")
 @pytest.mark.parametrize("name", ["tape.jsonl", "tape.jsonl.zst"])
-def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str):
+def test_a_tape_can_be_read_while_it_is_written(tmp_path, name):
     recorder: Recorder = (tape := opened(tmp_path / name))
     assert read_tape(tape.path).header.program == "p"
     for count in range(1, 5):
@@ -37,7 +36,7 @@ def test_a_tape_can_be_read_while_it_is_written(tmp_path: Path, name: str):
     )
 
 
-def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path):
+def test_what_was_noted_is_written_when_it_is_committed(tmp_path):
     tape = opened(tmp_path / "tape")
     tape.note(call(1, "echo"))
     tape.note(call(2, "echo"))
@@ -49,19 +48,19 @@ def test_what_was_noted_is_written_when_it_is_committed(tmp_path: Path):
     assert len(read_tape(tape.path).entries) == 3
 
 
-def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path: Path):
+def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path):
     tape = opened(tmp_path / "tape")
     for number in range(9):
         tape.note(call(number, "echo", text="x" * 1_000_000))
     assert len(read_tape(tape.path).entries) == 9
 
 
-def test_a_tape_is_its_owners_alone(tmp_path: Path):
+def test_a_tape_is_its_owners_alone(tmp_path):
     path = record(tmp_path / "tape", [])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path):
+def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path):
     path = tmp_path / "tape"
     path.write_bytes(b"mine")
     with pytest.raises(e.TapeUnwritable, match="already exists, and a tape is never overwritten"):
@@ -74,7 +73,7 @@ def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path: Path)
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path):
+def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path):
     tape = opened(tmp_path / "tape")
     tape.close("first")
     tape.close("second")
@@ -86,7 +85,7 @@ def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path: Path):
     assert end.reason == "first"
 
 
-def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path):
+def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path):
     first, second = new_name(tmp_path, Watch()), new_name(tmp_path, Watch())
     assert first != second
     assert first.parent == tmp_path
@@ -94,7 +93,7 @@ def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path: Path):
     assert first.suffix == ".jsonl"
 
 
-def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(tmp_path: Path):
+def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(tmp_path):
     stateless = SessionContext(protocol_version=ProtocolVersion("2026-07-28"))
     talk = [
         said({"id": 0, "method": "initialize"}, session=ANONYMOUS),
@@ -111,7 +110,7 @@ def test_the_answer_to_initialize_is_tied_to_it_though_only_it_has_the_session(t
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(tmp_path: Path):
+def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(tmp_path):
     mine, others = (
         SessionContext(SessionId(f"session-of-{who}"), correlation_id="client:1")
         for who in ("mine", "others")
@@ -131,7 +130,7 @@ def test_answers_are_tied_by_their_session_also_if_two_have_requests_of_one_id(t
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(tmp_path: Path):
+def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(tmp_path):
     before, after = (
         SessionContext(SessionId(f"session-{when}"), correlation_id="client:1")
         for when in ("before", "after")
@@ -148,7 +147,7 @@ def test_mail_is_left_out_of_an_answer_by_which_the_session_gets_another_id(tmp_
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(tmp_path: Path):
+def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(tmp_path):
     sessions = [SessionContext(SessionId(f"secret-session-{number:02}")) for number in range(20)]
     ping = {"id": 1, "method": "ping"}
     told = {"method": "notifications/message", "params": {"data": "of secret-session-01"}}
@@ -158,25 +157,21 @@ def test_the_id_of_a_session_in_use_is_not_forgotten_for_that_of_a_new_one(tmp_p
     assert "secret-session-01" not in path.read_text()
 
 
-def test_requests_with_one_id_are_answered_in_their_order(tmp_path: Path):
+def test_requests_with_one_id_are_answered_in_their_order(tmp_path):
     talk = [*(call(1, name) for name in "abc"), *[answer(1, 0)] * 4, call(1, "d"), answer(1, 0)]
     tape = read_tape(record(tmp_path / "tape", talk))
     told = [(c.request, c.name) for c in tape.correlations]
     assert told == [(1, "a"), (2, "b"), (3, "c"), (8, "d")]
 
 
-def test_requests_that_are_never_answered_are_forgotten_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_requests_that_are_never_answered_are_forgotten_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.proxy.tape.recorder.MOST_OPEN", 2)
     talk = [call(n, "echo") for n in (1, 2, 3)] + [answer(n, 0) for n in (1, 2, 3)]
     tape = read_tape(record(tmp_path / "tape", talk))
     assert [c.request for c in tape.correlations] == [2, 3]
 
 
-def test_many_connections_take_no_more_memory_than_few(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_many_connections_take_no_more_memory_than_few(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.proxy.tape.encode.MOST_PARTS", 8)
     sessions = [
         SessionContext(SessionId(str(number)), correlation_id=f"client:{number}")
@@ -187,9 +182,7 @@ def test_many_connections_take_no_more_memory_than_few(
     assert [entry.context.session for entry in tape.entries] == sessions * 2
 
 
-def test_a_line_has_the_session_of_its_own_message_also_where_another_one_was_in_memory(
-    tmp_path: Path,
-):
+def test_a_line_has_the_session_of_its_own_message_also_where_another_one_was_in_memory(tmp_path):
     told: list[str] = []
     tape = opened(tmp_path / "tape")
     for number in range(100):
@@ -205,7 +198,7 @@ def test_a_line_has_the_session_of_its_own_message_also_where_another_one_was_in
     assert [str(entry.context.session.session_id) for entry in entries] == told
 
 
-def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(tmp_path: Path):
+def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since(tmp_path):
     secret = "first-session-" + "x" * 20
     ids = [secret, *(f"another-session-{number:04d}-{'y' * 8}" for number in range(40)), secret]
     talk = [
@@ -225,7 +218,7 @@ def test_a_sessions_id_is_found_in_its_messages_however_many_sessions_came_since
     assert not any(one in path.read_text() for one in ids)
 
 
-def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path: Path):
+def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path):
     session = SessionContext(SessionId("1234567890"), correlation_id="client:1234567890")
     talk = [said({"id": 1234567890, "method": "ping"}, session=session)]
     path = record(tmp_path / "tape", talk, redactor=TapeRedactor(b"k" * 32))
@@ -233,7 +226,7 @@ def test_a_number_that_is_a_secret_is_left_out_of_what_ties_answers_too(tmp_path
     assert '"correlation":"client:1234567890"' not in path.read_text()
 
 
-def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path):
+def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path):
     carried = said({"method": "x"})
     envelope = carried.envelope.with_extension("caller", object()).with_extension("n", 1)
     for redactor in (None, TapeRedactor(b"k" * 32)):
@@ -241,7 +234,7 @@ def test_an_extension_that_is_no_json_is_told_by_its_type(tmp_path: Path):
         assert read_tape(path).entries[0].context.extensions == {"caller": "<object>", "n": 1}
 
 
-def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path):
+def test_the_sides_are_told_without_what_would_open_them(tmp_path):
     server = TapeSide("stdio", "server --api-key hunter2hunter2 --verbose")
     tape = opened(tmp_path / "tape", server=server, redactor=TapeRedactor(b"k" * 32))
     assert read_tape(tape.path).header.server.target.startswith("server --api-key [redacted:")
@@ -251,7 +244,7 @@ def test_the_sides_are_told_without_what_would_open_them(tmp_path: Path):
     assert note.key == TapeRedactor(b"k" * 32).key_id
 
 
-def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path: Path):
+def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_path):
     raw = b' {"jsonrpc":"2.0",\r\n\t"id":1,"result":' + b'{"big":1180591620717411303424}}\n'
     seen = said(raw, TO_CLIENT)
     carried = said({"id": 1, "result": {}}, TO_CLIENT, at_server=seen.envelope.message)

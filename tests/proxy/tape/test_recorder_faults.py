@@ -7,7 +7,6 @@ import resource
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +32,7 @@ def full_at(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_on_a_full_disk_traffic_stops_and_the_tape_ends_with_a_whole_line(
-    tmp_path: Path, name: str
-):
+def test_on_a_full_disk_traffic_stops_and_the_tape_ends_with_a_whole_line(tmp_path, name):
     told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / name, on_failure=told.append)
     tape.note(call(1, "echo"))
@@ -61,7 +58,7 @@ def test_on_a_full_disk_traffic_stops_and_the_tape_ends_with_a_whole_line(
     assert read.end is None
 
 
-def test_lines_that_still_fit_are_kept(tmp_path: Path):
+def test_lines_that_still_fit_are_kept(tmp_path):
     tape = opened(tmp_path / "tape", best_effort=True)
     tape.note(call(1, "echo"))
     tape.commit()
@@ -75,7 +72,7 @@ def test_lines_that_still_fit_are_kept(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_best_effort_messages_go_missing_and_are_counted(tmp_path: Path, name: str):
+def test_with_best_effort_messages_go_missing_and_are_counted(tmp_path, name):
     told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / name, best_effort=True, on_failure=told.append)
     number = 0
@@ -106,9 +103,7 @@ def test_with_best_effort_messages_go_missing_and_are_counted(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_disk_that_is_full_from_the_start_leaves_no_tape_or_one_that_comes_later(
-    tmp_path: Path, name: str
-):
+def test_a_disk_that_is_full_from_the_start_leaves_no_tape_or_one_that_comes_later(tmp_path, name):
     path = tmp_path / name
     with full_at(10):
         with pytest.raises(e.TapeUnwritable, match="cannot be written"):
@@ -124,7 +119,7 @@ def test_a_disk_that_is_full_from_the_start_leaves_no_tape_or_one_that_comes_lat
     assert [entry.seq for entry in read_tape(path).entries] == [2]
 
 
-def test_what_could_not_be_written_is_raised_again_with_the_next_message(tmp_path: Path):
+def test_what_could_not_be_written_is_raised_again_with_the_next_message(tmp_path):
     tape = opened(tmp_path / "tape")
     tape.note(call(1, "echo"))
     with full_at(10), pytest.raises(e.TapeUnwritable):
@@ -135,7 +130,7 @@ def test_what_could_not_be_written_is_raised_again_with_the_next_message(tmp_pat
     tape.close()
 
 
-def test_an_end_that_cannot_be_written_is_said(tmp_path: Path):
+def test_an_end_that_cannot_be_written_is_said(tmp_path):
     tape = opened(tmp_path / "tape")
     with full_at(10), pytest.raises(e.TapeUnwritable):
         tape.close()
@@ -146,7 +141,7 @@ def test_an_end_that_cannot_be_written_is_said(tmp_path: Path):
     assert careless.failed
 
 
-def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path):
+def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path):
     path = tmp_path / "none" / "tape"
     with pytest.raises(e.TapeUnwritable) as missing:
         opened(path, best_effort=True)
@@ -157,7 +152,7 @@ def test_a_folder_that_is_missing_or_no_folder_is_named(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(e.TapeUnwritable, match="cannot be created: Permission denied"):
@@ -166,7 +161,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path):
         tmp_path.chmod(0o700)
 
 
-def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path: Path):
+def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path):
     source = record(tmp_path / "tape", [call(1, "echo", text="x" * 500)])
     with full_at(300), pytest.raises(e.TapeUnwritable):
         redact_tape(source, tmp_path / "out", TapeRedactor(b"k" * 32))
@@ -174,7 +169,7 @@ def test_a_redaction_for_which_there_is_no_room_leaves_nothing(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_tape_that_was_removed_cannot_be_written_for_long(tmp_path: Path, name: str):
+def test_a_tape_that_was_removed_cannot_be_written_for_long(tmp_path, name):
     tape = opened(tmp_path / name)
     tape.path.unlink()
     with pytest.raises(e.TapeUnwritable, match="The file was removed"):
@@ -189,7 +184,7 @@ def write_on(tape: TapeRecorder) -> None:
         tape.commit()
 
 
-def test_whoever_reads_the_log_is_told_where_the_file_is_and_a_client_is_not(tmp_path: Path):
+def test_whoever_reads_the_log_is_told_where_the_file_is_and_a_client_is_not(tmp_path):
     told: list[e.TapeUnwritable] = []
     tape = opened(tmp_path / "tape.jsonl", on_failure=told.append)
     tape.note(call(1, "echo"))

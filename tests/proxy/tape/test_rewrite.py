@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -46,7 +45,7 @@ def redactor() -> TapeRedactor:
 
 @pytest.mark.requirement("proxy.record-no-secrets")
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.zst"])
-def test_a_redacted_tape_is_the_one_that_would_have_been_recorded(tmp_path: Path, name: str):
+def test_a_redacted_tape_is_the_one_that_would_have_been_recorded(tmp_path, name):
     plain = record(tmp_path / "plain", TALK)
     assert SECRET.encode() in plain.read_bytes()
     counts = redact_tape(plain, tmp_path / name, redactor())
@@ -70,14 +69,14 @@ def test_a_redacted_tape_is_the_one_that_would_have_been_recorded(tmp_path: Path
     assert BODY not in text
 
 
-def test_a_tape_that_was_redacted_stays_as_it_is(tmp_path: Path):
+def test_a_tape_that_was_redacted_stays_as_it_is(tmp_path):
     once = record(tmp_path / "once", TALK, redactor=redactor())
     counts = redact_tape(once, tmp_path / "twice", redactor())
     assert read_tape(tmp_path / "twice").entries == read_tape(once).entries
     assert (counts.messages, counts.redacted, counts.places) == (6, 0, 0)
 
 
-def test_a_tape_that_is_still_written_can_be_redacted(tmp_path: Path):
+def test_a_tape_that_is_still_written_can_be_redacted(tmp_path):
     path = record(tmp_path / "plain", TALK)
     path.write_bytes(path.read_bytes()[:-40])
     redact_tape(path, tmp_path / "out", redactor())
@@ -86,7 +85,7 @@ def test_a_tape_that_is_still_written_can_be_redacted(tmp_path: Path):
     assert after.end is None
 
 
-def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path: Path):
+def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path):
     path = tmp_path / "other"
     path.write_text("hello\n")
     with pytest.raises(errors.TapeUnreadable):
@@ -98,7 +97,7 @@ def test_what_is_no_tape_leaves_nothing_and_nothing_is_written_over(tmp_path: Pa
 
 
 @pytest.mark.requirement("proxy.record-no-secrets")
-def test_what_a_path_leaves_out_is_not_in_the_correlation_either(tmp_path: Path):
+def test_what_a_path_leaves_out_is_not_in_the_correlation_either(tmp_path):
     uri = "file:///home/alice/078-05-1120"
     talk = [
         said({"id": 1, "method": "resources/read", "params": {"uri": uri}}),

@@ -42,9 +42,7 @@ def check(entry: TapeEntry, carried: Carried) -> None:
 
 
 @given(said=conversations, compress=st.booleans())
-def test_any_conversation_survives_being_recorded(
-    folder: Path, said: list[Carried], compress: bool
-):
+def test_any_conversation_survives_being_recorded(folder, said, compress):
     tape = read_tape(record(folder / "tape", said, compress=compress, reason="done"))
     assert [entry.seq for entry in tape.entries] == list(range(1, len(said) + 1))
     for entry, carried in zip(tape.entries, said, strict=True):
@@ -55,9 +53,7 @@ def test_any_conversation_survives_being_recorded(
 
 @SOME
 @given(said=plain, share=SHARES)
-def test_a_tape_cut_at_any_byte_opens_with_all_whole_lines(
-    folder: Path, said: list[Carried], share: float
-):
+def test_a_tape_cut_at_any_byte_opens_with_all_whole_lines(folder, said, share):
     path = record(folder / "tape", said)
     whole = path.read_bytes()
     at = int(len(whole) * share)
@@ -76,7 +72,7 @@ def test_a_tape_cut_at_any_byte_opens_with_all_whole_lines(
 @SOME
 @given(said=plain, share=SHARES)
 def test_a_compressed_tape_cut_at_any_byte_opens_with_all_lines_of_its_whole_blocks(
-    folder: Path, said: list[Carried], share: float
+    folder, said, share
 ):
     path = folder / "tape.zst"
     sizes: list[int] = []

@@ -15,7 +15,7 @@ def numbers(path: Path) -> Stats:
     return counted(follow_lines(path)).stats()
 
 
-def test_messages_calls_and_failures_are_counted(tmp_path: Path):
+def test_messages_calls_and_failures_are_counted(tmp_path):
     found = numbers(conversation(tmp_path / "a.jsonl"))
     assert (found.messages, found.to_server, found.to_client) == (20, 10, 10)
     assert (found.calls, found.answered, found.unanswered, found.notifications) == (9, 8, 1, 3)
@@ -25,7 +25,7 @@ def test_messages_calls_and_failures_are_counted(tmp_path: Path):
     assert found.bytes > 1_000
 
 
-def test_calls_are_told_apart_by_method_name_and_side(tmp_path: Path):
+def test_calls_are_told_apart_by_method_name_and_side(tmp_path):
     with recording(tmp_path / "t.jsonl") as studio:
         for number in range(3):
             studio.tool(number, "echo", "x", took=0.01 * (number + 1))
@@ -41,7 +41,7 @@ def test_calls_are_told_apart_by_method_name_and_side(tmp_path: Path):
     ]
 
 
-def test_percentiles_are_latencies_that_were_measured(tmp_path: Path):
+def test_percentiles_are_latencies_that_were_measured(tmp_path):
     with recording(tmp_path / "t.jsonl") as studio:
         for number in range(1, 101):
             studio.tool(number, "echo", "x", took=number / 1000)
@@ -55,7 +55,7 @@ def test_percentiles_are_latencies_that_were_measured(tmp_path: Path):
     assert found.slowest[0].request == 199
 
 
-def test_a_tape_without_calls_has_no_latency(tmp_path: Path):
+def test_a_tape_without_calls_has_no_latency(tmp_path):
     with recording(tmp_path / "t.jsonl"):
         pass
     found = numbers(tmp_path / "t.jsonl")
@@ -70,9 +70,7 @@ def test_a_tape_without_calls_has_no_latency(tmp_path: Path):
         ([0.5, 1.0, 1.5, 2.0], Latency(1.0, 2.0, 2.0, 2.0)),
     ],
 )
-def test_a_few_latencies_have_percentiles_as_well(
-    tmp_path: Path, took: list[float], latency: Latency
-):
+def test_a_few_latencies_have_percentiles_as_well(tmp_path, took, latency):
     with recording(tmp_path / "t.jsonl") as studio:
         for number, seconds in enumerate(took):
             studio.tool(number, "echo", "x", took=seconds)
@@ -89,7 +87,7 @@ def test_the_distribution_has_a_bar_for_every_span_between_the_first_and_the_las
     assert sum(bar.count for bar in distribution([0.0, 0.001, 0.5, 1e9])) == 4
 
 
-def test_made_up_names_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_made_up_names_do_not_fill_the_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(stats, "MOST_NAMES", 3)
     with recording(tmp_path / "t.jsonl") as studio:
         for number in range(10):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,12 +23,12 @@ def seqs(found: Any) -> list[int]:
     return [moment.seq for moment in found]
 
 
-def test_every_message_is_told_once_and_in_order(told: list[Moment]):
+def test_every_message_is_told_once_and_in_order(told):
     assert seqs(told) == list(range(1, 21))
     assert [round(moment.at, 3) for moment in told[:3]] == [0, 0.213, 0.213]
 
 
-def test_an_answer_knows_its_request_and_how_long_it_took(told: list[Moment]):
+def test_an_answer_knows_its_request_and_how_long_it_took(told):
     slow = told[11]
     assert (slow.method, slow.name, slow.answer.request) == ("tools/call", "slow", 8)
     assert slow.answer.seconds == pytest.approx(1.5)
@@ -37,11 +36,11 @@ def test_an_answer_knows_its_request_and_how_long_it_took(told: list[Moment]):
     assert told[10].method == "sampling/createMessage"
 
 
-def test_errors_failed_tools_and_what_was_stopped_have_failed(told: list[Moment]):
+def test_errors_failed_tools_and_what_was_stopped_have_failed(told):
     assert seqs(moment for moment in told if moment.failed) == [14, 16, 17, 18]
 
 
-def test_an_answer_to_nothing_is_told_as_that(tmp_path: Path):
+def test_an_answer_to_nothing_is_told_as_that(tmp_path):
     with recording(tmp_path / "t.jsonl") as studio:
         studio.say(TO_SERVER, {"id": 9, "result": {}})
         studio.say(TO_SERVER, {"id": 10, "result": {}})
@@ -49,7 +48,7 @@ def test_an_answer_to_nothing_is_told_as_that(tmp_path: Path):
     assert [(moment.shape, moment.method) for moment in lone] == [("response", "")] * 2
 
 
-def test_an_answer_is_not_held_back_where_nothing_follows_for_now(tmp_path: Path):
+def test_an_answer_is_not_held_back_where_nothing_follows_for_now(tmp_path):
     with recording(tmp_path / "t.jsonl", end=False) as studio:
         studio.say(TO_SERVER, {"id": 9, "result": {}})
     header, line = follow_lines(tmp_path / "t.jsonl")
@@ -63,7 +62,7 @@ def test_an_answer_is_not_held_back_where_nothing_follows_for_now(tmp_path: Path
     assert next(moments(live())).seq == 1
 
 
-def test_grouping_puts_each_answer_behind_its_request(told: list[Moment]):
+def test_grouping_puts_each_answer_behind_its_request(told):
     groups = [seqs(group) for group in grouped(told)]
     assert groups == [
         [1, 2], [3], [4, 5], [6, 7], [8, 12], [9], [10, 11], [13, 14], [15, 16], [17, 18], [19],
@@ -71,9 +70,7 @@ def test_grouping_puts_each_answer_behind_its_request(told: list[Moment]):
     ]  # fmt: skip
 
 
-def test_grouping_waits_for_no_answer_without_bound(
-    told: list[Moment], monkeypatch: pytest.MonkeyPatch
-):
+def test_grouping_waits_for_no_answer_without_bound(told, monkeypatch):
     monkeypatch.setattr(timeline, "WINDOW", 2)
     assert [8] in [seqs(group) for group in grouped(told)]
     assert sorted(seq for group in grouped(told) for seq in seqs(group)) == seqs(told)
@@ -97,12 +94,12 @@ def test_grouping_waits_for_no_answer_without_bound(
         ({"first": 6, "last": 8, "methods": ["tools/*"], "text": "echo"}, [6, 7]),
     ],
 )
-def test_what_is_wanted_is_found(told: list[Moment], wanted: dict[str, Any], found: list[int]):
+def test_what_is_wanted_is_found(told, wanted, found):
     meets = MessageFilter.of(**wanted).meets
     assert seqs(filter(meets, told)) == found
 
 
-def test_text_is_found_however_its_letters_are_escaped(tmp_path: Path):
+def test_text_is_found_however_its_letters_are_escaped(tmp_path):
     with recording(tmp_path / "t.jsonl") as studio:
         studio.say(TO_SERVER, {"method": "x", "params": {"a": "Ångström"}})
     assert b"\\u00c5" in (tmp_path / "t.jsonl").read_bytes()
@@ -135,7 +132,7 @@ IMAGE = {"type": "image", "mimeType": "image/png", "data": "x" * 400}
         ("ping", {}, ""),
     ],
 )  # fmt: skip
-def test_a_result_is_told_in_a_line(method: str, result: Any, said: str):
+def test_a_result_is_told_in_a_line(method, result, said):
     assert summaries.result(method, result) == said
 
 
@@ -152,7 +149,7 @@ def test_a_result_is_told_in_a_line(method: str, result: Any, said: str):
         ("ping", None, ""),
     ],
 )
-def test_a_call_is_told_in_a_line(method: str, params: Any, said: str):
+def test_a_call_is_told_in_a_line(method, params, said):
     assert summaries.call(method, params) == said
 
 
@@ -164,7 +161,7 @@ ODD: list[Any] = [None, 7, "x", [], [None], {}, {"content": 7}, {"content": [Non
 @pytest.mark.parametrize(
     "method", sorted({*summaries._CALLS, *summaries._RESULTS, *summaries._NAMES})
 )
-def test_nothing_in_a_message_keeps_it_from_being_told(method: str):
+def test_nothing_in_a_message_keeps_it_from_being_told(method):
     for odd in ODD:
         assert isinstance(summaries.call(method, odd), str)
         assert isinstance(summaries.result(method, odd), str)

@@ -44,9 +44,7 @@ ASKING: dict[str, Any] = {"asks": "elicitation/create", "capabilities": FORM}
 
 
 @both_eras
-async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(
-    there: Running, era: str
-):
+async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(there, era):
     before = there.process
     os.kill(before, signal.SIGKILL)
     answer = await there.ask("echo", a=1, repeatable=True)
@@ -76,7 +74,7 @@ async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue():
         task.cancel()
 
 
-async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(tmp_path: Path):
+async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(tmp_path):
     did = tmp_path / "did"
     async with running(spec()) as there:
         with pytest.raises(e.BackendFailed, match="may or may not have been done"):
@@ -88,7 +86,7 @@ async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_s
 
 
 @pytest.mark.settings(call_seconds=0.3)
-async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there: Running):
+async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there):
     with pytest.raises(e.BackendTimeout, match=r"demo did not answer within 0\.3"):
         await there.ask("hang")
     assert (await there.ask("echo", seconds=20))["pid"] == there.process
@@ -97,7 +95,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_and_breaks_nothing(there:
 
 
 async def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_started_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch,
 ):
     monkeypatch.setattr(backends, "ALIVE_SECONDS", 0.3)
     async with running(spec(call_seconds=20)) as there:
@@ -108,7 +106,7 @@ async def test_a_server_that_says_nothing_at_all_any_more_is_given_up_and_starte
 
 
 @pytest.mark.settings(most_calls=2)
-async def test_only_so_many_calls_are_in_flight_at_once(there: Running):
+async def test_only_so_many_calls_are_in_flight_at_once(there):
     waiting = asyncio.gather(there.ask("hang"), there.ask("hang"))
     await asyncio.sleep(0)
     with pytest.raises(e.BackendBusy, match="too many open requests"):
@@ -125,7 +123,7 @@ async def leave(calling: asyncio.Future[Any]) -> None:
 
 
 async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch, tmp_path
 ):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     program = tmp_path / "server"
@@ -145,9 +143,7 @@ async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_i
         assert why.value.data.get("retry_after", 0) >= 0
 
 
-async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(monkeypatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     async with running(spec()) as there:
         for _ in range(backends.MOST_FAILURES):
@@ -157,7 +153,7 @@ async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reach
 
 
 @pytest.mark.settings(connections=2)
-async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for(there: Running):
+async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for(there):
     await there.until(lambda b: all(line.ready for line in b.lines))
     wanted = call("ask", **ASKING)
     asked = await there.backend.request(wanted)
@@ -173,9 +169,7 @@ async def test_calls_go_to_the_least_busy_connection_and_input_to_whom_it_is_for
 @pytest.mark.requirement("gateway.tasks")
 @pytest.mark.settings(connections=2)
 @both_eras
-async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(
-    there: Running, era: str
-):
+async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(there, era):
     backend, spoken, handshake = there.backend, Era(era), era == "handshake"
     await there.until(lambda b: all(line.ready for line in b.lines))
     params = {"name": "begin", **({"task": {}} if handshake else {})}
@@ -207,7 +201,7 @@ async def test_a_task_is_asked_about_where_it_was_made_and_in_its_era_alone(
 
 
 @pytest.mark.requirement("gateway.shared-link", "gateway.server-requests")
-async def test_each_person_may_have_a_connection_of_their_own(monkeypatch: pytest.MonkeyPatch):
+async def test_each_person_may_have_a_connection_of_their_own(monkeypatch):
     monkeypatch.setattr(backends, "MOST_PERSONS", 2)
     async with running(spec(per_user=True)) as there:
 
@@ -241,9 +235,7 @@ async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
 
 
 @both_eras
-async def test_changed_lists_are_read_again_once_it_is_quiet(
-    era: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_changed_lists_are_read_again_once_it_is_quiet(era, monkeypatch):
     monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
     async with running(spec("demo", era)) as there:
         began = time.monotonic()
@@ -255,9 +247,7 @@ async def test_changed_lists_are_read_again_once_it_is_quiet(
 
 
 @both_eras
-async def test_a_watched_resource_is_watched_again_after_the_server_came_back(
-    there: Running, era: str
-):
+async def test_a_watched_resource_is_watched_again_after_the_server_came_back(there, era):
     changed = Told()
     stop = await there.backend.watch("note://1", lambda: changed(1))
     await there.ask("touch", uri="note://1")
@@ -277,7 +267,7 @@ async def test_a_watched_resource_is_watched_again_after_the_server_came_back(
     assert changed.things == []
 
 
-async def test_a_server_is_asked_once_for_what_several_watch(there: Running):
+async def test_a_server_is_asked_once_for_what_several_watch(there):
     told, also = Told(), Told()
     stop = await there.backend.watch("note://1", lambda: told(1))
     end = await there.backend.watch("note://1", lambda: also(1))
@@ -313,7 +303,7 @@ async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing():
         assert 0 < noisy.backend.view().dropped <= most
 
 
-async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path: Path):
+async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path):
     (tmp_path / "key").write_text("from a file\n")
     settings = spec(
         cwd=str(tmp_path),
@@ -343,9 +333,7 @@ async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_p
         assert found["cwd"] == str(tmp_path)
 
 
-async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(monkeypatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     ours: dict[str, str] = {}
     settings = spec(env={"TOKEN": SecretReference(env="SESAME")})
@@ -358,7 +346,7 @@ async def test_a_missing_secret_is_named_and_read_again_when_it_is_there(
 
 
 @pytest.mark.requirement("gateway.warnings-named")
-async def test_what_is_logged_about_a_server_names_it(caplog: pytest.LogCaptureFixture):
+async def test_what_is_logged_about_a_server_names_it(caplog):
     caplog.handler.addFilter(name_backend)
 
     def is_stray(record: logging.LogRecord) -> bool:
@@ -460,7 +448,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.long
-async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path: Path):
+async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path):
     journal = tmp_path / "journal"
     command = (*python(LINGERING), str(journal))
     async with running(spec("demo", command=command, single=True)) as there:
@@ -475,7 +463,7 @@ async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again
 
 
 @both_eras
-async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era: str):
+async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era):
     told: list[str] = []
 
     async def arrived(_namespace: str, _inventory: object) -> None:

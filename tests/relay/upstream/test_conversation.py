@@ -57,7 +57,7 @@ async def leave(calling: asyncio.Future[Any]) -> None:
 
 
 @both_eras
-async def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str):
+async def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era):
     async with talking(era) as conversation:
         assert conversation.stateless is (era == "stateless")
         assert conversation.server == {"name": "scripted", "version": "1"}
@@ -80,7 +80,7 @@ async def test_servers_of_both_eras_are_opened_and_asked_in_one_way(era: str):
 
 
 @both_eras
-async def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era: str):
+async def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody(era):
     async with talking(era) as conversation:
         leaving = asyncio.ensure_future(ask(conversation, "ask", **QUESTION))
         staying = asyncio.ensure_future(ask(conversation, "hang"))
@@ -100,7 +100,7 @@ async def test_who_leaves_cancels_at_the_server_and_a_late_answer_reaches_nobody
 
 @pytest.mark.requirement("gateway.shared-link")
 @both_eras
-async def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era: str):
+async def test_a_log_message_goes_to_the_only_call_it_can_be_of_and_by_its_level(era):
     async with talking(era) as conversation:
         mine, other = Told(), Told()
         wants: dict[str, Any] = {"tell": mine, "log_level": "warning"}
@@ -137,9 +137,7 @@ async def test_a_question_reaches_the_caller_of_the_only_call_in_flight_and_nobo
 
 
 @pytest.mark.requirement("gateway.server-requests", "gateway.cancelled-requests")
-async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody_else(monkeypatch):
     monkeypatch.setattr(peer, "ANSWER_SECONDS", 0.0)
     async with talking() as conversation:
         waiting = asyncio.ensure_future(ask(conversation, "hang", person="ann"))
@@ -194,7 +192,7 @@ async def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked():
 @both_eras
 @pytest.mark.requirement("gateway.cancelled-requests")
 async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replaced(
-    era: str, monkeypatch: pytest.MonkeyPatch
+    era, monkeypatch
 ):
     monkeypatch.setattr(peer, "MOST_CANCELLED", 3)
     async with running(spec(era=era, call_seconds=20)) as there:
@@ -214,9 +212,7 @@ async def test_a_link_with_more_cancelled_requests_than_are_remembered_is_replac
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
-async def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_whoever_was_asked_on_a_link_that_is_replaced_can_answer_there(monkeypatch):
     monkeypatch.setattr(peer, "MOST_CANCELLED", 0)
     async with running(spec()) as there:
         backend, before = there.backend, there.process
@@ -240,7 +236,7 @@ async def test_a_server_is_refused_what_the_caller_of_the_call_does_not_offer():
 
 
 @both_eras
-async def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_no_more(era: str):
+async def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_no_more(era):
     async with talking(era) as conversation:
         lists, note = Told(), Told()
         changes = await conversation.listen({"toolsListChanged": True}, lists, 20)
@@ -260,7 +256,7 @@ async def test_changes_are_heard_from_when_the_server_agreed_until_one_listens_n
 
 
 @pytest.mark.parametrize("shy", ["silent", "touchy"])
-async def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_handshake(shy: str):
+async def test_a_server_that_cannot_bear_the_question_what_it_is_is_offered_a_handshake(shy):
     options = {"seconds": 2.0} if shy == "silent" else {"shake": True}
     async with talking("handshake", shy, **options) as conversation:
         assert not conversation.stateless
@@ -287,7 +283,7 @@ async def test_a_server_that_ends_at_once_is_told_of_with_how_it_ended():
             pass
 
 
-async def test_what_a_listener_gets_wrong_does_not_end_the_link(caplog: pytest.LogCaptureFixture):
+async def test_what_a_listener_gets_wrong_does_not_end_the_link(caplog):
     def tell(_: object) -> None:
         raise RuntimeError
 

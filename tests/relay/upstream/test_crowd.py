@@ -168,7 +168,7 @@ async def crowd(
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era: str):
+async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_else(era):
     there = OverHttp(era)
     async with there.place.open() as place:
         settings = spec(url=place.url, transport="http")
@@ -178,7 +178,7 @@ async def test_over_http_each_of_many_callers_hears_all_of_its_own_and_nothing_e
 
 @both_eras
 @pytest.mark.requirement("gateway.shared-link", "gateway.cancelled-requests")
-async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era: str):
+async def test_over_one_process_nobody_hears_of_another_and_progress_is_never_lost(era):
     command = (sys.executable, "-S", crowd_server.__file__, era)
     async with running(spec(command=command)) as running_:
         refused = await crowd(running_.backend, exactly=False)

@@ -137,7 +137,7 @@ async def test_there_are_four_links_at_most_and_who_finds_none_free_uses_the_fir
         assert backend.view().connections == 4
 
 
-async def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch: pytest.MonkeyPatch):
+async def test_a_link_beside_the_first_is_closed_when_it_is_idle(monkeypatch):
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.05)
     async with reaching(*ERAS) as (server, there):
         session, _ = await spoken(there.backend, HANDSHAKE, FORM)
@@ -165,7 +165,7 @@ def fixed(place: Place, era: Any) -> BackendSpec:
     return replace(spec(url=place.url, transport="http"), era=era)
 
 
-async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch):
+async def test_a_setting_fixes_the_era(monkeypatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
     server, old = Both(*ERAS), Both("handshake")
     async with server.place.open() as place, old.place.open() as other:
@@ -182,7 +182,7 @@ async def test_a_setting_fixes_the_era(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era: str):
+async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era):
     async with running(spec("demo", era)) as there:
         for caller in (*Era, *Era):
             assert (await there.ask("echo", era=caller))["pid"] == there.process
@@ -208,7 +208,7 @@ async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_sp
 
 
 @pytest.mark.parametrize("fixed", [{"era": "stateless"}, {"single": True}])
-async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed: Any):
+async def test_a_command_with_one_era_or_that_must_run_once_is_not_run_again(fixed):
     async with running(replace(spec("demo", "both"), **fixed)) as there:
         answer = await there.ask("echo", era=HANDSHAKE, capabilities=FORM)
         assert answer["pid"] == there.process
@@ -227,7 +227,7 @@ async def test_a_server_that_wanted_to_ask_in_the_stateless_era_is_shown_with_ad
 
 
 @pytest.mark.parametrize("era", [*ERAS, "both"])
-async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era: str):
+async def test_a_test_of_a_server_says_whether_another_era_could_serve_it_better(era):
     unseen: Any = FirstSight()
     report = await Fleet(unseen, SystemClock()).test(spec("demo", era))
     assert report.ok

@@ -40,9 +40,7 @@ async def test_what_instructions_hold_that_they_should_not_is_told_of_their_serv
         assert (await drain(conversation)).faults == told
 
 
-async def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_what_is_too_long_is_told_so_and_what_is_too_much_waits(monkeypatch):
     monkeypatch.setattr(inventory, "SEARCHED_BYTES", 500)
     monkeypatch.setattr(inventory, "MOST_NEW_BYTES", 700)
     looking = Looking()

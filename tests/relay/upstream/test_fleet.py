@@ -88,9 +88,7 @@ async def test_only_what_the_settings_change_is_started_stopped_and_started_anew
 
 
 @pytest.mark.parametrize("way", ["restart", "apply"])
-async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(
-    way: str,
-):
+async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_was_stopped(way):
     async with fleet() as (running, _):
         await running.apply({"one": spec("one")})
         await running.settled(20)
@@ -117,9 +115,7 @@ async def test_a_server_is_started_again_though_whoever_wanted_it_left_when_it_w
             await running.restart("two")
 
 
-async def test_what_fails_in_one_server_is_no_other_ones_business(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_what_fails_in_one_server_is_no_other_ones_business(monkeypatch, caplog):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     judge = backends.LiveBackend._judge
 

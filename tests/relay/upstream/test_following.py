@@ -85,9 +85,7 @@ async def following(file: Path) -> AsyncIterator[tuple[SettingsFollower, Applied
         task.cancel()
 
 
-async def test_a_changed_file_counts_at_once_and_the_log_says_so(
-    file: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_a_changed_file_counts_at_once_and_the_log_says_so(file, caplog):
     with caplog.at_level(logging.INFO):
         async with following(file) as (_, applied):
             write(file, ONE + TWO)
@@ -97,7 +95,7 @@ async def test_a_changed_file_counts_at_once_and_the_log_says_so(
     assert [getattr(record, "removed", "") for record in caplog.records] == ["", "one"]
 
 
-async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(file: Path, log: Log):
+async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(file, log):
     async with following(file) as (_, applied):
         write(file, 'port = "x"\n[backends.two]\nurl = 7\n')
         await log.says("backends.two.url must be")
@@ -110,7 +108,7 @@ async def test_a_wrong_file_changes_nothing_and_every_line_of_it_is_told_once(fi
 
 
 async def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_changes_nothing(
-    tmp_path: Path, log: Log
+    tmp_path, log
 ):
     file = tmp_path / "config.toml"
     async with following(file) as (_, applied):
@@ -121,7 +119,7 @@ async def test_a_file_that_is_made_only_now_is_followed_and_one_that_goes_change
         assert len(applied.specs) == 1
 
 
-async def test_imported_files_are_followed_too_even_while_they_are_wrong(file: Path, log: Log):
+async def test_imported_files_are_followed_too_even_while_they_are_wrong(file, log):
     servers = file.parent / "mcp.json"
     async with following(file) as (_, applied):
         write(servers, "{")
@@ -133,7 +131,7 @@ async def test_imported_files_are_followed_too_even_while_they_are_wrong(file: P
         assert await applied.next() == ["one", "three"]
 
 
-async def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: Log):
+async def test_other_settings_are_said_to_need_a_restart_once(file, log):
     async with following(file) as (followed, applied):
         write(file, f"port = 7\n{ONE}")
         assert (await followed.reload()).restart == ("port",)
@@ -142,7 +140,7 @@ async def test_other_settings_are_said_to_need_a_restart_once(file: Path, log: L
     assert log.said == ["some settings changed and take effect at the next start: port"]
 
 
-async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, log: Log):
+async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file, log):
     applied = Applied()
     made = SettingsFollower(load(file, environ={}), applied)
     assert not (await made.reload()).different
@@ -159,7 +157,7 @@ async def test_a_reload_tells_what_changed_and_raises_what_is_wrong(file: Path, 
 
 @pytest.mark.parametrize("failure", [e.CommandFailed("No room."), RuntimeError("odd")])
 async def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_change(
-    file: Path, failure: Exception, log: Log
+    file, failure, log
 ):
     async with following(file) as (_, applied):
         applied.failure = failure
@@ -170,7 +168,7 @@ async def test_what_cannot_be_applied_is_told_and_tried_again_with_the_next_chan
         assert await applied.next() == ["one", "two"]
 
 
-async def test_a_link_to_another_file_is_a_change(file: Path):
+async def test_a_link_to_another_file_is_a_change(file):
     def switch(target: Path, to: Path) -> None:
         new = target.with_suffix(".link")
         new.symlink_to(to)

@@ -101,7 +101,7 @@ class Sessions(Shaking):
 @pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
 async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_stream_they_are_on(
-    shake: bool,
+    shake,
 ):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         assert conversation.stateless is not shake
@@ -119,7 +119,7 @@ async def test_a_server_of_the_sdk_tells_progress_and_logs_to_the_call_whose_str
 
 @pytest.mark.requirement("gateway.server-requests")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake: bool):
+async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_call(shake):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         wanted = call("greet", capabilities={"elicitation": {"form": {}}})
         asked = await conversation.request(wanted, 20)
@@ -131,7 +131,7 @@ async def test_a_question_of_a_server_of_the_sdk_is_answered_by_repeating_the_ca
 
 
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake: bool):
+async def test_a_cancelled_call_leaves_nothing_open_at_the_link(shake):
     async with sdk_http() as url, talking(url, shake=shake) as conversation:
         waiting = asyncio.ensure_future(conversation.request(call("wait"), 20))
         await conversation.request(call("work", name="ada"), 20)
@@ -153,9 +153,7 @@ async def test_a_server_of_the_old_transport_is_found_out_to_be_one():
     ("status", "words"),
     [(404, "Session not found"), (400, "Bad Request: No valid session ID provided")],
 )
-async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(
-    status: int, words: str
-):
+async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_again(status, words):
     server = Sessions(status, words)
     async with server.place.open() as place, running(spec(url=place.url)) as there:
         server.opened.clear()
@@ -165,7 +163,7 @@ async def test_a_call_that_a_server_refused_for_its_forgotten_session_is_made_ag
         assert there.losses.things == []
 
 
-async def test_a_server_that_comes_back_on_its_port_is_used_again(monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_that_comes_back_on_its_port_is_used_again(monkeypatch):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.05)
     server, again = Sessions(), Sessions()
     port = free_port()
@@ -247,9 +245,7 @@ async def test_a_server_that_accepts_and_never_answers_is_told_of_and_holds_nobo
 
 @pytest.mark.requirement("gateway.shared-link")
 @pytest.mark.parametrize("shake", [False, True], ids=["stateless", "handshake"])
-async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(
-    shake: bool,
-):
+async def test_a_log_message_that_is_read_when_its_stream_has_ended_goes_to_its_call_alone(shake):
     async def answer(asked: Asked) -> None:
         message = asked.message
         if message["method"] != "tools/call":
@@ -335,9 +331,7 @@ class Late(Shaking):
 
 @pytest.mark.requirement("gateway.cancelled-requests")
 @pytest.mark.parametrize("tool", ["answered", "broken"])
-async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(
-    tool: str,
-):
+async def test_a_question_for_a_call_that_is_over_reaches_nobody_whichever_stream_it_comes_on(tool):
     server = Late()
     async with server.place.open() as place, talking(place.url, shake=True) as conversation:
         offers = {"elicitation": {"form": {}}}

@@ -85,9 +85,7 @@ async def test_a_server_that_names_a_page_again_is_left_with_what_was_got():
         ("MOST_BYTES", 2**10, "MiB"),
     ],
 )
-async def test_lists_without_an_end_are_cut_off(
-    bound: str, value: int, said: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_lists_without_an_end_are_cut_off(bound, value, said, monkeypatch):
     monkeypatch.setattr(inventory, bound, value)
 
     def endless(method: str, cursor: str | None) -> dict[str, Any]:
@@ -134,7 +132,7 @@ async def test_entries_that_cannot_be_used_are_left_out_and_told_of():
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_command_is_asked_as_a_url_is(era: str):
+async def test_a_command_is_asked_as_a_url_is(era):
     found = await take_inventory(command(era), env={"A": "b"}, seconds=20)
     assert [tool["name"] for tool in found.tools] == ["echo", "die"]
     assert [each["uri"] for each in found.resources] == ["note://1"]

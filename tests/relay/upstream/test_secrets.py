@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ from tests.relay.upstream.scripted import CLOCK, spec
 VALUE = "opensesame-4711"
 
 
-def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(tmp_path: Path):
+def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(tmp_path):
     (tmp_path / "key").write_text(f"{VALUE}\n")
     named = {"X-Key": SecretReference(file=str(tmp_path / "key")), "Accept-Language": "de"}
     assert headers_of(named, {}).pairs == (("x-key", VALUE), ("accept-language", "de"))
@@ -27,7 +26,7 @@ def test_headers_are_resolved_and_what_was_secret_in_them_is_hidden_from_logs(tm
 
 
 @pytest.mark.parametrize("made", ["nothing", "folder", "pipe", "large", "binary"])
-def test_a_file_that_holds_no_secret_is_named_and_not_shown(made: str, tmp_path: Path):
+def test_a_file_that_holds_no_secret_is_named_and_not_shown(made, tmp_path):
     path = tmp_path / "key"
     match made:
         case "folder":
@@ -54,9 +53,7 @@ def test_what_is_shown_of_a_target_opens_no_door():
     assert Connecting(spec(url="http://x.org/sse", transport="sse"), CLOCK, {}).transport == "sse"
 
 
-def test_the_log_of_a_child_is_ours_line_by_line_but_never_a_flood_of_it(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_log_of_a_child_is_ours_line_by_line_but_never_a_flood_of_it(caplog, monkeypatch):
     caplog.set_level(logging.INFO, "folkmoot.backend")
     now = [0.0]
     log = ChildLog("demo", lambda: now[0])
@@ -117,7 +114,7 @@ RuntimeError: No database
     ],
     ids=["node", "npm", "python", "words", "twice", "last", "nothing"],
 )
-def test_of_what_a_server_wrote_operators_are_told_the_line_that_says_why(written: str, told: str):
+def test_of_what_a_server_wrote_operators_are_told_the_line_that_says_why(written, told):
     log = ChildLog("demo", CLOCK.monotonic)
     for line in written.encode().splitlines():
         log(line)

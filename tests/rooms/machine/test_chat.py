@@ -11,7 +11,6 @@ from folkmoot.ratelimits import Limit
 from folkmoot.rooms.machine import Role
 from tests.rooms.machine.playbook import (
     SETTINGS,
-    Play,
     attached,
     call,
     chat,
@@ -37,7 +36,7 @@ def say(text: str = "hello", n: int = 1, **body: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("chat.notification", "chat.short-form", "chat.delivered-as-sent")
-def test_both_spellings_are_chat_and_delivered_as_sent(play: Play):
+def test_both_spellings_are_chat_and_delivered_as_sent(play):
     play >> says("bob", chat("hi", format="markdown"))
     play << stored("chat.message", "bob", payload={"text": "hi", "format": "markdown"})
     assert play.stored[-1].kind == "chat.message.markdown"
@@ -48,7 +47,7 @@ def test_both_spellings_are_chat_and_delivered_as_sent(play: Play):
 
 
 @pytest.mark.requirement("chat.notification-params")
-def test_the_params_of_chat_are_checked(play: Play):
+def test_the_params_of_chat_are_checked(play):
     body = {"format": "plain", "thread_id": "t", "reply_to": "m1", "mentions": ["alice"]}
     play >> says("bob", chat_notice("hi", **body)) << stored(NOTICE, "bob")
     play >> says("bob", chat("hi", **body)) << stored("chat.message", "bob")
@@ -59,7 +58,7 @@ def test_the_params_of_chat_are_checked(play: Play):
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t  "])
-def test_empty_chat_is_refused_in_every_spelling(play: Play, text: str):
+def test_empty_chat_is_refused_in_every_spelling(play, text):
     for envelope in (chat(text), chat_notice(text), {**chat(text), "kind": "chat.message.text"}):
         play >> says("bob", envelope) << refused("bob", "payload_invalid")
     play >> says("alice", say(text)) << stored(REQUEST, "alice")
@@ -67,7 +66,7 @@ def test_empty_chat_is_refused_in_every_spelling(play: Play, text: str):
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
-def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play: Play):
+def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play):
     def about(kind: str, *ids: str) -> dict[str, Any]:
         return {"kind": f"chat.{kind}", "correlation_id": [*ids]}
 
@@ -82,7 +81,7 @@ def test_chat_is_acknowledged_by_others_and_cancelled_by_its_sender(play: Play):
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
-def test_acknowledging_chat_needs_the_right_to_it(stage: Any):
+def test_acknowledging_chat_needs_the_right_to_it(stage):
     rights = {**SETTINGS.rights, Role.MEMBER: ("chat.message",)}
     play = stage("alice", "bob", rights=rights)
     play >> says("alice", chat(), id="m1") << stored("chat.message", "alice")
@@ -91,7 +90,7 @@ def test_acknowledging_chat_needs_the_right_to_it(stage: Any):
 
 
 @pytest.mark.requirement("chat.acknowledge-and-cancel")
-def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play: Play):
+def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     play.room = play.rebuilt(last_seq=len(play.stored))
     play >> joins("files") << attached("files")
@@ -103,7 +102,7 @@ def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play: Play)
 
 
 @pytest.mark.requirement("chat.say", "chat.say-answer")
-def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play: Play):
+def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play):
     play >> says("alice", say("hi", format="markdown"), id="q1") << stored(REQUEST, "alice")
     play << stored(
         NOTICE,
@@ -130,13 +129,13 @@ def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play: Play):
         {"text": "hi", "mentions": [7]},
     ],
 )
-def test_the_tool_refuses_bad_arguments_with_an_error(play: Play, arguments: Any):
+def test_the_tool_refuses_bad_arguments_with_an_error(play, arguments):
     error = {"error": {"code": -32602, "data": {"code": "params_invalid"}}}
     play >> says("alice", call("gateway", "chat.say", arguments)) << stored(REQUEST, "alice")
     play << stored(ANSWER, payload=error)
 
 
-def test_the_gateway_lists_its_tool_and_knows_no_other(play: Play):
+def test_the_gateway_lists_its_tool_and_knows_no_other(play):
     listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     envelope = {"kind": "mcp.request.tools/list", "to": ["gateway"], "payload": listing}
     play >> says("alice", envelope) << stored("mcp.request.tools/list", "alice")
@@ -149,13 +148,13 @@ def test_the_gateway_lists_its_tool_and_knows_no_other(play: Play):
     )
 
 
-def test_the_tool_needs_its_own_capability(play: Play, stage: Any):
+def test_the_tool_needs_its_own_capability(play, stage):
     play >> says("bob", say()) << refused("bob", "proposal_required")
     other = stage("bob", account_rights=SAYING)
     other >> says("bob", say()) << stored(REQUEST, "bob") << stored(NOTICE, "bob") << stored(ANSWER)
 
 
-def test_a_proposal_to_say_something_is_fulfilled_at_the_gateway(play: Play):
+def test_a_proposal_to_say_something_is_fulfilled_at_the_gateway(play):
     play >> says("bob", proposal("chat.say", {"text": "hi"}), id="p1", to=["gateway"])
     play << stored("mcp.proposal.tools/call", "bob") << logged("proposal.open", "bob")
     play >> says("alice", say("hi"), correlation_id=["p1"]) << stored(REQUEST, "alice")
@@ -165,7 +164,7 @@ def test_a_proposal_to_say_something_is_fulfilled_at_the_gateway(play: Play):
 
 @pytest.mark.requirement("chat.deny-both")
 @pytest.mark.parametrize("deny", ["!chat.message", f"!{NOTICE}", "!chat.*", "!mcp.notification.*"])
-def test_a_deny_on_either_spelling_denies_all_of_chat(stage: Any, deny: str):
+def test_a_deny_on_either_spelling_denies_all_of_chat(stage, deny):
     play = stage("alice", "bob", account_rights={"account-bob": ("*", deny)})
     for envelope in (chat(), chat_notice(), say(), {**chat(), "kind": "chat.message.text"}):
         play >> says("bob", envelope) << refused("bob", "capability_denied")
@@ -173,7 +172,7 @@ def test_a_deny_on_either_spelling_denies_all_of_chat(stage: Any, deny: str):
 
 
 @pytest.mark.requirement("chat.rate-limit", "chat.spellings-equal")
-def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(stage: Any):
+def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(stage):
     limits = {PrincipalType.PERSON: Limit(3, 60), PrincipalType.AGENT: None}
     play = stage("bob", "files", chat=limits, account_rights=SAYING)
     play >> says("bob", chat()) << stored("chat.message", "bob")
@@ -196,7 +195,7 @@ def test_every_way_to_chat_counts_and_who_says_too_much_is_told_when_to_go_on(st
     play >> says("bob", chat()) << refused("bob", "rate_limited", retry_after=20)
 
 
-def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage: Any):
+def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage):
     play = stage("bob", chat={PrincipalType.PERSON: Limit(1, 60)})
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> joins("bob", on="bob-2") << attached("bob-2")
@@ -206,7 +205,7 @@ def test_to_leave_and_come_back_on_any_connection_gains_nothing(stage: Any):
     play >> says("bob", chat()) << refused("bob", "rate_limited")
 
 
-def test_a_clock_that_is_set_back_locks_nobody_out(stage: Any):
+def test_a_clock_that_is_set_back_locks_nobody_out(stage):
     play = stage("bob", chat={PrincipalType.PERSON: Limit(1, 60)})
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play.now -= 3600
@@ -217,9 +216,7 @@ def test_a_clock_that_is_set_back_locks_nobody_out(stage: Any):
 
 @pytest.mark.requirement("chat.rate-limit")
 @pytest.mark.parametrize(("name", "most"), [("bob", 60), ("files", 60), ("guest-kim", 10)])
-def test_a_burst_passes_by_default_and_then_a_message_now_and_then(
-    stage: Any, name: str, most: int
-):
+def test_a_burst_passes_by_default_and_then_a_message_now_and_then(stage, name, most):
     play = stage(name)
     play.rebuilds = False
     for _ in range(most):

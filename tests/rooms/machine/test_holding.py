@@ -57,7 +57,7 @@ def stops(play: Play, who: str, whom: str, **payload: Any) -> Play:
 
 
 @pytest.mark.requirement("participant.pause-enforced")
-def test_who_is_paused_finishes_and_begins_nothing(play: Play):
+def test_who_is_paused_finishes_and_begins_nothing(play):
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> says("files", proposal(), id="p1") << stored("mcp.proposal.tools/call", "files")
     play << logged("proposal.open", "files")
@@ -86,7 +86,7 @@ def refusal(play: Play, on: str, envelope: dict[str, Any]) -> str:
 
 
 @pytest.mark.requirement("participant.pause-enforced")
-def test_a_pause_ends_by_a_resume_or_when_its_time_is_over(play: Play):
+def test_a_pause_ends_by_a_resume_or_when_its_time_is_over(play):
     stops(play, "alice", "files")
     play >> says("files", resume("files")) << refused("files", "capability_denied")
     play >> says("alice", resume("files"), id="z2") << stored(RESUME, "alice")
@@ -100,7 +100,7 @@ def test_a_pause_ends_by_a_resume_or_when_its_time_is_over(play: Play):
     play >> says("bob", chat()) << stored(CHAT, "bob")
 
 
-def test_without_names_everyone_who_is_paused_goes_on(play: Play):
+def test_without_names_everyone_who_is_paused_goes_on(play):
     play >> says("alice", pause("files", "bob")) << stored(PAUSE, "alice")
     play << stored(PAUSED, to=["files"]) << stored(PAUSED, to=["bob"])
     play << logged(PAUSE, "alice", "files") << logged(PAUSE, "alice", "bob")
@@ -110,7 +110,7 @@ def test_without_names_everyone_who_is_paused_goes_on(play: Play):
     play >> says("alice", resume("bob")) << stored(RESUME, "alice")
 
 
-def test_a_second_pause_takes_the_place_of_the_first(play: Play):
+def test_a_second_pause_takes_the_place_of_the_first(play):
     stops(play, "alice", "files", timeout_seconds=20)
     play >> says("alice", pause("files")) << stored(PAUSE, "alice") << stored(PAUSED)
     play << logged(PAUSE, "alice", "files")
@@ -118,7 +118,7 @@ def test_a_second_pause_takes_the_place_of_the_first(play: Play):
     play >> says("files", chat()) << refused("files", "participant_paused")
 
 
-def test_a_pause_outlives_connections_and_a_welcome_tells_of_it(play: Play):
+def test_a_pause_outlives_connections_and_a_welcome_tells_of_it(play):
     stops(play, "alice", "files", reason="late")
     play >> leaves("files") << stored("system.presence.leave")
     play >> joins("files")
@@ -130,7 +130,7 @@ def test_a_pause_outlives_connections_and_a_welcome_tells_of_it(play: Play):
     play >> says("files", chat()) << refused("files", "participant_paused")
 
 
-def test_only_who_may_pauses_and_not_everyone_can_be_paused(stage: Any):
+def test_only_who_may_pauses_and_not_everyone_can_be_paused(stage):
     play = stage("alice", "bob", "carol", "files", account_rights={"account-bob": (PAUSE,)})
     play >> says("carol", pause("files")) << refused("carol", "capability_denied")
     play >> says("bob", pause("alice")) << refused("bob", "capability_denied")
@@ -148,7 +148,7 @@ def test_only_who_may_pauses_and_not_everyone_can_be_paused(stage: Any):
     play >> says("bob", resume("files")) << refused("bob", "capability_denied")
 
 
-def test_who_is_kicked_is_no_longer_paused(play: Play):
+def test_who_is_kicked_is_no_longer_paused(play):
     stops(play, "alice", "bob")
     play >> says("alice", kick("bob")) << stored("room.kick", "alice")
     play << logged("room.kick", "alice", "bob") << expelled("bob", by="alice")
@@ -157,7 +157,7 @@ def test_who_is_kicked_is_no_longer_paused(play: Play):
     play >> says("bob", chat()) << stored(CHAT, "bob")
 
 
-def test_there_are_only_so_many_pauses(stage: Any):
+def test_there_are_only_so_many_pauses(stage):
     play = stage("alice", "bob", "files", bounds={"paused": 1})
     play >> says("alice", pause("bob", "files")) << refused("alice", "too_many_open")
     stops(play, "alice", "bob")
@@ -179,7 +179,7 @@ def talk(play: Play, *names: str) -> None:
 
 
 @pytest.mark.requirement("room.loop-guard")
-def test_agents_that_answer_each_other_are_held_until_a_person_speaks(stage: Any):
+def test_agents_that_answer_each_other_are_held_until_a_person_speaks(stage):
     play = agents(stage, "ping", "pong", "other", loop_guard=4)
     talk(play, "ping", "pong", "ping", "pong")
     play >> says("ping", chat()) << stored(CHAT, "ping")
@@ -195,18 +195,18 @@ def test_agents_that_answer_each_other_are_held_until_a_person_speaks(stage: Any
     talk(play, "ping", "pong", "ping", "pong")
 
 
-def test_the_guard_counts_from_the_beginning_when_a_person_says_something(stage: Any):
+def test_the_guard_counts_from_the_beginning_when_a_person_says_something(stage):
     play = agents(stage, "ping", "pong", loop_guard=3)
     for _ in range(5):
         talk(play, "ping", "pong", "ping", "alice")
 
 
-def test_one_agent_that_says_much_answers_nobody(stage: Any):
+def test_one_agent_that_says_much_answers_nobody(stage):
     play = agents(stage, "ping", "pong", loop_guard=2)
     talk(play, *["ping"] * 20, "pong", *["pong"] * 20)
 
 
-def test_a_person_releases_agents_and_an_agent_does_not(stage: Any):
+def test_a_person_releases_agents_and_an_agent_does_not(stage):
     rights = {"account-pong": (RESUME,), "account-boss": (RESUME,)}
     play = agents(stage, "ping", "pong", "boss", loop_guard=1, account_rights=rights)
     talk(play, "ping")
@@ -219,7 +219,7 @@ def test_a_person_releases_agents_and_an_agent_does_not(stage: Any):
     play >> says("pong", chat()) << refused("pong", "participant_paused")
 
 
-def test_a_persons_words_do_not_end_a_pause_that_a_person_made(stage: Any):
+def test_a_persons_words_do_not_end_a_pause_that_a_person_made(stage):
     play = agents(stage, "ping", "pong", loop_guard=2)
     talk(play, "ping", "pong")
     stops(play, "alice", "ping")
@@ -229,7 +229,7 @@ def test_a_persons_words_do_not_end_a_pause_that_a_person_made(stage: Any):
 
 
 @pytest.mark.requirement("room.loop-guard")
-def test_a_room_may_have_no_guard_and_to_end_it_releases_everyone(stage: Any):
+def test_a_room_may_have_no_guard_and_to_end_it_releases_everyone(stage):
     play = agents(stage, "ping", "pong", loop_guard=0)
     talk(play, *["ping", "pong"] * 40)
     guarded = agents(stage, "ping", "pong", loop_guard=1)
@@ -241,7 +241,7 @@ def test_a_room_may_have_no_guard_and_to_end_it_releases_everyone(stage: Any):
 
 
 @pytest.mark.requirement("room.loop-guard")
-def test_the_guard_is_on_by_default(stage: Any):
+def test_the_guard_is_on_by_default(stage):
     assert SETTINGS.loop_guard == 30
     play = agents(stage, "ping", "pong")
     play.rebuilds = False
@@ -249,7 +249,7 @@ def test_the_guard_is_on_by_default(stage: Any):
     play >> says("ping", chat()) << stored(CHAT, "ping") << stored(PAUSED) << stored(PAUSED)
 
 
-def test_what_the_gateway_says_for_an_agent_counts_too(stage: Any):
+def test_what_the_gateway_says_for_an_agent_counts_too(stage):
     say = ("mcp.request.tools/call:chat.say",)
     rights = {"account-ping": say, "account-pong": say}
     play = agents(stage, "ping", "pong", loop_guard=1, account_rights=rights)

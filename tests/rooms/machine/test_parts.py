@@ -27,9 +27,7 @@ def test_what_is_dropped_does_not_pile_up():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9) | st.none())))
-def test_deadlines_come_due_in_order_and_once_as_in_a_plain_table(
-    steps: list[tuple[str, int | None]],
-):
+def test_deadlines_come_due_in_order_and_once_as_in_a_plain_table(steps):
     deadlines, table = Deadlines(), dict[str, int]()
     for name, at in steps:
         kind: Any = "proposal" if name == "c" else "request"
@@ -69,9 +67,7 @@ def test_ids_are_forgotten_oldest_first_and_memory_stays_bounded():
     ),
     most=st.integers(8, 64),
 )
-def test_ids_that_the_room_made_are_known_like_those_that_senders_chose(
-    steps: list[tuple[str, int]], most: int
-):
+def test_ids_that_the_room_made_are_known_like_those_that_senders_chose(steps, most):
     ids = Ids(most, stored=True)
     new_ids = Uuids(lambda: 1.0, secrets.token_bytes)
     seqs: dict[str, int] = {}

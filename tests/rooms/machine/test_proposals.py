@@ -51,7 +51,7 @@ def state(play: Play, id_: str = "p1") -> ProposalStatus:
 
 
 @pytest.mark.requirement("proposal.fulfilled-by-request", "proposal.logged", "proposal.states")
-def test_a_proposal_is_fulfilled_by_an_equal_request(proposed: Play):
+def test_a_proposal_is_fulfilled_by_an_equal_request(proposed):
     assert state(proposed) is ProposalStatus.OPEN
     proposed >> says("alice", fulfil("p1", tool="read", arguments=ARGUMENTS), id="q1")
     proposed << stored(REQUEST, "alice", correlation_id=["p1"])
@@ -61,7 +61,7 @@ def test_a_proposal_is_fulfilled_by_an_equal_request(proposed: Play):
 
 @pytest.mark.requirement("proposal.response-to-both", "request.response-to-requester")
 @pytest.mark.parametrize("to", [["alice"], ["alice", "bob"], ["bob", "alice"]])
-def test_the_answer_to_a_fulfilment_is_for_fulfiller_and_proposer(proposed: Play, to: list[str]):
+def test_the_answer_to_a_fulfilment_is_for_fulfiller_and_proposer(proposed, to):
     proposed >> says("alice", fulfil("p1", tool="read", arguments=ARGUMENTS), id="q1")
     proposed.waiting.clear()
     proposed >> says("files", answer("q1", to=["bob"])) << refused("files", "recipient_invalid")
@@ -86,14 +86,14 @@ def test_the_answer_to_a_fulfilment_is_for_fulfiller_and_proposer(proposed: Play
         None,
     ],
 )
-def test_a_fulfilment_with_altered_arguments_is_refused(proposed: Play, altered: Any):
+def test_a_fulfilment_with_altered_arguments_is_refused(proposed, altered):
     request = fulfil("p1", tool="read", arguments=altered)
     proposed >> says("alice", request) << refused("alice", "proposal_altered")
     assert state(proposed) is ProposalStatus.OPEN
 
 
 @pytest.mark.requirement("proposal.exact-arguments")
-def test_integers_are_compared_exactly_and_the_order_of_members_does_not_matter(play: Play):
+def test_integers_are_compared_exactly_and_the_order_of_members_does_not_matter(play):
     open_(play, proposal("read", {"a": 2**53, "b": 10**30}))
     other = fulfil("p1", tool="read", arguments={"a": 2**53 + 1, "b": 10**30})
     play >> says("alice", other) << refused("alice", "proposal_altered")
@@ -105,7 +105,7 @@ def test_integers_are_compared_exactly_and_the_order_of_members_does_not_matter(
 
 
 @pytest.mark.requirement("proposal.exact-arguments")
-def test_another_tool_is_not_what_was_proposed(proposed: Play):
+def test_another_tool_is_not_what_was_proposed(proposed):
     request = fulfil("p1", tool="write", arguments=ARGUMENTS)
     proposed >> says("alice", request) << refused("alice", "proposal_altered")
 
@@ -113,7 +113,7 @@ def test_another_tool_is_not_what_was_proposed(proposed: Play):
 @pytest.mark.requirement("proposal.progress-token-left-out")
 @pytest.mark.parametrize("asks", [{}, {"progressToken": 1}, {"progressToken": "other"}, None])
 @pytest.mark.parametrize("meta", [None, {}, {"progressToken": 2}, {"trace": 1}])
-def test_the_progress_token_is_left_out_of_the_comparison(play: Play, meta: Any, asks: Any):
+def test_the_progress_token_is_left_out_of_the_comparison(play, meta, asks):
     envelope = proposal("read")
     if meta is not None:
         envelope["payload"]["params"]["_meta"] = meta
@@ -130,7 +130,7 @@ def test_the_progress_token_is_left_out_of_the_comparison(play: Play, meta: Any,
 
 
 @pytest.mark.requirement("proposal.same-recipient")
-def test_where_a_proposal_names_a_recipient_the_request_goes_there(play: Play):
+def test_where_a_proposal_names_a_recipient_the_request_goes_there(play):
     open_(play, proposal("read"), to=["files"])
     play >> says("alice", fulfil("p1", to="bob")) << refused("alice", "proposal_altered")
     play >> says("alice", fulfil("p1", to="files")) << stored(REQUEST, "alice")
@@ -138,20 +138,20 @@ def test_where_a_proposal_names_a_recipient_the_request_goes_there(play: Play):
 
 
 @pytest.mark.requirement("proposal.not-own")
-def test_the_proposer_cannot_fulfil_their_own(play: Play):
+def test_the_proposer_cannot_fulfil_their_own(play):
     play >> says("alice", proposal(), id="p1") << stored(PROPOSAL, "alice")
     play << logged("proposal.open", "alice")
     play >> says("alice", fulfil("p1")) << refused("alice", "proposal_own")
     play >> says("alice", reject("p1")) << refused("alice", "proposal_own")
 
 
-def test_a_fulfilment_needs_the_right_to_the_request(proposed: Play):
+def test_a_fulfilment_needs_the_right_to_the_request(proposed):
     request = fulfil("p1", tool="read", arguments=ARGUMENTS)
     proposed >> says("files", request, to=["alice"]) << refused("files", "proposal_required")
     assert state(proposed) is ProposalStatus.OPEN
 
 
-def test_a_request_fulfils_one_proposal_at_a_time(play: Play):
+def test_a_request_fulfils_one_proposal_at_a_time(play):
     open_(play, proposal())
     open_(play, proposal(), "p2")
     both = {**call("files"), "correlation_id": ["p1", "p2"]}
@@ -159,7 +159,7 @@ def test_a_request_fulfils_one_proposal_at_a_time(play: Play):
 
 
 @pytest.mark.requirement("proposal.withdraw-own", "proposal.logged")
-def test_only_the_proposer_withdraws_and_only_what_is_open(proposed: Play):
+def test_only_the_proposer_withdraws_and_only_what_is_open(proposed):
     kind = "mcpx.withdraw.proposal"
     proposed >> says("alice", withdraw("p1")) << refused("alice", "proposal_not_own")
     proposed >> says("bob", withdraw("p2")) << refused("bob", "proposal_unknown")
@@ -169,7 +169,7 @@ def test_only_the_proposer_withdraws_and_only_what_is_open(proposed: Play):
 
 
 @pytest.mark.requirement("proposal.reject-others", "proposal.reject-closes", "proposal.logged")
-def test_a_rejection_closes_someone_elses_proposal(proposed: Play):
+def test_a_rejection_closes_someone_elses_proposal(proposed):
     kind = "mcpx.reject.proposal"
     proposed >> says("alice", reject("p1", " ")) << refused("alice", "reason_required")
     proposed >> says("files", reject("p1")) << refused("files", "capability_denied")
@@ -179,7 +179,7 @@ def test_a_rejection_closes_someone_elses_proposal(proposed: Play):
 
 
 @pytest.mark.requirement("proposal.quorum")
-def test_with_a_quorum_so_many_different_participants_must_reject(stage: Any):
+def test_with_a_quorum_so_many_different_participants_must_reject(stage):
     rights = {f"account-{name}": ("*",) for name in ("carol", "dora")}
     play = stage("alice", "bob", "carol", "dora", "files", quorum=2, account_rights=rights)
     open_(play, proposal())
@@ -194,7 +194,7 @@ def test_with_a_quorum_so_many_different_participants_must_reject(stage: Any):
 
 
 @pytest.mark.requirement("proposal.expiry", "proposal.logged")
-def test_a_proposal_expires_after_an_hour(proposed: Play):
+def test_a_proposal_expires_after_an_hour(proposed):
     proposed >> waits(3599)
     assert state(proposed) is ProposalStatus.OPEN
     proposed >> waits(1) << stored("system.proposal.expired", correlation_id=["p1"])
@@ -205,9 +205,7 @@ def test_a_proposal_expires_after_an_hour(proposed: Play):
 
 @pytest.mark.requirement("proposal.expiry-shortened")
 @pytest.mark.parametrize(("asked", "seconds"), [(60, 60), (0.5, 0.5), (7200, 3600), (10**40, 3600)])
-def test_the_proposer_shortens_the_expiry_and_never_lengthens_it(
-    play: Play, asked: float, seconds: float
-):
+def test_the_proposer_shortens_the_expiry_and_never_lengthens_it(play, asked, seconds):
     open_(play, proposal(expires_in=asked))
     assert play.room.due == play.now + seconds
     play >> waits(seconds) << stored("system.proposal.expired")
@@ -215,11 +213,11 @@ def test_the_proposer_shortens_the_expiry_and_never_lengthens_it(
 
 
 @pytest.mark.parametrize("asked", [0, -1, "60", True, [60]])
-def test_an_expiry_that_is_none_is_refused(play: Play, asked: Any):
+def test_an_expiry_that_is_none_is_refused(play, asked):
     play >> says("bob", proposal(expires_in=asked)) << refused("bob", "payload_invalid")
 
 
-def test_a_proposal_that_is_due_cannot_be_fulfilled_before_the_tick(proposed: Play):
+def test_a_proposal_that_is_due_cannot_be_fulfilled_before_the_tick(proposed):
     proposed.now += 3600
     raw = encode({"protocol": "mcpx/v1", **fulfil("p1", tool="read", arguments=ARGUMENTS)})
     with pytest.raises(e.ProposalClosed, match="expired"):
@@ -235,7 +233,7 @@ def test_every_step_leads_from_open_to_an_end_of_its_own():
 
 @pytest.mark.requirement("proposal.states", "proposal.first-wins")
 @pytest.mark.parametrize("first", ["withdraw", "reject", "fulfil", "expire"])
-def test_a_closed_proposal_never_changes_again(play: Play, first: str):
+def test_a_closed_proposal_never_changes_again(play, first):
     open_(play, proposal())
     steps = {
         "withdraw": says("bob", withdraw("p1")),
@@ -255,7 +253,7 @@ def test_a_closed_proposal_never_changes_again(play: Play, first: str):
         assert state(play) is ended
 
 
-def test_the_number_of_proposals_is_bounded(stage: Any):
+def test_the_number_of_proposals_is_bounded(stage):
     bounds = {"open_proposals": 3, "open_proposals_each": 2, "closed_proposals": 1}
     play = stage("alice", "bob", "carol", bounds=bounds)
     open_(play, proposal(), "p1")
@@ -271,7 +269,7 @@ def test_the_number_of_proposals_is_bounded(stage: Any):
     play >> says("bob", withdraw("p1")) << refused("bob", "proposal_unknown")
 
 
-def test_a_proposal_never_stands_in_place_of_another_whose_message_is_gone(play: Play):
+def test_a_proposal_never_stands_in_place_of_another_whose_message_is_gone(play):
     play >> says("bob", proposal(), id="p1") << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob", "p1")
     play.rebuilds = False
@@ -280,7 +278,7 @@ def test_a_proposal_never_stands_in_place_of_another_whose_message_is_gone(play:
 
 
 @pytest.mark.requirement("proposal.kicked")
-def test_the_proposals_of_who_is_kicked_close(stage: Any):
+def test_the_proposals_of_who_is_kicked_close(stage):
     play = stage("alice", "bob", "carol", "files")
     open_(play, proposal("read"))
     open_(play, proposal("write"), "p2")
@@ -304,7 +302,7 @@ def test_the_proposals_of_who_is_kicked_close(stage: Any):
 
 
 @pytest.mark.requirement("proposal.kicked")
-def test_the_proposals_of_who_is_kicked_close_also_when_they_are_not_here(play: Play):
+def test_the_proposals_of_who_is_kicked_close_also_when_they_are_not_here(play):
     open_(play, proposal("read"))
     play >> leaves("bob") << stored("system.presence.leave")
     known = Known("account-bob", Role.MEMBER)

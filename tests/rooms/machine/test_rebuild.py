@@ -42,7 +42,7 @@ def long(stage: Callable[..., Play]) -> Play:
     return play
 
 
-def test_any_snapshot_and_what_came_after_it_make_the_same_room(play: Play):
+def test_any_snapshot_and_what_came_after_it_make_the_same_room(play):
     snapshots = [play.room.snapshot()]
     for step, effects in (
         (says("bob", proposal(), id="p1"), 2),
@@ -59,7 +59,7 @@ def test_any_snapshot_and_what_came_after_it_make_the_same_room(play: Play):
         assert known(play.resumed(snapshot)) == known(play.room)
 
 
-def test_messages_before_the_snapshot_need_not_be_given(long: Play):
+def test_messages_before_the_snapshot_need_not_be_given(long):
     snapshot, seq = long.room.snapshot(), long.room.seq
     room = Room.rebuild(SETTINGS, long.new_id, [], long.now, snapshot=snapshot, first_seq=1)
     assert (room.seq, room.first_seq) == (seq, 1)
@@ -71,7 +71,7 @@ def test_messages_before_the_snapshot_need_not_be_given(long: Play):
     assert room.seq == seq + 1
 
 
-def test_chat_need_not_be_given_where_the_last_message_is_known(play: Play):
+def test_chat_need_not_be_given_where_the_last_message_is_known(play):
     snapshot = play.room.snapshot()
     play >> says("bob", proposal(), id="p1") << stored("mcp.proposal.tools/call", "bob")
     play.waiting.clear()
@@ -84,7 +84,7 @@ def test_chat_need_not_be_given_where_the_last_message_is_known(play: Play):
     assert known(room) == known(play.room)
 
 
-def test_the_history_begins_where_it_is_said_to(long: Play):
+def test_the_history_begins_where_it_is_said_to(long):
     snapshot = long.room.snapshot()
     for first_seq, complete in ((5, True), (6, False)):
         room = long.resumed(snapshot, first_seq=first_seq)
@@ -95,13 +95,13 @@ def test_the_history_begins_where_it_is_said_to(long: Play):
         assert told["resume"]["complete"] is complete
 
 
-def test_without_a_word_about_it_the_history_begins_where_the_snapshot_says(long: Play):
+def test_without_a_word_about_it_the_history_begins_where_the_snapshot_says(long):
     long.room.trim(7)
     room = long.resumed(long.room.snapshot(), first_seq=None)
     assert room.first_seq == 7
 
 
-def test_after_a_restart_ids_are_looked_up_and_those_since_then_are_not(long: Play):
+def test_after_a_restart_ids_are_looked_up_and_those_since_then_are_not(long):
     room = long.resumed(long.room.snapshot())
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
     assert refusal(long, room, "m3") is not None
@@ -110,14 +110,14 @@ def test_after_a_restart_ids_are_looked_up_and_those_since_then_are_not(long: Pl
     assert long.looked_up == ["m3", "new"]
 
 
-def test_a_room_whose_history_is_gone_looks_nothing_up(long: Play):
+def test_a_room_whose_history_is_gone_looks_nothing_up(long):
     room = long.resumed(long.room.snapshot(), first_seq=long.room.seq + 1)
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
     assert refusal(long, room, "m3") is None
     assert long.looked_up == []
 
 
-def test_once_the_history_is_as_short_as_memory_nothing_is_looked_up(long: Play):
+def test_once_the_history_is_as_short_as_memory_nothing_is_looked_up(long):
     seq = long.room.seq
     room = long.resumed(long.room.snapshot())
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
@@ -133,7 +133,7 @@ def test_once_the_history_is_as_short_as_memory_nothing_is_looked_up(long: Play)
     assert refusal(long, room, "four") is not None
 
 
-def test_of_many_messages_those_before_the_first_that_needs_a_lookup_are_taken(long: Play):
+def test_of_many_messages_those_before_the_first_that_needs_a_lookup_are_taken(long):
     room = long.resumed(long.room.snapshot())
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
     messages = [

@@ -113,13 +113,13 @@ def alone(here: Room, connection: str, messages: list[bytes]) -> list[Effect]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_plain_is_known_by_reading_it(name: str):
+def test_what_is_plain_is_known_by_reading_it(name):
     assert (read_plain(CASES[name]) is not None) is (name in PLAIN or name == "too large")
 
 
 @pytest.mark.parametrize("name", RIGHTS)
 @pytest.mark.parametrize("connection", ["b", "f"])
-def test_a_run_of_messages_does_what_each_of_them_would_do(name: str, connection: str):
+def test_a_run_of_messages_does_what_each_of_them_would_do(name, connection):
     limits = {"limits": Limits(message_bytes=90_000)}
     settings = msgspec.structs.replace(SETTINGS, **{**limits, **RIGHTS[name]})
     messages = [*PLAIN.values(), *CASES.values(), *PLAIN.values(), *PLAIN.values()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
@@ -38,11 +36,11 @@ def asked(play: Play) -> Play:
 
 
 @pytest.mark.requirement("request.response-needs-no-capability")
-def test_who_was_asked_may_answer_without_any_capability(asked: Play):
+def test_who_was_asked_may_answer_without_any_capability(asked):
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files", correlation_id=["q1"])
 
 
-def test_a_request_may_be_answered_with_an_error(asked: Play):
+def test_a_request_may_be_answered_with_an_error(asked):
     error = {"code": -32000, "message": "no"}
     asked >> says("files", answer("q1", error=error))
     asked << stored(RESPONSE, payload={"error": error}, from_="files")
@@ -50,25 +48,25 @@ def test_a_request_may_be_answered_with_an_error(asked: Play):
 
 @pytest.mark.requirement("request.response-only-from-target")
 @pytest.mark.parametrize("name", ["bob", "alice"])
-def test_nobody_else_may_answer(asked: Play, name: str):
+def test_nobody_else_may_answer(asked, name):
     asked >> says(name, answer("q1")) << refused(name, "not_asked")
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
 
 
 @pytest.mark.requirement("request.response-once")
-def test_a_request_is_answered_once(asked: Play):
+def test_a_request_is_answered_once(asked):
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
 @pytest.mark.requirement("request.response-needs-open")
-def test_an_answer_needs_an_open_request(asked: Play):
+def test_an_answer_needs_an_open_request(asked):
     asked >> says("files", answer("q2")) << refused("files", "request_not_open")
     asked >> says("files", chat(), id="c1") << stored("chat.message", "files")
     asked >> says("files", answer("c1")) << refused("files", "request_not_open")
 
 
-def test_an_answer_answers_one_request(asked: Play):
+def test_an_answer_answers_one_request(asked):
     asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
     both = {**answer("q1"), "correlation_id": ["q1", "q2"]}
     asked >> says("files", both) << refused("files", "request_not_open")
@@ -84,9 +82,7 @@ def test_an_answer_answers_one_request(asked: Play):
         {**answer("q1"), "kind": "mcp.response.tools/call:write"},
     ],
 )
-def test_an_answer_has_the_method_context_and_id_of_its_request(
-    asked: Play, response: dict[str, Any]
-):
+def test_an_answer_has_the_method_context_and_id_of_its_request(asked, response):
     asked >> says("files", response) << refused("files", "response_mismatch")
     exact = {**answer("q1"), "kind": "mcp.response.tools/call:read"}
     asked >> says("files", exact) << stored("mcp.response.tools/call:read", "files")
@@ -94,11 +90,11 @@ def test_an_answer_has_the_method_context_and_id_of_its_request(
 
 @pytest.mark.requirement("request.response-to-requester")
 @pytest.mark.parametrize("to", [["bob"], ["alice", "bob"], ["files"]])
-def test_an_answer_is_for_the_one_who_asked(asked: Play, to: list[str]):
+def test_an_answer_is_for_the_one_who_asked(asked, to):
     asked >> says("files", answer("q1", to=to)) << refused("files", "recipient_invalid")
 
 
-def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any):
+def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage):
     denies = {"account-files": ("!mcp.response.tools/call:read",)}
     play = stage("alice", "files", account_rights=denies)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -106,7 +102,7 @@ def test_a_deny_stops_an_answer_also_when_its_context_is_left_out(stage: Any):
 
 
 @pytest.mark.requirement("request.target-present")
-def test_a_request_is_to_someone_who_is_here(play: Play):
+def test_a_request_is_to_someone_who_is_here(play):
     play >> says("alice", call("nobody")) << refused("alice", "recipient_unknown")
     play >> leaves("files") << stored("system.presence.leave")
     play >> says("alice", call("files")) << refused("alice", "recipient_unknown")
@@ -122,12 +118,12 @@ def test_a_request_is_to_someone_who_is_here(play: Play):
         (["files", "files"], "recipient_invalid"),
     ],
 )
-def test_a_request_has_one_recipient_who_is_someone_else(play: Play, to: list[str], code: str):
+def test_a_request_has_one_recipient_who_is_someone_else(play, to, code):
     play >> says("alice", call(to)) << refused("alice", code)
 
 
 @pytest.mark.requirement("request.never-broadcast")
-def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play):
+def test_a_call_without_an_id_is_no_way_to_broadcast_it(play):
     bare = call([])
     del bare["payload"]["id"]
     play >> says("alice", bare) << refused("alice", "payload_id_invalid")
@@ -137,11 +133,11 @@ def test_a_call_without_an_id_is_no_way_to_broadcast_it(play: Play):
     play >> says("alice", disguised) << refused("alice", "payload_invalid")
 
 
-def test_a_recipient_is_named_once_in_any_message(play: Play):
+def test_a_recipient_is_named_once_in_any_message(play):
     play >> says("bob", chat(), to=["alice", "alice"]) << refused("bob", "recipient_invalid")
 
 
-def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Play):
+def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked):
     asked >> says("alice", call("files")) << refused("alice", "request_id_open")
     asked >> says("alice", call("files", n="1")) << stored(REQUEST, "alice")
     asked >> says("alice", call("bob")) << stored(REQUEST, "alice")
@@ -149,7 +145,7 @@ def test_open_requests_are_told_apart_by_requester_target_and_typed_id(asked: Pl
     asked >> says("alice", call("files")) << stored(REQUEST, "alice")
 
 
-def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play):
+def test_when_who_was_asked_leaves_the_gateway_answers(asked):
     asked >> leaves("files")
     asked << stored("system.presence.leave", payload={"participant": {"id": "files"}})
     asked << stored(
@@ -163,19 +159,19 @@ def test_when_who_was_asked_leaves_the_gateway_answers(asked: Play):
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_when_one_of_several_connections_ends_the_request_stays_open(asked: Play):
+def test_when_one_of_several_connections_ends_the_request_stays_open(asked):
     asked >> joins("files", on="files-2")
     asked.waiting.clear()
     asked >> leaves("files")
     asked >> says("files-2", answer("q1")) << stored(RESPONSE, "files")
 
 
-def test_who_asked_may_leave_and_still_be_answered(asked: Play):
+def test_who_asked_may_leave_and_still_be_answered(asked):
     asked >> leaves("alice") << stored("system.presence.leave")
     asked >> says("files", answer("q1")) << stored(RESPONSE, "files")
 
 
-def test_a_request_times_out(stage: Any):
+def test_a_request_times_out(stage):
     play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> waits(19)
@@ -189,7 +185,7 @@ def test_a_request_times_out(stage: Any):
     play >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any):
+def test_progress_keeps_a_request_open_up_to_a_bound(stage):
     times = {"request_seconds": 20.0, "progress_seconds": 50.0}
     play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -207,7 +203,7 @@ def test_progress_keeps_a_request_open_up_to_a_bound(stage: Any):
     )
 
 
-def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any):
+def test_where_the_bound_is_shorter_progress_changes_nothing(stage):
     times = {"request_seconds": 20.0, "progress_seconds": 10.0}
     play = stage("alice", "files", **times)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -217,7 +213,7 @@ def test_where_the_bound_is_shorter_progress_changes_nothing(stage: Any):
     play >> waits(5) << stored("mcp.response.tools/call:read")
 
 
-def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: Any):
+def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage):
     play = stage("alice", "files", request_seconds=20.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play.now += 20
@@ -226,7 +222,7 @@ def test_what_is_due_happens_before_the_next_message_also_without_a_tick(stage: 
 
 
 @pytest.mark.requirement("request.progress-from-target")
-def test_progress_is_believed_from_the_one_who_was_asked(asked: Play):
+def test_progress_is_believed_from_the_one_who_was_asked(asked):
     progress = notice(PROGRESS, {"progressToken": "t", "progress": 1}, "q1")
     kind = f"mcp.notification.{PROGRESS}"
     asked >> says("files", progress) << stored(kind, "files", to=["alice"])
@@ -238,7 +234,7 @@ def test_progress_is_believed_from_the_one_who_was_asked(asked: Play):
     asked >> says("files", progress) << refused("files", "request_not_open")
 
 
-def test_progress_has_the_token_its_request_gave(play: Play):
+def test_progress_has_the_token_its_request_gave(play):
     request = call("files")
     request["payload"]["params"]["_meta"] = {"progressToken": 7}
     play >> says("alice", request, id="q1") << stored(REQUEST, "alice")
@@ -250,7 +246,7 @@ def test_progress_has_the_token_its_request_gave(play: Play):
 
 
 @pytest.mark.requirement("request.cancelled-from-requester")
-def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play):
+def test_a_cancellation_is_believed_from_the_one_who_asked(asked):
     cancel = notice(CANCELLED, {"requestId": 1}, "q1")
     asked >> says("files", cancel) << refused("files", "not_requester")
     asked >> says("bob", cancel) << refused("bob", "not_requester")
@@ -261,7 +257,7 @@ def test_a_cancellation_is_believed_from_the_one_who_asked(asked: Play):
     asked >> says("files", answer("q1")) << refused("files", "request_not_open")
 
 
-def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage: Any):
+def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage):
     rights = {
         "account-bob": ("mcp.request.*",),
         "account-carol": ("mcp.request.*", "!mcp.notification.*"),
@@ -274,7 +270,7 @@ def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(s
     play >> says("carol", notice(CANCELLED, about="q2")) << refused("carol", "capability_denied")
 
 
-def test_the_number_of_open_requests_is_bounded(stage: Any):
+def test_the_number_of_open_requests_is_bounded(stage):
     bounds = {"open_requests": 3, "open_requests_each": 2}
     rights = {"account-bob": ("*",)}
     play = stage("alice", "bob", "files", bounds=bounds, account_rights=rights)
@@ -287,14 +283,14 @@ def test_the_number_of_open_requests_is_bounded(stage: Any):
     play >> says("bob", call("files", n=2)) << stored(REQUEST, "bob")
 
 
-def test_an_account_answers_whatever_it_is_called_by_then(asked: Play):
+def test_an_account_answers_whatever_it_is_called_by_then(asked):
     renamed = msgspec.structs.replace(principal("files"), name="archive")
     asked >> joins("archive", who=renamed)
     asked.waiting.clear()
     asked >> says("archive", answer("q1")) << stored(RESPONSE, "archive")
 
 
-def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Play):
+def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play):
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
     play >> says("alice", grant("bob", "mcp.request.tools/call:read"), id="r1")
     play << stored("capability.grant", "alice") << stored("capability.grant-ack")
@@ -303,7 +299,7 @@ def test_a_request_that_was_granted_is_allowed_from_the_next_message_on(play: Pl
     play >> says("bob", call("files", "write", n=2)) << refused("bob", "proposal_required")
 
 
-def test_an_open_request_keeps_nothing_large(play: Play):
+def test_an_open_request_keeps_nothing_large(play):
     asked = call("files", n="x" * 1_025)
     play >> says("alice", asked) << refused("alice", "payload_id_invalid")
     for token in ("x" * 1_025, ["x"], {"x": 1}, True, 1.5):
@@ -312,7 +308,7 @@ def test_an_open_request_keeps_nothing_large(play: Play):
         play >> says("alice", asked) << refused("alice", "payload_invalid")
 
 
-def test_a_request_never_stands_in_place_of_an_open_one_whose_message_is_gone(play: Play):
+def test_a_request_never_stands_in_place_of_an_open_one_whose_message_is_gone(play):
     play >> says("alice", call("files"), id="r1") << stored("mcp.request.tools/call", "alice")
     play.rebuilds = False
     play.room.trim(play.room.seq + 1)

@@ -62,7 +62,7 @@ def chain(stage: Any) -> Play:
 
 
 @pytest.mark.requirement("capability.target")
-def test_a_grant_meant_for_one_participant_opens_no_other(stage: Any):
+def test_a_grant_meant_for_one_participant_opens_no_other(stage):
     play = stage("alice", "bob", "files", "calc", "carol")
     aimed = {"kind": "mcp.request.tools/call", "to": "files"}
     gives(play, "alice", "bob", aimed, GRANT, id_="r1")
@@ -79,7 +79,7 @@ def test_a_grant_meant_for_one_participant_opens_no_other(stage: Any):
 
 
 @pytest.mark.requirement("capability.target")
-def test_a_right_to_propose_may_name_whom_to_ask(stage: Any):
+def test_a_right_to_propose_may_name_whom_to_ask(stage):
     rights = {Role.MEMBER: ({"kind": "mcp.proposal.*", "to": "files"},)}
     play = stage("bob", "files", "calc", rights={**DEFAULT_RIGHTS, **rights})
     play >> says("bob", proposal(), to=["files"]) << stored("mcp.proposal.tools/call", "bob")
@@ -91,7 +91,7 @@ def test_a_right_to_propose_may_name_whom_to_ask(stage: Any):
 
 
 @pytest.mark.requirement("capability.default-owner")
-def test_an_owner_holds_everything_but_what_is_the_gateways(play: Play):
+def test_an_owner_holds_everything_but_what_is_the_gateways(play):
     assert DEFAULT_RIGHTS[Role.OWNER] == ("*",)
     play >> says("alice", {"kind": "other.thing"}) << stored("other.thing", "alice")
     play >> says("alice", {"kind": "system.anything"}) << refused("alice", "kind_reserved")
@@ -100,7 +100,7 @@ def test_an_owner_holds_everything_but_what_is_the_gateways(play: Play):
 
 
 @pytest.mark.requirement("capability.default-member")
-def test_a_member_chats_proposes_thinks_aloud_and_says_how_it_is(play: Play):
+def test_a_member_chats_proposes_thinks_aloud_and_says_how_it_is(play):
     play >> says("bob", chat()) << stored("chat.message", "bob")
     play >> says("bob", chat_notice()) << stored(chat_notice()["kind"], "bob")
     for kind in ("reasoning.thought", "participant.status", "participant.compact-done"):
@@ -113,7 +113,7 @@ def test_a_member_chats_proposes_thinks_aloud_and_says_how_it_is(play: Play):
 
 
 @pytest.mark.requirement("capability.default-guest")
-def test_a_guest_chats_and_does_nothing_else(play: Play):
+def test_a_guest_chats_and_does_nothing_else(play):
     play >> joins("guest-kim") << attached("guest-kim") << stored("system.presence.join")
     play >> says("guest-kim", chat()) << stored("chat.message", "guest-kim")
     play >> says("guest-kim", chat_notice()) << stored(chat_notice()["kind"], "guest-kim")
@@ -122,7 +122,7 @@ def test_a_guest_chats_and_does_nothing_else(play: Play):
 
 
 @pytest.mark.requirement("capability.grant-kinds", "capability.change-rewelcomes")
-def test_a_grant_is_acknowledged_and_its_recipient_welcomed_on_every_connection(play: Play):
+def test_a_grant_is_acknowledged_and_its_recipient_welcomed_on_every_connection(play):
     play >> joins("bob", on="bob-2") << attached("bob-2")
     play >> says("alice", grant("bob", READ), id="r1") << stored(GRANT, "alice")
     play << stored("capability.grant-ack", to=["alice", "bob"]) << logged(GRANT, "alice", "bob")
@@ -132,7 +132,7 @@ def test_a_grant_is_acknowledged_and_its_recipient_welcomed_on_every_connection(
 
 
 @pytest.mark.requirement("capability.change-at-next-message")
-def test_grant_and_revocation_hold_from_the_next_message_on(play: Play):
+def test_grant_and_revocation_hold_from_the_next_message_on(play):
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
     gives(play, "alice", "bob", READ, id_="r1")
     play >> says("bob", call("files")) << stored(REQUEST, "bob")
@@ -142,7 +142,7 @@ def test_grant_and_revocation_hold_from_the_next_message_on(play: Play):
 
 @pytest.mark.requirement("capability.grant-at-most-own")
 @pytest.mark.parametrize("more", [REQUEST, "mcp.request.tools/call:*", "*", "!chat.message"])
-def test_a_grant_that_goes_further_is_refused_as_a_whole(play: Play, more: str):
+def test_a_grant_that_goes_further_is_refused_as_a_whole(play, more):
     gives(play, "alice", "files", READ, GRANT, id_="r1")
     play >> says("files", grant("bob", READ, more)) << refused("files", "grant_exceeds_rights")
     assert [one.recipient_name for one in play.room.grants()] == ["files"]
@@ -160,12 +160,12 @@ def test_a_grant_that_goes_further_is_refused_as_a_whole(play: Play, more: str):
         {"recipient": "bob", "capabilities": ["chat.*"] * 65},
     ],
 )
-def test_a_grant_that_says_too_little_or_too_much_is_refused(play: Play, payload: Any):
+def test_a_grant_that_says_too_little_or_too_much_is_refused(play, payload):
     play >> says("alice", {"kind": GRANT, "payload": payload})
     play << refused("alice", "payload_invalid")
 
 
-def test_a_grant_is_to_someone_else_who_is_known_here(play: Play):
+def test_a_grant_is_to_someone_else_who_is_known_here(play):
     play >> says("alice", grant("carol", READ)) << refused("alice", "recipient_unknown")
     play >> says("alice", grant("gateway", READ)) << refused("alice", "recipient_unknown")
     play >> says("alice", grant("alice", READ)) << refused("alice", "recipient_invalid")
@@ -173,7 +173,7 @@ def test_a_grant_is_to_someone_else_who_is_known_here(play: Play):
     play >> says("bob", grant("files", "chat.*")) << refused("bob", "capability_denied")
 
 
-def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play: Play):
+def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play):
     play.absent = {
         "kim": Known("guest:kim", Role.GUEST),
         "dee": Known("account-dee", Role.MEMBER),
@@ -192,7 +192,7 @@ def test_someone_who_is_away_is_granted_rights_and_holds_them_on_coming(play: Pl
     assert play.looked_up == ["kim", "dee", "nobody"]
 
 
-def test_a_grant_may_constrain_the_payload(play: Play):
+def test_a_grant_may_constrain_the_payload(play):
     narrow = {"kind": REQUEST, "payload": {"params": {"arguments": {"path": "notes/*"}}}}
     gives(play, "alice", "bob", narrow, id_="r1")
     fine, other = (
@@ -204,7 +204,7 @@ def test_a_grant_may_constrain_the_payload(play: Play):
 
 
 @pytest.mark.requirement("capability.grant-bound-to-account")
-def test_a_grant_follows_the_account_and_not_the_name(play: Play):
+def test_a_grant_follows_the_account_and_not_the_name(play):
     gives(play, "alice", "bob", READ, id_="r1")
     play >> leaves("bob") << stored("system.presence.leave")
     renamed = Principal("account-bob", "robert")
@@ -218,19 +218,19 @@ def test_a_grant_follows_the_account_and_not_the_name(play: Play):
 
 
 @pytest.mark.requirement("capability.revoke-by-granter")
-def test_the_granter_revokes_without_any_other_right(chain: Play):
+def test_the_granter_revokes_without_any_other_right(chain):
     takes(chain, "bob", "carol", grant_id="r2")
     chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
     chain >> says("bob", revoke(grant_id="r2")) << refused("bob", "grant_unknown")
 
 
 @pytest.mark.requirement("capability.revoke-by-owner")
-def test_the_owner_revokes_any_grant(chain: Play):
+def test_the_owner_revokes_any_grant(chain):
     takes(chain, "alice", "carol", grant_id="r2")
     chain >> says("carol", call("files", n=2)) << refused("carol", "proposal_required")
 
 
-def test_a_history_that_revokes_what_had_ended_can_be_read(chain: Play):
+def test_a_history_that_revokes_what_had_ended_can_be_read(chain):
     takes(chain, "alice", "carol", grant_id="r2")
     # As if the grant had ended with its granter before it was revoked.
     chain.stored = [
@@ -240,7 +240,7 @@ def test_a_history_that_revokes_what_had_ended_can_be_read(chain: Play):
 
 
 @pytest.mark.requirement("capability.revoke-by-right")
-def test_whoever_holds_the_right_revokes_and_nobody_else(chain: Play):
+def test_whoever_holds_the_right_revokes_and_nobody_else(chain):
     chain >> says("files", revoke(grant_id="r2")) << refused("files", "capability_denied")
     chain >> says("carol", revoke(grant_id="r1")) << refused("carol", "capability_denied")
     gives(chain, "alice", "files", {"kind": REVOKE, "payload": {"recipient": "carol"}}, id_="r3")
@@ -251,7 +251,7 @@ def test_whoever_holds_the_right_revokes_and_nobody_else(chain: Play):
     takes(chain, "files", "carol", grant_id="r2", recipient="carol")
 
 
-def test_a_deny_stops_the_granter_too(stage: Any):
+def test_a_deny_stops_the_granter_too(stage):
     rights = {"account-bob": (READ, GRANT, "!capability.revoke")}
     play = stage("alice", "bob", "carol", account_rights=rights)
     gives(play, "bob", "carol", READ, id_="r1")
@@ -259,7 +259,7 @@ def test_a_deny_stops_the_granter_too(stage: Any):
 
 
 @pytest.mark.requirement("capability.revoke-cascades")
-def test_what_was_granted_from_a_grant_goes_with_it(chain: Play):
+def test_what_was_granted_from_a_grant_goes_with_it(chain):
     takes(chain, "alice", "bob", "carol", grant_id="r1")
     assert list(chain.room.grants()) == []
     for name in ("bob", "carol"):
@@ -267,7 +267,7 @@ def test_what_was_granted_from_a_grant_goes_with_it(chain: Play):
 
 
 @pytest.mark.requirement("capability.revoke-cascades")
-def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage: Any):
+def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage):
     play = stage("alice", "bob", "carol", "files")
     gives(play, "alice", "bob", READ, GRANT, id_="r1")
     gives(play, "bob", "carol", READ, GRANT, id_="r2")
@@ -276,7 +276,7 @@ def test_two_who_gave_each_other_the_same_right_do_not_keep_it(stage: Any):
     assert list(play.room.grants()) == []
 
 
-def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage: Any):
+def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage):
     rights = {"account-bob": ("mcp.request.ping", GRANT)}
     play = stage("alice", "bob", "carol", "files", account_rights=rights)
     gives(play, "alice", "bob", READ, id_="r1")
@@ -289,7 +289,7 @@ def test_what_hangs_on_another_grant_or_on_ones_own_right_stays(stage: Any):
     assert [one.capabilities for one in play.room.grants()] == [("mcp.request.ping",)]
 
 
-def test_a_part_of_a_grant_can_be_taken_back(play: Play):
+def test_a_part_of_a_grant_can_be_taken_back(play):
     gives(play, "alice", "bob", READ, "mcp.request.ping", id_="r1")
     gives(play, "alice", "bob", READ, id_="r2")
     play >> says("alice", revoke(recipient="bob", capabilities=["x.y"]))
@@ -301,11 +301,11 @@ def test_a_part_of_a_grant_can_be_taken_back(play: Play):
 
 
 @pytest.mark.parametrize("payload", [{}, {"grant_id": 7}, {"recipient": "bob", "capabilities": []}])
-def test_a_revocation_that_says_too_little_is_refused(play: Play, payload: Any):
+def test_a_revocation_that_says_too_little_is_refused(play, payload):
     play >> says("alice", revoke(**payload)) << refused("alice", "payload_invalid")
 
 
-def test_a_grant_to_someone_who_left_can_be_taken_back(play: Play):
+def test_a_grant_to_someone_who_left_can_be_taken_back(play):
     gives(play, "alice", "bob", READ, id_="r1")
     play >> leaves("bob") << stored("system.presence.leave")
     takes(play, "alice", recipient="bob")
@@ -313,7 +313,7 @@ def test_a_grant_to_someone_who_left_can_be_taken_back(play: Play):
     play >> says("bob", call("files")) << refused("bob", "proposal_required")
 
 
-def test_settings_that_change_change_rights_at_once(play: Play):
+def test_settings_that_change_change_rights_at_once(play):
     quiet = {**DEFAULT_RIGHTS, Role.MEMBER: ("mcp.proposal.*",)}
     play.settings = msgspec.structs.replace(SETTINGS, rights=quiet)
     play >> does(lambda room, now: room.configure(play.settings, now))
@@ -322,14 +322,14 @@ def test_settings_that_change_change_rights_at_once(play: Play):
     play >> says("alice", chat()) << stored("chat.message", "alice")
 
 
-def test_a_role_that_changes_changes_rights_at_once(play: Play):
+def test_a_role_that_changes_changes_rights_at_once(play):
     play >> joins("bob", on="bob2", role=Role.OWNER)
     play << told("bob", "system.welcome", payload={"you": {"role": "owner", "capabilities": ["*"]}})
     play << attached("bob2")
     play >> says("bob", b'{"protocol":"mcpx/v1","kind":"x.y"}') << stored("x.y", "bob")
 
 
-def test_the_number_of_grants_is_bounded(stage: Any):
+def test_the_number_of_grants_is_bounded(stage):
     play = stage("alice", "bob", "files", bounds={"grants": 3, "grants_each": 2})
     gives(play, "alice", "bob", READ, id_="r1")
     gives(play, "alice", "bob", READ, id_="r2")
@@ -338,14 +338,14 @@ def test_the_number_of_grants_is_bounded(stage: Any):
     play >> says("alice", grant("files", READ)) << refused("alice", "too_many_open")
 
 
-def test_nobody_is_granted_more_than_anyone_can_hold(play: Play):
+def test_nobody_is_granted_more_than_anyone_can_hold(play):
     wide = {"kind": "x.y", "payload": {"a": list(range(60))}}
     for n in range(4):
         gives(play, "alice", "bob", wide, id_=f"r{n}")
     play >> says("alice", grant("bob", wide)) << refused("alice", "too_many_capabilities")
 
 
-def test_grants_outlive_a_restart_that_trimmed_their_messages(chain: Play):
+def test_grants_outlive_a_restart_that_trimmed_their_messages(chain):
     snapshot = chain.room.snapshot()
     chain >> says("bob", chat()) << stored("chat.message", "bob")
     kept = chain.stored[-1:]
@@ -354,7 +354,7 @@ def test_grants_outlive_a_restart_that_trimmed_their_messages(chain: Play):
     assert again.seq == chain.room.seq
 
 
-def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stage: Any):
+def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stage):
     play = stage("alice", "bob", "files", bounds={"granted": 5, "granted_each": 3})
     gives(play, "alice", "bob", "x.a", "x.b", "x.c", id_="r1")
     play >> says("alice", grant("bob", "x.d")) << refused("alice", "too_many_open")
@@ -362,7 +362,7 @@ def test_what_is_granted_in_all_is_bounded_so_that_no_revocation_takes_long(stag
     play >> says("alice", grant("files", "x.c")) << refused("alice", "too_many_open")
 
 
-def test_what_is_granted_is_bounded_by_its_bytes(stage: Any):
+def test_what_is_granted_is_bounded_by_its_bytes(stage):
     play = stage("alice", "bob", "files", bounds={"granted_bytes": 2_000})
     long = "x.y.z:" + "*a" * 500
     gives(play, "alice", "bob", long, id_="r1")
@@ -370,7 +370,7 @@ def test_what_is_granted_is_bounded_by_its_bytes(stage: Any):
     play >> says("alice", grant("bob", *[long] * 9)) << refused("alice", "payload_invalid")
 
 
-def test_a_grant_never_stands_in_place_of_another_whose_message_is_gone(play: Play):
+def test_a_grant_never_stands_in_place_of_another_whose_message_is_gone(play):
     gives(play, "alice", "bob", READ, id_="r1")
     play.rebuilds = False
     play.room.trim(play.room.seq + 1)

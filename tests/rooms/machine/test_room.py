@@ -17,7 +17,6 @@ from folkmoot.rooms.machine import Append, Attach, Close, Expel, Facts, Role, Ro
 from folkmoot.rooms.machine.acts import ACTS
 from tests.rooms.machine.playbook import (
     SETTINGS,
-    Play,
     answer,
     attached,
     call,
@@ -46,7 +45,7 @@ LEAVE = "system.presence.leave"
 
 
 @pytest.mark.requirement("room.welcome-first", "room.welcome-shape", "room.presence")
-def test_who_comes_in_is_welcomed_and_everyone_is_told(stage: Any):
+def test_who_comes_in_is_welcomed_and_everyone_is_told(stage):
     play = stage("alice")
     bob = {"id": "bob", "type": "person", "role": "member"}
     play >> joins("bob")
@@ -64,7 +63,7 @@ def test_who_comes_in_is_welcomed_and_everyone_is_told(stage: Any):
 
 
 @pytest.mark.requirement("room.presence")
-def test_presence_tells_of_the_first_connection_and_the_last(play: Play):
+def test_presence_tells_of_the_first_connection_and_the_last(play):
     play >> joins("bob", on="bob-2") << attached("bob-2")
     play >> says("bob-2", chat()) << stored("chat.message", "bob")
     play >> leaves("bob")
@@ -74,7 +73,7 @@ def test_presence_tells_of_the_first_connection_and_the_last(play: Play):
 
 
 @pytest.mark.requirement("room.close-replaced")
-def test_a_connection_id_that_comes_back_replaces_its_connection(stage: Any):
+def test_a_connection_id_that_comes_back_replaces_its_connection(stage):
     play = stage("alice")
     play >> joins("bob", on="old", conn="phone") << attached("old") << stored(JOIN)
     play >> joins("bob", on="new", conn="phone") << closed("old", 4009) << attached("new")
@@ -84,7 +83,7 @@ def test_a_connection_id_that_comes_back_replaces_its_connection(stage: Any):
     play >> joins("alice", on="alices", conn="phone") << attached("alices")
 
 
-def test_to_resume_replays_what_was_missed_up_to_the_moment_of_joining(play: Play):
+def test_to_resume_replays_what_was_missed_up_to_the_moment_of_joining(play):
     play >> leaves("bob") << stored(LEAVE)
     play >> says("alice", chat()) << stored("chat.message", "alice")
     resume = {"after": 3, "complete": True, "reason": None}
@@ -105,15 +104,13 @@ def test_to_resume_replays_what_was_missed_up_to_the_moment_of_joining(play: Pla
         (-1, "e1", "seq_unknown"),
     ],
 )
-def test_when_nothing_can_be_replayed_the_welcome_says_so(
-    play: Play, after: int, epoch: str, reason: str
-):
+def test_when_nothing_can_be_replayed_the_welcome_says_so(play, after, epoch, reason):
     play.room.trim(3)
     play >> joins("bob", on="bob-2", after=after, epoch=epoch)
     play << attached("bob-2", resume={"after": after, "complete": False, "reason": reason})
 
 
-def test_what_the_history_just_reaches_back_to_is_replayed(play: Play):
+def test_what_the_history_just_reaches_back_to_is_replayed(play):
     play.room.trim(3)
     play >> joins("bob", on="bob-2", after=2)
     play << attached("bob-2", after=2, history={"first_seq": 3})
@@ -141,21 +138,21 @@ def test_what_the_history_just_reaches_back_to_is_replayed(play: Play):
         "me@x",
     ],
 )
-def test_a_name_that_is_none_or_the_hubs_is_refused(play: Play, name: str):
+def test_a_name_that_is_none_or_the_hubs_is_refused(play, name):
     with pytest.raises(e.NameRefused):
         play >> joins("x", who=Principal("account-x", name))
     assert len(play.room.participants()) == 3
 
 
 @pytest.mark.parametrize("name", ["a1ice", "allce", "al-ice", "b0b", "bo_b", "fi1es"])
-def test_a_name_that_could_be_mistaken_for_anothers_is_refused(play: Play, name: str):
+def test_a_name_that_could_be_mistaken_for_anothers_is_refused(play, name):
     with pytest.raises(e.NameRefused, match="mistaken for another"):
         play >> joins("x", who=Principal("account-x", name))
     play >> leaves({"a": "alice", "b": "bob", "f": "files"}[name[0]]) << stored(LEAVE)
     play >> joins("x", who=Principal("account-x", name)) << attached("x") << stored(JOIN)
 
 
-def test_who_comes_back_under_another_name_is_one_participant(play: Play):
+def test_who_comes_back_under_another_name_is_one_participant(play):
     renamed = Principal("account-bob", "robert")
     play >> joins("bob-2", who=renamed) << stored(LEAVE) << stored(JOIN)
     play << told("bob", "system.welcome") << attached("bob-2")
@@ -163,7 +160,7 @@ def test_who_comes_back_under_another_name_is_one_participant(play: Play):
     assert sorted(who["id"] for who in play.room.participants()) == ["alice", "files", "robert"]
 
 
-def test_a_room_has_room_for_so_many(stage: Any):
+def test_a_room_has_room_for_so_many(stage):
     play = stage("alice", bounds={"participants": 2, "connections_each": 2, "listed": 1})
     play >> joins("bob") << attached("bob", participants_total=2) << stored(JOIN)
     with pytest.raises(e.RoomFull):
@@ -175,7 +172,7 @@ def test_a_room_has_room_for_so_many(stage: Any):
 
 
 @pytest.mark.requirement("room.invite-kinds")
-def test_who_is_kicked_is_closed_and_everyone_is_told(play: Play):
+def test_who_is_kicked_is_closed_and_everyone_is_told(play):
     play >> says("alice", call("bob"), id="q1") << stored("mcp.request.tools/call", "alice")
     play >> joins("bob", on="bob-2") << attached("bob-2")
     play >> says("alice", kick("bob")) << stored("room.kick", "alice")
@@ -188,7 +185,7 @@ def test_who_is_kicked_is_closed_and_everyone_is_told(play: Play):
 
 @pytest.mark.requirement("wire.context-printable")
 @pytest.mark.parametrize("context", ["a\x00b", "a\nb", "\x7f", "\x9b31m"])
-def test_control_characters_in_a_context_are_refused(play: Play, context: str):
+def test_control_characters_in_a_context_are_refused(play, context):
     play >> says("bob", chat(), context=context) << refused("bob", "invalid_envelope")
     play >> says("bob", chat(), context="draft 2 — é\u2028") << stored("chat.message", "bob")
 
@@ -206,7 +203,7 @@ ACTED_ON = sorted(
 @pytest.mark.parametrize("value", WRONG, ids=str)
 @pytest.mark.parametrize("root", ACTED_ON)
 def test_a_payload_of_the_wrong_type_is_refused_or_kept_and_never_breaks_the_room(
-    play: Play, root: str, value: Any
+    play, root, value
 ):
     names = "participant handle guest recipient grant_id capabilities reason timeout_seconds "
     names += "expires_in method params id result text"
@@ -221,14 +218,14 @@ def test_a_payload_of_the_wrong_type_is_refused_or_kept_and_never_breaks_the_roo
 
 
 @pytest.mark.parametrize("wrong", [None, 7, ["bob"], {"id": "bob"}, ""])
-def test_a_kick_that_names_nobody_is_refused(play: Play, wrong: Any):
+def test_a_kick_that_names_nobody_is_refused(play, wrong):
     envelope = {"kind": "room.kick", "payload": {"participant": wrong}}
     play >> says("alice", envelope) << refused("alice", "payload_invalid")
     envelope = {"kind": "room.kick", "payload": {"participant": "bob", "reason": ["x"]}}
     play >> says("alice", envelope) << refused("alice", "payload_invalid")
 
 
-def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any):
+def test_an_owner_is_not_kicked_nor_is_oneself(stage):
     play = stage("alice", "bob", account_rights={"account-bob": ("*",)})
     play >> says("bob", kick("alice")) << refused("bob", "capability_denied")
     play >> says("bob", kick("bob")) << refused("bob", "recipient_invalid")
@@ -236,7 +233,7 @@ def test_an_owner_is_not_kicked_nor_is_oneself(stage: Any):
 
 
 @pytest.mark.requirement("room.invite-kinds")
-def test_the_answer_to_an_invitation_is_for_the_inviter_alone(play: Play):
+def test_the_answer_to_an_invitation_is_for_the_inviter_alone(play):
     guest = {"kind": "room.invite", "payload": {"guest": "guest-kim"}}
     play >> says("alice", guest, id="i1") << stored("room.invite", "alice")
     play << logged("room.invite", "alice", "guest-kim") << invited("alice", "i1", guest="guest-kim")
@@ -258,17 +255,17 @@ def test_the_answer_to_an_invitation_is_for_the_inviter_alone(play: Play):
         ({"guest": "a1ice"}, "name_refused"),
     ],
 )
-def test_an_invitation_names_one_who_could_come_in(play: Play, payload: Any, code: str):
+def test_an_invitation_names_one_who_could_come_in(play, payload, code):
     play >> says("alice", {"kind": "room.invite", "payload": payload}) << refused("alice", code)
 
 
-def test_an_account_is_invited_by_its_handle(play: Play):
+def test_an_account_is_invited_by_its_handle(play):
     handle = {"kind": "room.invite", "payload": {"handle": "carol"}}
     play >> says("alice", handle, id="i1") << stored("room.invite", "alice")
     play << logged("room.invite", "alice", "carol") << invited("alice", "i1", handle="carol")
 
 
-def test_who_lost_their_account_is_put_out(play: Play):
+def test_who_lost_their_account_is_put_out(play):
     play >> does(lambda room, now: room.remove("account-bob", CloseCode.NOT_AUTHENTICATED, now))
     play << closed("bob", 4401) << stored(LEAVE)
     assert play.room.remove("account-bob", CloseCode.NOT_ALLOWED, play.now) == []
@@ -285,14 +282,14 @@ def test_who_lost_their_account_is_put_out(play: Play):
     ]
     + ["weather.report", "weather.report.daily:berlin"],
 )
-def test_kinds_that_are_only_carried_need_the_capability(play: Play, kind: str):
+def test_kinds_that_are_only_carried_need_the_capability(play, kind):
     envelope = {"kind": kind, "payload": {"n": 1}}
     play >> says("alice", envelope) << stored(kind, "alice", payload={"n": 1})
     if not kind.startswith(("reasoning", "participant.status", "participant.compact-done")):
         play >> says("bob", envelope) << refused("bob", "capability_denied")
 
 
-def test_who_is_not_here_may_post(play: Play):
+def test_who_is_not_here_may_post(play):
     carol = principal("carol")
     raw = encode({"protocol": "mcpx/v1", **chat(), "id": "m1"})
     play >> does(lambda room, now: room.post(carol, Role.MEMBER, raw, now))
@@ -307,13 +304,13 @@ def test_who_is_not_here_may_post(play: Play):
         play.room.post(carol, Role.MEMBER, kicking, play.now)
 
 
-def test_a_post_is_judged_by_the_role_it_comes_with(play: Play):
+def test_a_post_is_judged_by_the_role_it_comes_with(play):
     raw = encode({"protocol": "mcpx/v1", **kick("bob")})
     with pytest.raises(e.CapabilityDenied):
         play.room.post(principal("alice"), Role.GUEST, raw, play.now)
 
 
-def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play: Play):
+def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play):
     message = decode_mcpx(encode({"protocol": "mcpx/v1", **chat(), "id": "m1"}))
     blocked = e.BlockedByInterceptor("No.")
     play >> does(lambda room, now: room.refuse("bob", message, blocked, now))
@@ -323,7 +320,7 @@ def test_what_was_decoded_and_what_was_refused_before_the_room_is_taken_too(play
     assert play.room.refuse("gone", message, blocked, play.now) == []
 
 
-def test_a_rebuilt_room_goes_on_where_the_stored_history_ends(play: Play):
+def test_a_rebuilt_room_goes_on_where_the_stored_history_ends(play):
     play >> says("alice", call("files"), id="q1") << stored("mcp.request.tools/call", "alice")
     play >> says("bob", chat(), id="lost") << stored("chat.message", "bob")
     play.stored.pop()
@@ -338,7 +335,7 @@ def test_a_rebuilt_room_goes_on_where_the_stored_history_ends(play: Play):
     play >> waits(60)
 
 
-def test_who_does_not_come_back_after_a_restart_has_left(play: Play):
+def test_who_does_not_come_back_after_a_restart_has_left(play):
     play >> says("alice", call("files"), id="q1") << stored("mcp.request.tools/call", "alice")
     play.room = play.rebuilt()
     play >> joins("alice") << attached("alice", participants_total=3)
@@ -348,7 +345,7 @@ def test_who_does_not_come_back_after_a_restart_has_left(play: Play):
     play << stored("mcp.response.tools/call:read", correlation_id=["q1"])
 
 
-def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play):
+def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     kept = [msgspec.structs.replace(one, data=b"never read") for one in play.stored[1:]]
     snapshot = play.room.snapshot()
@@ -365,7 +362,7 @@ def test_a_restart_reads_nothing_of_what_a_snapshot_knows(play: Play):
     assert isinstance(room.receive("bob", [again], play.now, facts)[0][0], Tell)
 
 
-def test_a_guest_is_rebuilt_as_one(stage: Any):
+def test_a_guest_is_rebuilt_as_one(stage):
     play = stage("guest-kim")
     assert play.rebuilt().participants() == [
         {
@@ -377,7 +374,7 @@ def test_a_guest_is_rebuilt_as_one(stage: Any):
     ]
 
 
-def test_an_append_knows_the_accounts_and_does_not_tell_them(play: Play):
+def test_an_append_knows_the_accounts_and_does_not_tell_them(play):
     play >> says("alice", call("files")) << stored("mcp.request.tools/call", "alice")
     kept = play.stored[-1]
     assert isinstance(kept, Append)
@@ -393,7 +390,7 @@ def endowed(by: str, *capabilities: Any, id_: str = "i1") -> Any:
     return does(lambda room, now: room.endow(KIM, f"account-{by}", capabilities, id_, now))
 
 
-def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play):
+def test_a_guest_holds_from_the_start_what_its_invitation_says(play):
     guest = {"guest": "kim", "capabilities": list(PROMISED)}
     play >> says("alice", {"kind": "room.invite", "payload": guest}, id="i1")
     play << stored("room.invite", "alice") << logged("room.invite", "alice", "kim")
@@ -412,7 +409,7 @@ def test_a_guest_holds_from_the_start_what_its_invitation_says(play: Play):
     play >> says("kim", call("files", n=2)) << refused("kim", "capability_denied")
 
 
-def test_nobody_promises_a_guest_what_they_do_not_hold(stage: Any):
+def test_nobody_promises_a_guest_what_they_do_not_hold(stage):
     play = stage("alice", "bob", account_rights={"account-bob": ("room.invite", "mcp.proposal.*")})
 
     def inviting(**payload: Any) -> dict[str, Any]:
@@ -435,7 +432,7 @@ def test_nobody_promises_a_guest_what_they_do_not_hold(stage: Any):
     play >> endowed("bob", "mcp.proposal.*", id_="i1")
 
 
-def test_what_a_guest_was_granted_goes_when_it_is_kicked(play: Play):
+def test_what_a_guest_was_granted_goes_when_it_is_kicked(play):
     play >> endowed("alice", "*") << stored("capability.grant-ack")
     play << logged("capability.grant", "alice", "kim")
     play >> joins("kim", role=Role.GUEST, who=KIM) << attached("kim") << stored(JOIN)
@@ -451,7 +448,7 @@ def test_what_a_guest_was_granted_goes_when_it_is_kicked(play: Play):
     assert not list(play.room.grants())
 
 
-def test_owners_change_with_the_settings_whatever_the_shell_believed(stage: Any):
+def test_owners_change_with_the_settings_whatever_the_shell_believed(stage):
     both = msgspec.structs.replace(SETTINGS, owners=frozenset(("account-alice", "account-bob")))
     play = stage("alice", "bob", "carol")
     # Who owns a room is in its record, which the messages do not tell.

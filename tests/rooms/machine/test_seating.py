@@ -82,7 +82,7 @@ def play(stage: Any) -> Play:
     return play >> seats("github") << comes()
 
 
-def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once(play: Play):
+def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once(play):
     play >> seats("github") >> seats("github", "files") << comes("files")
     play >> joins("carol") << attached("carol", participants_total=5)
     play << stored("system.presence.join")
@@ -91,7 +91,7 @@ def test_a_backend_is_here_while_it_is_seated_and_is_told_of_once(play: Play):
     assert play.room.present == 3
 
 
-def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_asked(play: Play):
+def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_asked(play):
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play >> answers({**answer("q1"), "to": ["alice"]})
@@ -99,7 +99,7 @@ def test_what_a_backend_is_asked_is_an_effect_and_its_answer_goes_to_whoever_ask
     play >> says("alice", chat()) << stored("chat.message", "alice")
 
 
-def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play: Play):
+def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play):
     play >> says("bob", proposal(TOOL), id="p1", to=["github"])
     play << stored("mcp.proposal.tools/call", "bob") << logged("proposal.open", "bob", "p1")
     play >> says("alice", fulfil("p1", to="github", tool=TOOL), id="q1")
@@ -107,7 +107,7 @@ def test_a_fulfilment_asks_in_the_name_of_the_fulfiller_and_answers_both(play: P
     play << asks("q1", "alice", "alice", "bob")
 
 
-def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(play: Play):
+def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(play):
     for number, id_ in enumerate(("q1", "q2", "q3")):
         play >> says("alice", call("github", TOOL, n=number), id=id_)
         play << stored("mcp.request.tools/call", "alice") << asks(id_, "alice")
@@ -125,7 +125,7 @@ def test_nobody_waits_for_a_request_that_was_cancelled_timed_out_or_left_behind(
     play << stored(f"mcp.response.tools/call:{TOOL}", payload=left) << ceases("q4")
 
 
-def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life(play: Play):
+def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life(play):
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play.room = play.rebuilt()
@@ -138,12 +138,12 @@ def test_a_loaded_room_answers_what_its_backends_were_asked_in_an_earlier_life(p
     play << stored("system.presence.leave", payload={"participant": {"id": "bob"}})
 
 
-def test_a_backend_is_not_kicked_and_holds_nothing(play: Play):
+def test_a_backend_is_not_kicked_and_holds_nothing(play):
     play >> says("alice", kick("github")) << refused("alice", "recipient_invalid")
     play >> says("alice", grant("github", "chat.*")) << refused("alice", "recipient_invalid")
 
 
-def test_only_the_backend_answers_for_the_backend(play: Play):
+def test_only_the_backend_answers_for_the_backend(play):
     play >> says("alice", call("github", TOOL), id="q1")
     play << stored("mcp.request.tools/call", "alice") << asks("q1", "alice")
     play >> says("bob", answer("q1")) << refused("bob", "not_asked")
@@ -151,7 +151,7 @@ def test_only_the_backend_answers_for_the_backend(play: Play):
     play >> says("alice", answer("q1")) << refused("alice", "not_asked")
 
 
-def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does(stage: Any):
+def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does(stage):
     play = stage("alice", "g1thub")
     play >> seats("github") << closed("g1thub", 4403) << stored("system.presence.leave") << comes()
     with pytest.raises(e.NameRefused):
@@ -162,7 +162,7 @@ def test_nobody_keeps_a_backend_out_by_a_name_like_its_own_but_an_owner_does(sta
     play >> seats("github")
 
 
-def test_backends_take_no_place_of_anyone_who_comes(stage: Any):
+def test_backends_take_no_place_of_anyone_who_comes(stage):
     play = stage("alice", bounds={"participants": 2})
     play >> seats("github", "files") << comes() << comes("files")
     play >> joins("bob") << attached("bob") << stored("system.presence.join")

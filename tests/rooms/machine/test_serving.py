@@ -88,7 +88,7 @@ def asked(two: Play) -> Play:
 
 
 @pytest.mark.requirement("serving.newest")
-def test_a_connection_that_offers_nothing_serves_nothing(play: Play):
+def test_a_connection_that_offers_nothing_serves_nothing(play):
     nobody = {"you": False, "connection": None}
     play >> joins("files", "f1") << attached("f1", serving=nobody)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
@@ -96,7 +96,7 @@ def test_a_connection_that_offers_nothing_serves_nothing(play: Play):
 
 
 @pytest.mark.requirement("serving.newest", "serving.begun-once")
-def test_only_the_newest_begins_what_is_asked_and_only_once(asked: Play):
+def test_only_the_newest_begins_what_is_asked_and_only_once(asked):
     asked >> says("f1", begin("q1")) << refused("f1", "not_serving")
     asked >> says("files", begin("q1")) << refused("files", "not_serving")
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files", correlation_id=["q1"])
@@ -105,7 +105,7 @@ def test_only_the_newest_begins_what_is_asked_and_only_once(asked: Play):
     asked >> says("f2", begin("q1")) << refused("f2", "request_not_open")
 
 
-def test_beginning_needs_no_capability_and_heeds_a_deny(asked: Play):
+def test_beginning_needs_no_capability_and_heeds_a_deny(asked):
     asked >> says("bob", begin("q1")) << refused("bob", "not_asked")
     rights = {**SETTINGS.rights, next(iter(SETTINGS.rights)): ("*",)}
     denied = msgspec.structs.replace(
@@ -117,12 +117,12 @@ def test_beginning_needs_no_capability_and_heeds_a_deny(asked: Play):
 
 
 @pytest.mark.parametrize("about", [[], ["q1", "q2"], ["q9"]])
-def test_beginning_names_one_open_request(asked: Play, about: list[str]):
+def test_beginning_names_one_open_request(asked, about):
     code = "request_not_open" if about == ["q9"] else "correlation_required"
     asked >> says("f2", begin("q1"), correlation_id=about) << refused("f2", code)
 
 
-def test_nobody_begins_by_a_message_that_comes_on_no_connection(asked: Play):
+def test_nobody_begins_by_a_message_that_comes_on_no_connection(asked):
     raw = msgspec.json.encode({"protocol": "mcpx/v1", **begin("q1")})
     with pytest.raises(Exception, match="Only the connection that serves"):
         asked.room.post(
@@ -131,7 +131,7 @@ def test_nobody_begins_by_a_message_that_comes_on_no_connection(asked: Play):
 
 
 @pytest.mark.requirement("serving.take-over")
-def test_the_next_takes_over_what_nobody_has_begun(asked: Play):
+def test_the_next_takes_over_what_nobody_has_begun(asked):
     asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> leaves("f2") << serving("files", "one")
@@ -141,7 +141,7 @@ def test_the_next_takes_over_what_nobody_has_begun(asked: Play):
 
 
 @pytest.mark.requirement("serving.interrupted")
-def test_what_was_begun_is_interrupted_when_its_connection_stays_away(asked: Play):
+def test_what_was_begun_is_interrupted_when_its_connection_stays_away(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
     asked >> waits(RETURN - 1)
@@ -151,7 +151,7 @@ def test_what_was_begun_is_interrupted_when_its_connection_stays_away(asked: Pla
 
 
 @pytest.mark.requirement("serving.interrupted")
-def test_a_connection_that_comes_back_in_time_goes_on(asked: Play):
+def test_a_connection_that_comes_back_in_time_goes_on(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
     asked >> waits(RETURN - 1)
@@ -162,7 +162,7 @@ def test_a_connection_that_comes_back_in_time_goes_on(asked: Play):
     asked >> says("f3", answer("q1")) << stored("mcp.response.tools/call", "files")
 
 
-def test_what_was_interrupted_runs_on_when_its_connection_comes_after_all(asked: Play):
+def test_what_was_interrupted_runs_on_when_its_connection_comes_after_all(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> leaves("f2") << serving("files", "one") << shown("f1", owed("q1", "running"))
     asked >> waits(RETURN) << shown("f1", owed("q1", "interrupted"))
@@ -170,7 +170,7 @@ def test_what_was_interrupted_runs_on_when_its_connection_comes_after_all(asked:
     assert welcomed(asked)["waiting"]["requests"][0]["state"] == "running"
 
 
-def test_the_same_connection_coming_back_in_place_of_the_old_one_changes_nothing(asked: Play):
+def test_the_same_connection_coming_back_in_place_of_the_old_one_changes_nothing(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> joins("files", "f3", conn="two", serve=True) << closed("f2", CloseCode.REPLACED)
     asked << attached("f3", serving={"you": True, "connection": "two"})
@@ -178,18 +178,18 @@ def test_the_same_connection_coming_back_in_place_of_the_old_one_changes_nothing
     asked >> says("f3", begin("q1")) << refused("f3", "request_begun")
 
 
-def test_one_that_comes_back_without_tools_hands_over(asked: Play):
+def test_one_that_comes_back_without_tools_hands_over(asked):
     asked >> joins("files", "f3", conn="two") << closed("f2", CloseCode.REPLACED)
     asked << attached("f3", serving={"you": False, "connection": "one"})
     asked << serving("files", "one") << shown("f1", owed("q1", "waiting"))
 
 
-def test_when_the_last_that_offers_tools_goes_nobody_serves(two: Play):
+def test_when_the_last_that_offers_tools_goes_nobody_serves(two):
     two >> leaves("f2") << serving("files", "one") << shown("f1")
     two >> leaves("f1") << serving("files", None)
 
 
-def test_a_connection_without_an_id_of_its_own_serves_too(play: Play):
+def test_a_connection_without_an_id_of_its_own_serves_too(play):
     play >> joins("files", "f1", serve=True)
     told_ = welcomed(play)["serving"]
     assert told_["you"]
@@ -204,7 +204,7 @@ def test_a_connection_without_an_id_of_its_own_serves_too(play: Play):
 
 
 @pytest.mark.requirement("room.welcome-waiting", "serving.interrupted")
-def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(asked: Play):
+def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(asked):
     asked >> says("alice", call("files", n=2), id="q2") << stored(REQUEST, "alice")
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     for snapshot in (None, asked.room.snapshot()):
@@ -228,7 +228,7 @@ def _role(play: Play) -> Any:
     return member.role
 
 
-def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked: Play):
+def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
     asked >> says("alice", notice("notifications/cancelled", about="q1"))
     asked.waiting.clear()
@@ -241,7 +241,7 @@ def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked: Play):
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play: Play):
+def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play):
     play >> says("bob", proposal(), id="p1", to=["files"])
     play << stored("mcp.proposal.tools/call", "bob")
     play << logged("proposal.open", "bob")
@@ -267,7 +267,7 @@ def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play: Play):
     assert listed("alice") == listed("files")[:0]
 
 
-def test_a_welcome_lists_so_many_and_says_that_there_are_more(stage: Any):
+def test_a_welcome_lists_so_many_and_says_that_there_are_more(stage):
     play = stage("alice", "files", bounds={"waiting": 2})
     for n in range(3):
         play >> joins("files", f"f{n}")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from folkmoot.core.strict import Limits
 from folkmoot.rooms.machine import Room, Tell
 from tests.rooms.machine.playbook import (
-    Play,
     attached,
     call,
     chat,
@@ -24,7 +21,7 @@ from tests.rooms.machine.playbook import (
 
 
 @pytest.mark.requirement("wire.fields", "wire.from-filled", "wire.id-filled", "wire.broadcast")
-def test_what_is_absent_is_filled_in(play: Play):
+def test_what_is_absent_is_filled_in(play):
     play >> says("bob", chat()) << stored("chat.message", "bob", protocol="mcpx/v1")
     assert list(play.last) == ["seq", "ts", "from", "id", "protocol", "kind", "payload"]
     assert play.last["seq"] == 4
@@ -33,7 +30,7 @@ def test_what_is_absent_is_filled_in(play: Play):
 
 
 @pytest.mark.requirement("wire.fields")
-def test_every_member_that_was_sent_is_passed_on_unknown_ones_too(play: Play):
+def test_every_member_that_was_sent_is_passed_on_unknown_ones_too(play):
     sent = {**chat(), "id": "m1", "from": "bob", "to": ["alice"], "correlation_id": ["x", "y"]}
     play >> says("bob", sent, context="thread", colour="red") << stored("chat.message", "bob")
     ours = {"seq": 4, "ts": play.last["ts"], "protocol": "mcpx/v1"}
@@ -41,7 +38,7 @@ def test_every_member_that_was_sent_is_passed_on_unknown_ones_too(play: Play):
 
 
 @pytest.mark.requirement("wire.payload-untouched", "chat.delivered-as-sent")
-def test_the_senders_bytes_are_passed_on_as_they_are(play: Play):
+def test_the_senders_bytes_are_passed_on_as_they_are(play):
     body = (
         b'"protocol" : "mcpx/v1", "kind":"chat.message",\t"payload": {"text":"\\u0068i", "n":1.10}}'
     )
@@ -52,7 +49,7 @@ def test_the_senders_bytes_are_passed_on_as_they_are(play: Play):
 @pytest.mark.requirement("wire.payload-untouched", "wire.seq-forged", "wire.ts-by-gateway")
 @pytest.mark.parametrize("claim", [b'"seq":99', b'"\\u0073eq":99', b'"ts":"1970"', b'"t\\u0073":1'])
 def test_what_the_sender_claims_in_the_gateways_place_is_replaced_and_the_payload_is_not(
-    play: Play, claim: bytes
+    play, claim
 ):
     payload = b'{"text":"\\u0068i","big":123456789012345678901234567890,"n":1.10, "e":1E2}'
     raw = b'{%b,"protocol":"mcpx/v1","kind":"chat.message","payload":%b}' % (claim, payload)
@@ -62,35 +59,35 @@ def test_what_the_sender_claims_in_the_gateways_place_is_replaced_and_the_payloa
 
 
 @pytest.mark.parametrize("name", ["id", "from", "to", "correlation_id", "context"])
-def test_a_member_that_is_null_is_as_good_as_absent(play: Play, name: str):
+def test_a_member_that_is_null_is_as_good_as_absent(play, name):
     play >> says("bob", {**chat(), name: None}) << stored("chat.message", "bob")
     assert play.last.get(name, ...) is not None
 
 
 @pytest.mark.requirement("wire.correlation-array")
-def test_a_lone_correlation_becomes_an_array(play: Play):
+def test_a_lone_correlation_becomes_an_array(play):
     play >> says("bob", chat(), correlation_id="m1") << stored("chat.message", "bob")
     assert play.last["correlation_id"] == ["m1"]
 
 
 @pytest.mark.requirement("wire.broadcast")
-def test_an_empty_to_is_a_broadcast(play: Play):
+def test_an_empty_to_is_a_broadcast(play):
     play >> says("bob", chat(), to=[]) << stored("chat.message", "bob", to=[])
 
 
 @pytest.mark.requirement("wire.protocol")
-def test_another_protocol_is_refused(play: Play):
+def test_another_protocol_is_refused(play):
     play >> says("bob", chat(), protocol="mcpx/v2") << refused("bob", "unsupported_protocol")
 
 
 @pytest.mark.requirement("wire.from-forged")
 @pytest.mark.parametrize("name", ["alice", "gateway", "Bob", "bob "])
-def test_a_forged_sender_is_refused(play: Play, name: str):
+def test_a_forged_sender_is_refused(play, name):
     play >> says("bob", chat(), from_=name) << refused("bob", "sender_forged")
 
 
 @pytest.mark.requirement("wire.id-used-before", "wire.id-retry-safe")
-def test_an_id_is_used_once_and_a_retry_learns_that_it_arrived(play: Play):
+def test_an_id_is_used_once_and_a_retry_learns_that_it_arrived(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob", id="m1", seq=4)
     play >> says("bob", chat(), id="m1") << refused("bob", "id_used", "m1", seq=4)
     play >> says("alice", chat(), id="m1") << refused("alice", "id_used", "m1")
@@ -99,14 +96,14 @@ def test_an_id_is_used_once_and_a_retry_learns_that_it_arrived(play: Play):
     play >> says("alice", chat(), id="m2") << stored("chat.message", "alice", id="m2")
 
 
-def test_who_is_told_of_another_ones_id_does_not_learn_its_seq(play: Play):
+def test_who_is_told_of_another_ones_id_does_not_learn_its_seq(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     told = play.receive("alice", b'{"protocol":"mcpx/v1","kind":"a.b","id":"m1"}')
     assert isinstance(told[0], Tell)
     assert "seq" not in read(told[0].data)["payload"]
 
 
-def test_an_id_that_the_history_no_longer_holds_may_be_used_again(play: Play):
+def test_an_id_that_the_history_no_longer_holds_may_be_used_again(play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob")
     play >> says("bob", chat(), id="m2") << stored("chat.message", "bob")
     play.room.trim(5)
@@ -114,7 +111,7 @@ def test_an_id_that_the_history_no_longer_holds_may_be_used_again(play: Play):
     play >> says("bob", chat(), id="m1") << stored("chat.message", "bob", id="m1")
 
 
-def test_ids_that_memory_lost_are_looked_up_in_the_store(stage: Any):
+def test_ids_that_memory_lost_are_looked_up_in_the_store(stage):
     play = stage(bounds={"ids": 4})
     play.room = Room(play.settings, play.new_id, stored=True)
     play >> joins("bob") << attached("bob") << stored("system.presence.join")
@@ -126,7 +123,7 @@ def test_ids_that_memory_lost_are_looked_up_in_the_store(stage: Any):
     assert play.looked_up == ["m5", "m1"]
 
 
-def test_one_append_is_for_everyone_whatever_its_recipient(play: Play):
+def test_one_append_is_for_everyone_whatever_its_recipient(play):
     play >> says("bob", chat(), to=["alice"]) << stored("chat.message", "bob", to=["alice"])
     play >> says("alice", call("files")) << stored("mcp.request.tools/call", "alice")
 
@@ -134,7 +131,7 @@ def test_one_append_is_for_everyone_whatever_its_recipient(play: Play):
 @pytest.mark.requirement(
     "wire.refusal-to-sender", "wire.refusal-shape", "wire.refusal-correlates", "wire.seq-on-stored"
 )
-def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play: Play):
+def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play):
     play >> says("bob", kick("alice"), id="m1")
     play << refused(
         "bob",
@@ -164,9 +161,7 @@ def test_a_refusal_says_what_was_attempted_and_what_is_allowed(play: Play):
         (b'{"id":"m1","kind":"chat.message"}', "unsupported_protocol", "chat.message"),
     ],
 )
-def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(
-    play: Play, raw: bytes, code: str, kind: str | None
-):
+def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(play, raw, code, kind):
     play >> says("bob", raw) << refused("bob", code, "m1", attempted_kind=kind)
 
 
@@ -188,14 +183,14 @@ def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(
         (b"[" * 200_000, "batch_refused"),
     ],
 )
-def test_bytes_that_are_no_strict_message_reach_nobody(play: Play, raw: bytes, code: str):
+def test_bytes_that_are_no_strict_message_reach_nobody(play, raw, code):
     play >> says("alice", raw)
     assert len(play.waiting) == 1
     play << refused("alice", code, attempted_kind=None)
 
 
 @pytest.mark.requirement("wire.strict")
-def test_a_message_has_its_limit_to_the_byte(stage: Any):
+def test_a_message_has_its_limit_to_the_byte(stage):
     play = stage("bob", limits=Limits(message_bytes=100))
     empty = b'{"protocol":"mcpx/v1","kind":"chat.message","payload":{"text":""}}'
     fits = empty.replace(b'""', b'"' + b"x" * (100 - len(empty)) + b'"')
@@ -203,7 +198,7 @@ def test_a_message_has_its_limit_to_the_byte(stage: Any):
     play >> says("bob", fits.replace(b"xx", b"xxx", 1)) << refused("bob", "message_too_large")
 
 
-def test_old_spellings_are_taken_only_where_the_setting_says_so(play: Play, stage: Any):
+def test_old_spellings_are_taken_only_where_the_setting_says_so(play, stage):
     old = {**chat(), "kind": "chat"}
     play >> says("bob", old) << refused("bob", "kind_syntax")
     kind = stage("bob", accept_old_spellings=True)
@@ -227,5 +222,5 @@ def test_old_spellings_are_taken_only_where_the_setting_says_so(play: Play, stag
         ({"kind": "chat.message", "payload": {}}, "payload_invalid"),
     ],
 )
-def test_nobody_claims_one_thing_and_does_another(play: Play, envelope: dict[str, Any], code: str):
+def test_nobody_claims_one_thing_and_does_another(play, envelope, code):
     play >> says("alice", envelope) << refused("alice", code)

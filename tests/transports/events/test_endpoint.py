@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from folkmoot.core.scopes import OPERATE
 from folkmoot.datafolder import Paths
 from tests.harness import Answer, ask
 from tests.transports.events.support import EVENTS, Source, connect, following
-from tests.transports.rest.support import Asker, House, chat, house, refused
+from tests.transports.rest.support import Asker, chat, house, refused
 
 
 async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
@@ -18,7 +17,7 @@ async def done(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json() if answer.body else None
 
 
-async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(hub: House):
+async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_break(hub):
     ann, bob = await hub.people("ann", "bob")
     async with following(ann) as source, following(bob) as bobs:
         sent = await done(bob, "POST", "/v1/messages", {"to": "ann", "body": "hush"})
@@ -54,7 +53,7 @@ async def test_events_come_as_they_happen_and_those_that_were_missed_after_a_bre
     assert 'folkmoot_events_told_total{event="mail.received"} 2.0' in text
 
 
-async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub: House):
+async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub):
     ann, bob = await hub.people("ann", "bob")
     for room in ("square", "garden"):
         await ann.create(room)
@@ -86,7 +85,7 @@ async def test_a_token_hears_what_its_scope_has_and_its_stream_ends_with_it(hub:
         assert await source.ended()
 
 
-async def test_a_guest_follows_its_room_until_it_is_removed_from_it(hub: House):
+async def test_a_guest_follows_its_room_until_it_is_removed_from_it(hub):
     ann = await hub.person("ann")
     for room in ("square", "garden"):
         await ann.create(room)
@@ -108,7 +107,7 @@ async def test_a_guest_follows_its_room_until_it_is_removed_from_it(hub: House):
     refused(again, 401, "token_invalid")
 
 
-async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path):
+async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path):
     limits = {"max_streams": 3, "max_streams_per_account": 2}
     async with house(tmp_path, events=limits) as here:
         ann, bob = await here.people("ann", "bob")
@@ -132,9 +131,7 @@ async def test_strangers_foreign_pages_and_too_many_are_refused(tmp_path: Path):
             again.close()
 
 
-async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload(
-    tmp_path: Path,
-):
+async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_reload(tmp_path):
     async with house(tmp_path) as here:
         ann = await here.person("ann")
         source = await connect(ann)
@@ -152,9 +149,7 @@ async def test_a_hub_that_stops_ends_its_streams_and_the_next_one_tells_them_to_
             assert await source.event() == ("reload", {"reason": "gap"})
 
 
-async def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(
-    hub: House,
-):
+async def test_an_operator_hears_of_servers_on_the_hubs_socket_and_by_a_token_that_operates(hub):
     ann = await hub.hub.accounts.register("ann")
     authentication = hub.hub.accounts.authentication
     made = await authentication.create(ann.account, scope=OPERATE, operated=True)

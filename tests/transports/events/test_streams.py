@@ -208,7 +208,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("subject", "data"), ENDS)
-async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject: str, data: Any):
+async def test_a_stream_ends_with_what_let_it_in_and_cannot_be_resumed(subject, data):
     bus = MemoryBus()
     here = streams(bus)
     ann = who("ann", with_="c_1")

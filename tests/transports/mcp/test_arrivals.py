@@ -38,7 +38,7 @@ def token(query: str = "", *authorization: str) -> str:
         (f"token=%73k_{'a' * 64}", []),
     ],
 )
-def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: list[str]):
+def test_the_token_is_in_the_url_or_in_the_header(query, authorization):
     assert token(query, *authorization) == TOKEN
 
 
@@ -46,7 +46,7 @@ def test_the_token_is_in_the_url_or_in_the_header(query: str, authorization: lis
     ("query", "authorization"),
     [("", []), ("token=", []), ("Token=x", []), ("", ["Bearer"]), ("", ["Basic eDp5"])],
 )
-def test_no_token_is_an_empty_one(query: str, authorization: list[str]):
+def test_no_token_is_an_empty_one(query, authorization):
     assert token(query, *authorization) == ""
     assert hash_shown("") == ""
 
@@ -59,14 +59,14 @@ def test_no_token_is_an_empty_one(query: str, authorization: list[str]):
         ("", ["Bearer one", "Bearer other"]),
     ],
 )
-def test_two_different_tokens_are_refused(query: str, authorization: list[str]):
+def test_two_different_tokens_are_refused(query, authorization):
     with pytest.raises(e.TokensDiffer) as refused:
         token(query, *authorization)
     assert TOKEN not in refused.value.message
 
 
 @pytest.mark.parametrize("query", ["names=", "names=Safe", "tools=none", "&".join("x" * 60)])
-def test_a_query_that_means_nothing_is_refused(query: str):
+def test_a_query_that_means_nothing_is_refused(query):
     with pytest.raises(e.QueryInvalid):
         read_query(scope(query))
 
@@ -98,7 +98,7 @@ def test_on_one_connection_each_request_shows_its_own_token():
 
 
 @pytest.mark.parametrize("last", [("", "Bearer one"), (f"token={TOKEN}",)])
-def test_two_different_tokens_are_refused_whatever_came_before(last: tuple[str, ...]):
+def test_two_different_tokens_are_refused_whatever_came_before(last):
     peer = ConnectionPeer(OpenConnections(10, TurnedAway()), "", cast("Any", None))
     shown_on(peer, *last)
     for _ in range(2):

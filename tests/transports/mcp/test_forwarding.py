@@ -56,7 +56,7 @@ async def node(chain: Path, key: Path) -> AsyncIterator[NodeHome]:
         await serving
 
 
-async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path: Path):
+async def test_other_nodes_are_trusted_by_the_ca_of_the_settings(tmp_path):
     chain, key = certificate(tmp_path)
     trusting = forwarding(tls=load_ca(ClusterSettings(ca_file=str(chain))))
     async with node(chain, key) as home:

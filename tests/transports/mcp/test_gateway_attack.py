@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from folkmoot.gateway.model import Inventory, UpstreamRequest
 from folkmoot.transports.mcp.resources import Resources
-from tests.mcp_harness import Meeting, Person
 from tests.transports.mcp.gateway_support import (
     PLAIN_TOOL,
     Demo,
-    Wire,
     echo,
     fronted,
     handshake,
@@ -76,7 +73,7 @@ def backend() -> Demo:
 
 
 @pytest.mark.settings(everyone=False)
-async def test_no_escape_leads_out_of_what_one_may_read(hub: Meeting, backend: Demo, wire: Wire):
+async def test_no_escape_leads_out_of_what_one_may_read(hub, backend, wire):
     public = "demo://file///pub/*"
     given = (f"mcp.request.resources/*:{public}", f"mcp.request.completion/*:{public}")
     await settle(hub, ann=(*given, "!mcp.request.resources/*:demo://file///pub/my keys/*"))
@@ -96,9 +93,7 @@ async def test_no_escape_leads_out_of_what_one_may_read(hub: Meeting, backend: D
 
 
 @pytest.mark.settings(everyone=False)
-async def test_no_doubled_slash_leads_to_a_resource_that_is_denied(
-    hub: Meeting, backend: Demo, wire: Wire
-):
+async def test_no_doubled_slash_leads_to_a_resource_that_is_denied(hub, backend, wire):
     everything, secret = "resources/*:demo://*", "resources/*:demo://x/notes/secret*"
     await settle(hub, ann=(f"mcp.request.{everything}", f"!mcp.request.{secret}"))
     for path in ("x/notes//secret1", "x//notes/secret1", "/x/notes/secret1", "x\\notes\\secret1"):
@@ -112,7 +107,7 @@ async def test_no_doubled_slash_leads_to_a_resource_that_is_denied(
 @handshake
 @pytest.mark.parametrize("ending", ["recovered", "deleted"])
 async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_with(
-    ending: str, hub: Meeting, backend: Demo, ann: Person
+    ending, hub, backend, ann
 ):
     begun = asyncio.Event()
 
@@ -138,9 +133,7 @@ async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_
     assert [each.params["name"] for each in backend.cancelled] == ["hangs"]
 
 
-async def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(wire, monkeypatch):
     looked = []
     watch = Resources.watch
 
@@ -158,9 +151,7 @@ async def test_a_listen_that_names_thousands_of_resources_holds_nobody_up(
 
 
 @pytest.mark.parametrize("names", ['"demo:echo", "msg/lookup"', '"demo_echo", "msg_lookup"'])
-async def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(
-    names: str, tmp_path: Path, backend: Demo
-):
+async def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(names, tmp_path, backend):
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[[rule]]\nname = "no"\nuse = "tools"\noptions = {{ deny = [{names}] }}\n')
     own = {"name": "msg_lookup", "arguments": {"handle": "ann"}}
@@ -183,7 +174,7 @@ async def test_no_rule_is_passed_by_inside_another_call_or_by_a_spelling(
 
 
 @pytest.mark.settings(everyone=False)
-async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(hub: Meeting, ann: Person):
+async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(hub, ann):
     await hub.hub.behind.gateway.arrived("demo", Inventory(tools=(SHIP,)))
     for token in (ann.token, ""):
         wire = await wired(hub, token)
@@ -197,7 +188,7 @@ async def test_whoever_may_not_call_a_tool_hears_nothing_of_its_schema(hub: Meet
 @pytest.mark.requirement("mcp.param-headers")
 @pytest.mark.parametrize("recorded", [False, True], ids=["plain", "recorded"])
 async def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(
-    recorded: bool, tmp_path: Path, backend: Demo
+    recorded, tmp_path, backend
 ):
     values = {"record": {"folder": str(tmp_path / "tapes")}} if recorded else {}
     async with fronted(tmp_path / "hub", "stateless", backend, **values) as there:
@@ -223,7 +214,7 @@ async def test_a_call_that_lacks_a_header_its_tool_wants_reaches_no_backend(
 
 @pytest.mark.parametrize("odd", ['"\\ud800"', '{"\\udfff": 1}', "NaN", "1e999"])
 async def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backend(
-    odd: str, backend: Demo, wire: Wire, caplog: pytest.LogCaptureFixture
+    odd, backend, wire, caplog
 ):
     for place in ("arguments", "_meta"):
         message = wire.message("tools/call", {"name": "demo_echo", "arguments": {}}, 1, None)
@@ -238,7 +229,7 @@ async def test_what_no_other_reader_takes_is_told_to_its_sender_and_to_no_backen
 
 @pytest.mark.settings(everyone=False)
 async def test_no_spelling_of_a_path_leads_out_of_its_folder_or_into_a_denied_one(
-    hub: Meeting, backend: Demo, wire: Wire
+    hub, backend, wire
 ):
     def on(path: str, *, deny: bool = False) -> dict[str, Any]:
         kind = f"{'!' if deny else ''}mcp.request.tools/call:demo:echo"

@@ -13,10 +13,9 @@ from mcp_types.methods import validate_server_result
 
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.model import UpstreamRequest
-from tests.mcp_harness import Meeting, Person, both_eras
+from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
-    Wire,
     log,
     messages,
     payload,
@@ -84,9 +83,7 @@ def backend() -> Demo:
 
 @pytest.mark.requirement("gateway.no-caller-credentials")
 @both_eras
-async def test_everything_of_a_backend_works_through_the_official_client(
-    backend: Demo, ann: Person
-):
+async def test_everything_of_a_backend_works_through_the_official_client(backend, ann):
     for name in ("demo_echo", "demo:echo"):
         result = await ann.client.call_tool(name, {"text": "hi"})
         assert json.loads(result.content[0].text) == {"text": "hi"}  # type: ignore[union-attr]
@@ -115,7 +112,7 @@ async def test_everything_of_a_backend_works_through_the_official_client(
 
 @both_eras
 async def test_every_request_about_a_backend_has_the_form_that_official_clients_read(
-    backend: Demo, wire: Wire, era: str
+    backend, wire, era
 ):
     asked: list[tuple[str, dict[str, Any], str]] = [
         ("tools/call", {"name": "demo_echo", "arguments": {"text": "x"}}, "result"),
@@ -148,7 +145,7 @@ async def test_every_request_about_a_backend_has_the_form_that_official_clients_
 
 
 @both_eras
-async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str):
+async def test_a_result_passes_unchanged_but_for_its_uris(wire, era):
     theirs = await odd(UpstreamRequest(method="tools/call", params={}))
     theirs["content"][1]["uri"] = "demo://notes/-/a"
     result = (await wire.ask("tools/call", {"name": "demo_odd"}))["result"]
@@ -168,9 +165,7 @@ async def test_a_result_passes_unchanged_but_for_its_uris(wire: Wire, era: str):
 
 
 @both_eras
-async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person, era: str
-):
+async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(hub, backend, ann, bob, era):
     wire, other_wire = await wired(hub, ann), await wired(hub, bob)
     stateless = era == "stateless"
 
@@ -199,9 +194,7 @@ async def test_what_a_backend_says_goes_to_the_caller_that_wants_it(
 
 
 @both_eras
-async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not(
-    backend: Demo, wire: Wire
-):
+async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not(backend, wire):
     meta = {"traceparent": "00-1-2-03", "my/own": [1], "progressToken": 5}
     await wire.ask("tools/call", {"name": "demo_echo"}, meta=meta)
     asked = backend.asked[-1]
@@ -210,7 +203,7 @@ async def test_a_callers_own_meta_reaches_the_backend_and_the_protocols_does_not
 
 
 @stateless
-async def test_a_header_that_says_another_name_than_the_body_is_refused(backend: Demo, wire: Wire):
+async def test_a_header_that_says_another_name_than_the_body_is_refused(backend, wire):
     for header in ("demo_other", "demo:echo", "msg_whoami"):
         message = wire.message("tools/call", {"name": "demo_echo"}, 1, None)
         answer = await wire.post(message, headers={"mcp-name": header})
@@ -224,9 +217,7 @@ async def test_a_header_that_says_another_name_than_the_body_is_refused(backend:
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 @both_eras
 @pytest.mark.settings(everyone=False)
-async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person
-):
+async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(hub, backend, ann, bob):
     await settle(
         hub,
         ann=("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:secret"),
@@ -264,9 +255,7 @@ async def test_rights_decide_by_the_canonical_name_whatever_the_spelling(
 
 @both_eras
 @pytest.mark.settings(everyone=False)
-async def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(
-    hub: Meeting, wire: Wire
-):
+async def test_a_name_that_nobody_has_is_answered_with_one_that_the_caller_may_call(hub, wire):
     granted = ("mcp.request.tools/call:demo:*", "!mcp.request.tools/call:demo:echo_all")
     await settle(hub, ann=granted)
     for name, query, nearest in (

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
 
 from folkmoot.transports.mcp import backend_changes
 from tests.faults.backends import operator
-from tests.mcp_harness import Meeting, Person, meeting, until
+from tests.mcp_harness import Meeting, meeting, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -101,7 +100,7 @@ async def change(there: Meeting, demo: Demo) -> None:
 
 
 async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person
+    hub, backend, ann, bob
 ):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     deaf = await wired(hub, ann)
@@ -126,7 +125,7 @@ async def test_sessions_are_told_that_a_list_changed_once_and_only_that_list(
 
 
 async def test_a_session_in_which_someone_registers_is_told_that_its_lists_are_theirs_now(
-    hub: Meeting, backend: Demo
+    hub, backend
 ):
     wire = await wired(hub, "")
     await quiet(hub)
@@ -152,9 +151,7 @@ async def all_told(there: Meeting, wire: Wire) -> None:
 
 
 @stateless
-async def test_streams_are_told_of_the_lists_they_asked_for(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person
-):
+async def test_streams_are_told_of_the_lists_they_asked_for(hub, backend, ann, bob):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     await quiet(hub)
     async with (
@@ -176,7 +173,7 @@ async def test_streams_are_told_of_the_lists_they_asked_for(
 
 @stateless
 async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_out_of_date(
-    hub: Meeting, monkeypatch: pytest.MonkeyPatch
+    hub, monkeypatch
 ):
     [ann] = await hub.people("ann")
     await settle(hub)
@@ -201,9 +198,7 @@ async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_ou
         await heard.until(TOOLS)
 
 
-async def test_a_watched_resource_is_told_of_to_whoever_watches_it(
-    hub: Meeting, backend: Demo, bob: Person, wire: Wire, bobs: Wire
-):
+async def test_a_watched_resource_is_told_of_to_whoever_watches_it(hub, backend, bob, wire, bobs):
     also = await wired(hub, bob, "stateless")
     async with (
         hearing(wire) as anns,
@@ -240,7 +235,7 @@ async def test_a_watched_resource_is_told_of_to_whoever_watches_it(
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
 @pytest.mark.settings(everyone=False)
 async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_time(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person
+    hub, backend, ann, bob
 ):
     granted = ("mcp.request.resources/*:demo://*",)
     await settle(hub, ann=granted)
@@ -280,7 +275,7 @@ async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_
 
 
 async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_anew(
-    hub: Meeting, backend: Demo, ann: Person, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    hub, backend, ann, wire, monkeypatch
 ):
     monkeypatch.setattr(backend_changes, "MAX_RESOURCES_WATCHED", 2)
     for name in "ab":
@@ -303,9 +298,7 @@ async def test_a_session_watches_so_many_resources_and_a_new_backend_is_asked_an
     assert other.watched == {}
 
 
-async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(
-    tmp_path: Path, backend: Demo
-):
+async def test_a_session_watches_again_after_a_restart_once_the_backend_is_there(tmp_path, backend):
     async with fronted(tmp_path, "handshake", Demo()) as there:
         made = await there.hub.accounts.register("ann")
         wire = await wired(there, made.token)

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from folkmoot.gateway.model import UpstreamRequest
-from tests.mcp_harness import Meeting, Person, both_eras
+from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
-    Wire,
     messages,
     payload,
     progress,
@@ -32,7 +31,7 @@ def backend() -> Demo:
 
 
 @both_eras
-async def test_few_tools_find_and_call_all_others(hub: Meeting):
+async def test_few_tools_find_and_call_all_others(hub):
     made = await hub.hub.accounts.register("ann", also=hub.hub.mail.welcome)
     ann = await hub.returning(made.token, "&tools=search")
     names = [tool.name for tool in (await ann.client.list_tools()).tools]
@@ -61,9 +60,7 @@ async def payload_of(person: Any, arguments: dict[str, Any]) -> Any:
 @pytest.mark.requirement("wire-name.resolved-inside-call-tool")
 @both_eras
 @pytest.mark.settings(everyone=False)
-async def test_a_call_inside_another_is_judged_as_the_call_it_is(
-    hub: Meeting, backend: Demo, ann: Person, bob: Person
-):
+async def test_a_call_inside_another_is_judged_as_the_call_it_is(hub, backend, ann, bob):
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     await settle(
         hub,
@@ -106,9 +103,7 @@ async def test_a_call_inside_another_is_judged_as_the_call_it_is(
 
 
 @both_eras
-async def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(
-    backend: Demo, wire: Wire
-):
+async def test_a_call_inside_another_goes_one_level_deep_and_says_what_is_wrong(backend, wire):
     echo = {"name": "demo_echo", "arguments": {}}
     for arguments, sentence in (
         ({"name": "folkmoot_call_tool", "arguments": echo}, "cannot call itself"),

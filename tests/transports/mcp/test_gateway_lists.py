@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from folkmoot.names.lint import judge
 from folkmoot.names.listing import read_lists
 from folkmoot.names.project import Project
 from folkmoot.relay.upstream.inventory import take_inventory
-from tests.mcp_harness import MODERN, Meeting, Person, both_eras, until
+from tests.mcp_harness import MODERN, Person, both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -61,7 +60,7 @@ async def listed(wire: Wire, method: str, query: str = "") -> list[str]:
 
 @both_eras
 @pytest.mark.settings(gateway={"page_size": 10})
-async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(ann: Person, wire: Wire):
+async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(ann, wire):
     tools = await listed(wire, "tools/list")
     assert tools[0] == "msg_register"
     assert tools[-6:] == ["demo_echo", *(f"demo_tool_{number}" for number in range(5))]
@@ -81,7 +80,7 @@ async def test_lists_show_what_the_hub_and_its_backends_have_page_by_page(ann: P
 
 
 @both_eras
-async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era: str):
+async def test_lists_have_the_form_that_official_clients_read(hub, era):
     hub.hub.behind.gateway.attach(Demo("away"))
     await settle(hub, everyone=True)
     wire = await wired(hub, await hub.person("ann"))
@@ -93,7 +92,7 @@ async def test_lists_have_the_form_that_official_clients_read(hub: Meeting, era:
             validate_server_result(method, version, told["result"])
 
 
-async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, ann: Person):
+async def test_older_versions_of_the_handshake_era_see_the_same(hub, ann):
     for version in ("2024-11-05", "2025-06-18"):
         wire = await wired(hub, ann, version=version)
         assert "demo_echo" in await listed(wire, "tools/list")
@@ -103,7 +102,7 @@ async def test_older_versions_of_the_handshake_era_see_the_same(hub: Meeting, an
         assert told["result"]["content"][0]["text"] == "{}"
 
 
-async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path):
+async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path):
     async with fronted(tmp_path, "handshake") as there:
         ann = await there.person("ann")
         stateless = await wired(there, ann, "stateless")
@@ -139,7 +138,7 @@ async def test_what_the_hub_can_do_is_what_it_says_it_can(tmp_path: Path):
 
 
 @pytest.mark.requirement("gateway.rights-by-effective-kind")
-async def test_everyone_is_told_of_what_they_may_use_and_strangers_of_nothing(tmp_path: Path):
+async def test_everyone_is_told_of_what_they_may_use_and_strangers_of_nothing(tmp_path):
     said = {**LISTED, "instructions": "Echo softly."}
     async with fronted(tmp_path, "handshake", Demo(), everyone=False, listed=said) as there:
         ann, bob, cyd = await there.people("ann", "bob", "cyd")
@@ -186,7 +185,7 @@ def project_of(found: Inventory) -> Project:
 
 
 @pytest.mark.requirement("names.lint-hub", "gateway.shown-uris")
-async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path: Path):
+async def test_the_linter_finds_no_fault_in_what_a_hub_lists(tmp_path):
     demo = Demo(readFile=Demo.request)  # type: ignore[arg-type]
     async with fronted(tmp_path, "stateless", demo, listed=FOREIGN) as there:
         ann = await there.person("ann")

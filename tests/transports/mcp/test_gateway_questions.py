@@ -11,7 +11,7 @@ import pytest
 
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import questions
-from tests.mcp_harness import Meeting, Person, both_eras
+from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
@@ -71,7 +71,7 @@ def backend() -> Demo:
 
 
 @both_eras
-async def test_an_official_client_is_asked_and_the_call_goes_on(hub: Meeting, backend: Demo):
+async def test_an_official_client_is_asked_and_the_call_goes_on(hub, backend):
     made = await hub.hub.accounts.register("ann")
     ann = await hub.returning(
         made.token, elicitation_callback=answer_form, sampling_callback=sample
@@ -97,7 +97,7 @@ async def asked(wire: Wire, id_: int = 1) -> AsyncIterator[tuple[AsyncIterator[A
         yield events, await anext(events)
 
 
-async def test_only_the_session_that_was_asked_can_answer(hub: Meeting, ann: Person, bob: Person):
+async def test_only_the_session_that_was_asked_can_answer(hub, ann, bob):
     offers = {"elicitation": {}, "sampling": {}}
     mine = await wired(hub, ann, capabilities=offers)
     others = [await wired(hub, who, capabilities=offers) for who in (ann, bob)]
@@ -121,7 +121,7 @@ async def test_only_the_session_that_was_asked_can_answer(hub: Meeting, ann: Per
 
 
 async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
-    hub: Meeting, backend: Demo, ann: Person, monkeypatch: pytest.MonkeyPatch
+    hub, backend, ann, monkeypatch
 ):
     monkeypatch.setattr(questions, "FIRST_PAUSE", 0)
     mute = await wired(hub, ann)
@@ -165,7 +165,7 @@ async def test_a_client_that_cannot_or_will_not_answer_gets_a_clear_error(
 @both_eras
 @pytest.mark.requirement("gateway.questions-offered")
 async def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offer(
-    era: str, hub: Meeting, backend: Demo, ann: Person
+    era, hub, backend, ann
 ):
     offers = {"elicitation": {}, "roots": {"listChanged": True}}
     wire = await wired(hub, ann, capabilities=offers)
@@ -187,7 +187,7 @@ async def test_nobody_is_asked_for_roots_nor_for_what_their_client_does_not_offe
 @stateless
 @pytest.mark.requirement("mcp.request-state-tampered")
 async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_it_up(
-    backend: Demo, wire: Wire, bobs: Wire
+    backend, wire, bobs
 ):
     meta = {CAPABILITIES: {"elicitation": {}, "sampling": {}}}
     call = {"name": "demo_asking"}
@@ -211,7 +211,7 @@ async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_
     assert taken["inputRequests"] == {"what": SAMPLE}
 
 
-async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(hub: Meeting, ann: Person):
+async def test_a_call_that_is_cancelled_while_its_client_is_asked_ends(hub, ann):
     wire = await wired(hub, ann, capabilities={"elicitation": {}})
     async with asked(wire, 5) as (events, _):
         notice = {"method": "notifications/cancelled", "params": {"requestId": 5}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -31,9 +30,7 @@ class Hanging(Scripted):
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_call_that_outlasts_the_hub_is_answered_before_the_connection_ends(
-    tmp_path: Path, era: str
-):
+async def test_a_call_that_outlasts_the_hub_is_answered_before_the_connection_ends(tmp_path, era):
     off = BackendSpec(name="slow", namespace="slow", command=("x",), everyone=True, enabled=False)
     chosen = settings(tmp_path, http={"shutdown_seconds": 4})
     leave, here = asyncio.Event(), asyncio.Event()

@@ -11,7 +11,7 @@ import pytest
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp import calls
-from tests.mcp_harness import Meeting, Person, both_eras, until
+from tests.mcp_harness import both_eras, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Talker,
@@ -43,9 +43,7 @@ def cancelling(request_id: Any) -> dict[str, Any]:
 
 
 @both_eras
-async def test_a_long_call_begins_its_stream_and_keeps_it_alive(
-    hub: Meeting, slow: Talker, wire: Wire, era: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_long_call_begins_its_stream_and_keeps_it_alive(hub, slow, wire, era, monkeypatch):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     monkeypatch.setattr(responses, "QUIET_SECONDS", 0.02)
     message = wire.message("tools/call", {"name": "demo_slow"}, 1, None)
@@ -64,9 +62,7 @@ async def test_a_long_call_begins_its_stream_and_keeps_it_alive(
     assert last["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_session_cancels_its_own_calls_and_no_others(
-    hub: Meeting, slow: Talker, backend: Demo, ann: Person, bob: Person
-):
+async def test_a_session_cancels_its_own_calls_and_no_others(hub, slow, backend, ann, bob):
     mine, also_mine, bobs = [await wired(hub, who) for who in (ann, ann, bob)]
     asking = asyncio.ensure_future(
         mine.post(mine.message("tools/call", {"name": "demo_slow"}, 7, None))
@@ -90,9 +86,7 @@ async def test_a_session_cancels_its_own_calls_and_no_others(
 
 @pytest.mark.parametrize("told", [False, True], ids=["silent", "streamed"])
 @stateless
-async def test_without_a_session_whoever_leaves_has_cancelled(
-    hub: Meeting, slow: Talker, backend: Demo, wire: Wire, told: bool
-):
+async def test_without_a_session_whoever_leaves_has_cancelled(hub, slow, backend, wire, told):
     meta = {"progressToken": 1} if told else None
     message = wire.message("tools/call", {"name": "demo_slow"}, 1, meta)
     if told:
@@ -110,9 +104,7 @@ async def test_without_a_session_whoever_leaves_has_cancelled(
 
 
 @both_eras
-async def test_calls_at_once_are_bounded(
-    slow: Talker, backend: Demo, wire: Wire, bobs: Wire, era: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_calls_at_once_are_bounded(slow, backend, wire, bobs, era, monkeypatch):
     monkeypatch.setattr(calls, "MAX_CALLS_OF_SESSION", 2)
     monkeypatch.setattr(calls, "MAX_CALLS_OF_ACCOUNT", 3)
     most = 2 if era == "handshake" else 3
@@ -132,7 +124,7 @@ async def test_calls_at_once_are_bounded(
     assert "error" not in await wire.ask("tools/call", {"name": "demo_echo"})
 
 
-async def test_what_a_slow_reader_misses_is_progress_first(slow: Talker, backend: Demo, wire: Wire):
+async def test_what_a_slow_reader_misses_is_progress_first(slow, backend, wire):
     async def flood(wanted: UpstreamRequest) -> Any:
         slow.say(wanted, *(log("info", str(number)) for number in range(200)))
         slow.say(wanted, *(progress(number) for number in range(1_000)))

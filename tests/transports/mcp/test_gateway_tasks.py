@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,7 +68,7 @@ async def others(hub: Meeting, era: str) -> AsyncIterator[Jobs]:
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era: str):
+async def test_a_task_is_made_asked_about_and_ended(jobs, ann, era):
     made = await ann.make("demo_must", text="x")
     assert made != "1"
     called = jobs.asked[-1]
@@ -103,9 +102,7 @@ async def test_a_task_is_made_asked_about_and_ended(jobs: Jobs, ann: Tasker, era
 
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
-async def test_an_id_is_of_use_to_its_maker_alone(
-    era: str, hub: Meeting, jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker
-):
+async def test_an_id_is_of_use_to_its_maker_alone(era, hub, jobs, others, ann, bob):
     nobody = await tasker(hub, "")
     made, bobs = await ann.make(), await bob.make("other_may")
     asked = len(jobs.asked) + len(others.asked)
@@ -131,7 +128,7 @@ async def test_an_id_is_of_use_to_its_maker_alone(
 @both_eras
 @pytest.mark.requirement("gateway.task-owner")
 @pytest.mark.settings(everyone=False)
-async def test_the_rights_of_the_call_are_asked_for_again(hub: Meeting, jobs: Jobs, era: str):
+async def test_the_rights_of_the_call_are_asked_for_again(hub, jobs, era):
     def on(value: str) -> Any:
         where = {"params": {"arguments": {"text": value}}}
         return {"kind": "mcp.request.tools/call:demo:may", "payload": where}
@@ -156,7 +153,7 @@ async def test_the_rights_of_the_call_are_asked_for_again(hub: Meeting, jobs: Jo
 
 @pytest.mark.requirement("gateway.task-owner", "gateway.task-limits")
 async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
-    jobs: Jobs, others: Jobs, ann: Tasker, bob: Tasker, monkeypatch: pytest.MonkeyPatch
+    jobs, others, ann, bob, monkeypatch
 ):
     monkeypatch.setattr(gateway_tasks, "MAX_TASKS_PAGE", 2)
     made = [await ann.make(f"{name}_may") for name in ("demo", "other", "demo", "other")]
@@ -177,7 +174,7 @@ async def test_a_list_has_the_callers_own_tasks_of_all_backends_page_by_page(
 
 @pytest.mark.requirement("gateway.tasks")
 @stateless
-async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(jobs: Jobs, ann: Tasker):
+async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(jobs, ann):
     made = await ann.make()
     jobs.tasks["1"]["status"] = "input_required"
     told = (await ann.ask("tasks/get", taskId=made))["result"]
@@ -196,7 +193,7 @@ async def test_questions_of_a_task_reach_its_owner_in_the_stateless_era(jobs: Jo
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(jobs: Jobs, ann: Tasker):
+async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(jobs, ann):
     made = await ann.make()
     jobs.tasks["1"]["status"] = "input_required"
     wire = ann.wire
@@ -215,7 +212,7 @@ async def test_questions_of_a_task_are_put_while_its_result_is_waited_for(jobs: 
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Jobs):
+async def test_a_call_that_is_to_be_a_task_may_ask_first(hub, jobs):
     jobs.asks_first = True
     wire = (await tasker(hub, await hub.person("ann"))).wire
     call = wire.message("tools/call", {"name": "demo_must", "task": {"ttl": 9}}, 9, None)
@@ -230,7 +227,7 @@ async def test_a_call_that_is_to_be_a_task_may_ask_first(hub: Meeting, jobs: Job
 
 @pytest.mark.requirement("gateway.task-owner")
 async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_get_it(
-    hub: Meeting, jobs: Jobs, ann: Tasker
+    hub, jobs, ann
 ):
     made = await ann.make()
     jobs.end("1", "secret")
@@ -241,7 +238,7 @@ async def test_whoever_is_denied_a_tool_while_a_result_is_waited_for_does_not_ge
 
 
 @pytest.mark.requirement("gateway.tasks")
-async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path):
+async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path):
     jobs, modern = Jobs("handshake"), Jobs("stateless", "modern")
     async with fronted(tmp_path, "handshake", jobs, modern) as there:
         person = await there.person("ann")
@@ -294,7 +291,7 @@ async def test_what_cannot_be_a_task_is_refused_with_a_sentence(tmp_path: Path):
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs: Jobs):
+async def test_tasks_outlive_a_restart_of_the_hub(era, tmp_path, jobs):
     async with fronted(tmp_path, era, jobs) as there:
         made_by, other = await there.people("ann", "bob")
         made = await (await tasker(there, made_by)).make(text="x")
@@ -314,9 +311,7 @@ async def test_tasks_outlive_a_restart_of_the_hub(era: str, tmp_path: Path, jobs
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits", "gateway.task-owner")
-async def test_a_restarted_backend_gives_an_id_to_another_task(
-    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
-):
+async def test_a_restarted_backend_gives_an_id_to_another_task(hub, jobs, ann, bob):
     mine = await ann.make()
     # It counts from one again, and so does its next task, which is somebody else's.
     jobs.tasks, jobs.next, jobs.time = {}, 1, "2026-11-16T07:00:00Z"
@@ -336,9 +331,7 @@ async def test_a_restarted_backend_gives_an_id_to_another_task(
 
 @both_eras
 @pytest.mark.requirement("gateway.task-limits")
-async def test_unfinished_tasks_of_one_account_are_limited(
-    jobs: Jobs, ann: Tasker, bob: Tasker, era: str, monkeypatch: pytest.MonkeyPatch
-):
+async def test_unfinished_tasks_of_one_account_are_limited(jobs, ann, bob, era, monkeypatch):
     monkeypatch.setattr(gateway_tasks, "MAX_OPEN_TASKS", 2)
     first = await ann.make()
     await ann.make()
@@ -363,9 +356,7 @@ async def test_unfinished_tasks_of_one_account_are_limited(
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-async def test_each_request_about_a_task_has_a_line_in_the_audit_log(
-    jobs: Jobs, ann: Tasker, caplog: pytest.LogCaptureFixture
-):
+async def test_each_request_about_a_task_has_a_line_in_the_audit_log(jobs, ann, caplog):
     caplog.set_level(logging.INFO, "folkmoot.audit")
     made = await ann.make()
     await ann.status(made)
@@ -396,9 +387,7 @@ action = "block"
 
 @both_eras
 @pytest.mark.requirement("gateway.tasks")
-async def test_rules_see_requests_about_tasks(
-    era: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+async def test_rules_see_requests_about_tasks(era, tmp_path, caplog):
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
     jobs = Jobs(era)
@@ -421,7 +410,7 @@ async def test_rules_see_requests_about_tasks(
 
 
 @both_eras
-async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp_path: Path):
+async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era, tmp_path):
     odd: list[Any] = [
         {"resultType": "task"},
         {"task": {}},
@@ -462,7 +451,7 @@ async def test_a_backend_that_speaks_of_tasks_wrongly_does_no_harm(era: str, tmp
 @pytest.mark.requirement("gateway.task-owner")
 @stateless
 async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers(
-    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
+    hub, jobs, ann, bob
 ):
     mine, bobs = await ann.make(), await bob.make()
     wanted = {"notifications": {"taskIds": [mine, bobs, "forged", mine]}}
@@ -497,9 +486,7 @@ async def test_a_stream_is_told_of_the_tasks_it_names_while_they_are_the_callers
 
 
 @pytest.mark.requirement("gateway.task-owner")
-async def test_sessions_of_the_owner_alone_are_told_of_a_task(
-    hub: Meeting, jobs: Jobs, ann: Tasker, bob: Tasker
-):
+async def test_sessions_of_the_owner_alone_are_told_of_a_task(hub, jobs, ann, bob):
     mine, bobs = await ann.make(), await bob.make()
     gateway = hub.hub.behind.gateway
     async with session_stream(ann.wire) as hers, session_stream(bob.wire) as his:

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,7 +15,7 @@ from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.mcp.framing import EventReader, SseEvent
 from folkmoot.mcp.server import responses, streams
 from folkmoot.transports.mcp.notices import INBOX
-from tests.mcp_harness import Meeting, Person, until
+from tests.mcp_harness import Person, until
 from tests.transports.mcp.gateway_support import (
     Demo,
     Talker,
@@ -134,7 +133,7 @@ async def broken(wire: Wire, talker: Talker, **arguments: Any) -> tuple[SseEvent
     [("2025-03-26", False), ("2025-11-25", False), ("2025-11-25", True)],
 )
 async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later(
-    version: str, taped: bool, tmp_path: Path, talker: Talker, backend: Demo
+    version, taped, tmp_path, talker, backend
 ):
     record = {"record": {"folder": str(tmp_path / "tapes")}} if taped else {}
     async with fronted(tmp_path / "hub", "handshake", backend, **record) as there:
@@ -157,9 +156,7 @@ async def test_a_call_whose_connection_broke_goes_on_and_its_answer_is_had_later
 
 
 @pytest.mark.requirement("mcp.stream-resumed")
-async def test_a_stream_that_is_resumed_goes_on_live_with_questions(
-    hub: Meeting, talker: Talker, ann: Person
-):
+async def test_a_stream_that_is_resumed_goes_on_live_with_questions(hub, talker, ann):
     wire = await wired(hub, ann, capabilities={"elicitation": {}})
     _, last = await broken(wire, talker, ask=True)
     async with listening(wire, last) as said:
@@ -180,7 +177,7 @@ async def test_a_stream_that_is_resumed_goes_on_live_with_questions(
 
 @pytest.mark.requirement("mcp.stream-resumed")
 async def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_known_to_be_broken(
-    talker: Talker, wire: Wire
+    talker, wire
 ):
     async with calling(wire) as before:
         last, _ = await before.message()
@@ -192,9 +189,7 @@ async def test_whoever_comes_back_takes_the_place_of_a_connection_that_is_not_kn
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "tool.inbox.vanished-client")
-async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
-    hub: Meeting, monkeypatch: pytest.MonkeyPatch
-):
+async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(hub, monkeypatch):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     alice, bob = await hub.people("alice", "bob")
     wire = await wired(hub, bob)
@@ -218,7 +213,7 @@ async def test_mail_that_was_delivered_by_resuming_is_read_then_and_not_before(
 
 
 async def test_a_call_whose_client_does_not_come_back_ends_and_marks_nothing_read(
-    hub: Meeting, talker: Talker, backend: Demo, monkeypatch: pytest.MonkeyPatch
+    hub, talker, backend, monkeypatch
 ):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     budget = hub.hub.mcp._server.streams
@@ -246,7 +241,7 @@ def assert_unknown(answer: tuple[int, bytes]) -> None:
 
 
 async def test_only_the_session_and_the_credential_of_a_stream_resume_it(
-    hub: Meeting, talker: Talker, ann: Person, bob: Person, wire: Wire
+    hub, talker, ann, bob, wire
 ):
     others = [await wired(hub, who) for who in (ann, bob, "")]
     _, last = await broken(wire, talker)
@@ -284,14 +279,7 @@ async def test_only_the_session_and_the_credential_of_a_stream_resume_it(
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_dead_credential_ends_a_broken_call(
-    hub: Meeting,
-    talker: Talker,
-    backend: Demo,
-    ann: Person,
-    wire: Wire,
-    monkeypatch: pytest.MonkeyPatch,
-):
+async def test_a_dead_credential_ends_a_broken_call(hub, talker, backend, ann, wire, monkeypatch):
     monkeypatch.setattr(responses, "OPEN_SECONDS", 0.06)
     _, last = await broken(wire, talker)
     async with calling(wire, "msg_inbox", id_=2, wait=50) as said:
@@ -306,7 +294,7 @@ async def test_a_dead_credential_ends_a_broken_call(
 
 @pytest.mark.requirement("mcp.disconnect-is-no-cancel")
 async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
-    hub: Meeting, talker: Talker, backend: Demo, wire: Wire
+    hub, talker, backend, wire
 ):
     _, last = await broken(wire, talker)
     notice = {"method": "notifications/cancelled", "params": {"requestId": 1}}
@@ -327,9 +315,7 @@ async def test_a_broken_call_that_is_cancelled_or_whose_session_ends_is_gone(
     assert kept(wire) == []
 
 
-async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
-    tmp_path: Path, talker: Talker, backend: Demo
-):
+async def test_a_hub_that_stops_does_not_wait_for_broken_calls(tmp_path, talker, backend):
     async with fronted(tmp_path, "handshake", backend, http={"shutdown_seconds": 60}) as there:
         await broken(await wired(there, await there.person("ann")), talker)
         began = asyncio.get_running_loop().time()
@@ -339,7 +325,7 @@ async def test_a_hub_that_stops_does_not_wait_for_broken_calls(
 
 @pytest.mark.settings(mcp={"max_stream_bytes": 1_048_576})
 async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(
-    hub: Meeting, talker: Talker, backend: Demo, wire: Wire
+    hub, talker, backend, wire
 ):
     async def large(wanted: UpstreamRequest) -> Any:
         await talker(wanted)
@@ -360,7 +346,7 @@ async def test_an_answer_that_is_too_large_to_be_kept_is_told_to_be_lost(
 
 @pytest.mark.parametrize("logs", [False, True])
 async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lost_logs_are_told(
-    logs: bool, talker: Talker, backend: Demo, wire: Wire
+    logs, talker, backend, wire
 ):
     async def flood(wanted: UpstreamRequest) -> Any:
         result = await talker(wanted)
@@ -387,7 +373,7 @@ async def test_of_what_is_said_while_nobody_reads_old_progress_goes_first_and_lo
 
 
 @pytest.mark.requirement("mcp.stream-resumed", "notice.inbox-resource")
-async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(hub: Meeting):
+async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_back(hub):
     alice, bob = await hub.people("alice", "bob")
     wire = await wired(hub, bob)
     await wire.ask("resources/subscribe", {"uri": INBOX})
@@ -413,7 +399,7 @@ async def test_what_changes_while_a_session_does_not_listen_is_told_when_it_is_b
             assert answer.status_code == 409
 
 
-async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path: Path):
+async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_path):
     talker = Talker()
     async with fronted(tmp_path, "handshake", Demo(talk=talker)) as there:
         made = await there.hub.accounts.register("bob")
@@ -447,7 +433,7 @@ async def test_an_id_of_an_earlier_process_makes_no_stream_skip_anything(tmp_pat
 @pytest.mark.requirement("mcp.stream-resumed")
 @pytest.mark.parametrize(("version", "seconds"), [("2024-11-05", 60), ("2025-11-25", 0)])
 async def test_where_streams_are_not_resumed_events_have_no_ids(
-    version: str, seconds: int, tmp_path: Path, talker: Talker, backend: Demo
+    version, seconds, tmp_path, talker, backend
 ):
     resuming = {"resume_seconds": seconds}
     async with fronted(tmp_path, "handshake", backend, mcp=resuming) as there:
@@ -503,7 +489,7 @@ class Cutting:
 @pytest.mark.long
 @pytest.mark.requirement("mcp.stream-resumed", "mcp.disconnect-is-no-cancel")
 async def test_the_official_client_gets_the_answer_of_a_call_whose_connection_was_cut(
-    hub: Meeting, talker: Talker, backend: Demo
+    hub, talker, backend
 ):
     made = await hub.hub.accounts.register("ann")
     network = Cutting(hub.port)

@@ -34,9 +34,7 @@ async def stored(store: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-async def test_a_state_is_found_again_and_a_closed_session_stays_closed(
-    store: Any, rows: SessionRows
-):
+async def test_a_state_is_found_again_and_a_closed_session_stays_closed(store, rows):
     assert await rows.read("secret-id") == (None, False)
     await rows.put("secret-id", "nobody", STATE, 0, 100)
     assert await rows.read("secret-id") == (STATE, False)
@@ -48,7 +46,7 @@ async def test_a_state_is_found_again_and_a_closed_session_stays_closed(
     assert await rows.read("secret-id") == (None, True)
 
 
-async def test_a_state_that_was_changed_or_moved_opens_nothing(store: Any, rows: SessionRows):
+async def test_a_state_that_was_changed_or_moved_opens_nothing(store, rows):
     await rows.put("mine", "", STATE, 0, 100)
     await rows.put("theirs", "", SessionRecord("2025-11-25", {}), 0, 100)
 
@@ -63,9 +61,7 @@ async def test_a_state_that_was_changed_or_moved_opens_nothing(store: Any, rows:
     assert await rows.read("mine") == (STATE, False)
 
 
-async def test_rows_are_bounded_and_go_with_age(
-    store: Any, rows: SessionRows, monkeypatch: pytest.MonkeyPatch
-):
+async def test_rows_are_bounded_and_go_with_age(store, rows, monkeypatch):
     monkeypatch.setattr(stored_sessions, "MAX_SESSION_ROWS", 3)
     for number in range(10):
         await rows.close(f"id{number}", "", 0, 100 + number)
@@ -74,7 +70,7 @@ async def test_rows_are_bounded_and_go_with_age(
     assert {row[3] for row in await stored(store)} == {109, 200}
 
 
-async def test_too_many_subscriptions_are_not_stored(rows: SessionRows):
+async def test_too_many_subscriptions_are_not_stored(rows):
     many = tuple(f"demo://{number}/{'x' * 100}" for number in range(100))
     await rows.put("id", "", SessionRecord("2025-11-25", {}, "debug", many), 0, 100)
     state, _ = await rows.read("id")

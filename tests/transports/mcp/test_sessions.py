@@ -28,9 +28,7 @@ class Clock:
         (NONE, "c_mine", {NONE, MINE}),
     ],
 )
-def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(
-    opened: str, token_id: str, admitted: set[str]
-):
+def test_a_session_admits_the_token_it_was_opened_with_or_bound_to(opened, token_id, admitted):
     session = McpSession("id", opened, 0, token_id=token_id)
     shown = {MINE: "c_mine", OTHERS: "c_others", NONE: ""}
     assert {each for each in shown if session.admits(each, shown[each])} == admitted

@@ -46,7 +46,7 @@ def agent(here: House, rob: Asker) -> Room:
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(hub: House):
+async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(hub):
     ada, bob, rob = await hub.people("ada", "bob", "rob")
     await ada.create(ROOM)
     async with agent(hub, rob):
@@ -67,7 +67,7 @@ async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(h
 
 
 @pytest.mark.requirement("proposal.decided-by-id", "proposal.first-wins")
-async def test_one_of_many_approvals_at_once_is_carried_out(hub: House):
+async def test_one_of_many_approvals_at_once_is_carried_out(hub):
     ada, bob, rob = await hub.people("ada", "bob", "rob")
     await ada.create(ROOM)
     async with agent(hub, rob):
@@ -80,7 +80,7 @@ async def test_one_of_many_approvals_at_once_is_carried_out(hub: House):
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_says_so_when_no_answer_came_in_time(hub: House):
+async def test_an_approval_says_so_when_no_answer_came_in_time(hub):
     ada, bob, rob = await hub.people("ada", "bob", "rob")
     await ada.create(ROOM)
     async with Room(hub.hub.base_url, room=ROOM, token=rob.token):
@@ -97,7 +97,7 @@ async def test_an_approval_says_so_when_no_answer_came_in_time(hub: House):
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub: House):
+async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub):
     ada, bob, cyd = await hub.people("ada", "bob", "cyd")
     grants = {"cyd": ["mcpx.reject.proposal"]}
     await ada.create(ROOM, policy={"quorum": 2}, grants=grants)
@@ -111,7 +111,7 @@ async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub: House
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_what_cannot_be_decided_is_refused_with_the_reason(hub: House):
+async def test_what_cannot_be_decided_is_refused_with_the_reason(hub):
     ada, bob, rob = await hub.people("ada", "bob", "rob")
     await ada.create(ROOM)
     id_ = await proposed(bob)
@@ -137,7 +137,7 @@ async def test_what_cannot_be_decided_is_refused_with_the_reason(hub: House):
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-async def test_what_waits_for_someone_is_listed_with_the_messages(hub: House):
+async def test_what_waits_for_someone_is_listed_with_the_messages(hub):
     ada, bob, rob = await hub.people("ada", "bob", "rob")
     await ada.create(ROOM)
     path = f"{ROOMS}/{ROOM}/waiting"

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import logging
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ async def exchange(here: House, token: object, room: str = "planning") -> Answer
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub: House):
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub):
     ada = await hub.person("ada")
     await ada.create("planning", access="private")
     await ada.create("other")
@@ -59,7 +58,7 @@ async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub
     refused(await guest.ask("POST", "/v1/me/credentials", {}), 403, "capability_denied")
 
 
-async def test_a_wrong_invitation_says_nothing_of_the_room(hub: House):
+async def test_a_wrong_invitation_says_nothing_of_the_room(hub):
     ada = await hub.person("ada")
     await ada.create("planning", access="private")
     await ada.create("other")
@@ -79,7 +78,7 @@ async def test_a_wrong_invitation_says_nothing_of_the_room(hub: House):
 
 
 @pytest.mark.settings(rate_limits="on", rates={"guest_per_hour": 2})
-async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(hub: House):
+async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(hub):
     ada = await hub.person("ada")
     await ada.create("planning")
     for name in ("grace", "heidi", "ivan"):
@@ -92,7 +91,7 @@ async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(h
     assert answer.headers["retry-after"] == str(told["retry_after"])
 
 
-async def test_an_exchange_takes_one_token_and_nothing_else(hub: House):
+async def test_an_exchange_takes_one_token_and_nothing_else(hub):
     more = {"token": WRONG, "name": "root"}
     for content in ({}, *({"token": it} for it in (None, 7, "", "x" * 200)), more):
         answer = await hub.stranger.ask("POST", f"{ROOMS}/planning/guests", content)
@@ -100,7 +99,7 @@ async def test_an_exchange_takes_one_token_and_nothing_else(hub: House):
         assert WRONG not in answer.text
 
 
-async def test_an_invitation_is_for_one_person_whose_name_is_free(hub: House):
+async def test_an_invitation_is_for_one_person_whose_name_is_free(hub):
     ada, _ = await hub.people("ada", "bob")
     await ada.create("planning")
     for content, status, code in (
@@ -115,7 +114,7 @@ async def test_an_invitation_is_for_one_person_whose_name_is_free(hub: House):
 
 
 @pytest.mark.requirement("room.guest-secret", "log.tokens-redacted")
-async def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path: Path):
+async def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path):
     stream = io.StringIO()
     root = logging.getLogger()
     before = root.handlers[:], root.level
@@ -147,7 +146,7 @@ async def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path:
         assert secret[3:].encode() not in files
 
 
-async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(hub: House):
+async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(hub):
     ada = await hub.person("ada")
     await ada.create("planning", access="private")
     await ada.create("other")

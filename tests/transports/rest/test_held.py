@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from folkmoot.core.verdict import Hold
 from folkmoot.datafolder import proxies as local
@@ -30,7 +27,7 @@ def hold(here: House, tasks: asyncio.TaskGroup) -> asyncio.Task[Any]:
 
 
 async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_proxies_hold(
-    tmp_path: Path, folder: Path
+    tmp_path, folder
 ):
     async with (
         house(tmp_path / "hub") as here,
@@ -76,9 +73,7 @@ async def test_an_operator_sees_edits_releases_and_drops_what_the_hub_and_its_pr
             assert answer.status == 403
 
 
-async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
-    tmp_path: Path, folder: Path
-):
+async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(tmp_path, folder):
     async with proxies(folder, 4711) as (waits,):
         waiting = await waits.hold()
         for who, here_sees, there_sees in (
@@ -106,7 +101,7 @@ async def test_operators_elsewhere_see_no_proxies_unless_the_setting_says_so(
 
 
 async def test_a_proxy_that_hangs_or_talks_nonsense_keeps_nobody_else_from_being_seen(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, folder, monkeypatch
 ):
     monkeypatch.setattr(local, "PROXY_SECONDS", 1.0)
     ended = asyncio.Event()

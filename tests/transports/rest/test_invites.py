@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.accounts.support import SetClock
-from tests.transports.rest.support import ROOMS, Asker, House, done, refused
+from tests.transports.rest.support import ROOMS, Asker, done, refused
 from tests.transports.rest.test_guests import exchange, invited
 from tests.transports.rest.test_tapes import operator
 
@@ -16,7 +15,7 @@ async def register(here: Asker, handle: str, code: str) -> int:
     return (await here.ask("POST", "/v1/accounts", asked)).status
 
 
-async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(hub: House):
+async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(hub):
     root = await operator(hub)
     ann, bob = await hub.people("ann", "bob")
     assert await ann.get(MINE) == {"invites": [], "next_cursor": None}
@@ -59,7 +58,7 @@ async def test_people_list_and_withdraw_their_own_invitations_and_operators_all(
     }
 
 
-async def test_open_invitations_come_in_pages_and_end_with_their_time(hub: House, clock: SetClock):
+async def test_open_invitations_come_in_pages_and_end_with_their_time(hub, clock):
     root = await operator(hub)
     for name in ("ada", "bea", "cyd"):
         done(await root.ask("POST", f"/v1/people/{name}/invite", {"days": 1}), 200)
@@ -77,7 +76,7 @@ async def test_open_invitations_come_in_pages_and_end_with_their_time(hub: House
     assert (await root.get(ALL))["invites"] == []
 
 
-async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub: House):
+async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub):
     ann, bob, cyd = await hub.people("ann", "bob", "cyd")
     invite = {"capabilities": ["chat", "room.invite"]}
     await ann.create("planning", access="invite", **invite)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness import Answer
 from tests.mcp_harness import until
-from tests.transports.rest.support import Asker, House, house
+from tests.transports.rest.support import Asker, house
 
 OPEN = {"public_url": "https://hub.example", "registration": "open"}
 
@@ -25,7 +24,7 @@ async def did(who: Asker, method: str, path: str, body: Any = None) -> Any:
     return answer.json()
 
 
-async def test_mail_is_sent_read_answered_and_deleted(hub: House):
+async def test_mail_is_sent_read_answered_and_deleted(hub):
     ann, bob = await hub.people("ann", "bob")
     sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
     assert sent.status == 201
@@ -53,7 +52,7 @@ async def test_mail_is_sent_read_answered_and_deleted(hub: House):
     assert code(await ann.ask("GET", thread))[0] in (403, 404)
 
 
-async def test_accounts_and_people_are_made_found_and_changed(hub: House):
+async def test_accounts_and_people_are_made_found_and_changed(hub):
     made = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
     assert made.status == 201
     assert f":{hub.port}/mcp?token=" in made.json()["server_url"]
@@ -86,7 +85,7 @@ async def test_accounts_and_people_are_made_found_and_changed(hub: House):
     assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
 
 
-async def test_arguments_are_refused_in_the_words_of_the_tool(hub: House):
+async def test_arguments_are_refused_in_the_words_of_the_tool(hub):
     ann = await hub.person("ann")
     for method, path, body, sentence in (
         ("POST", "/v1/messages", {"body": "x"}, "Missing argument: to."),
@@ -108,7 +107,7 @@ async def test_arguments_are_refused_in_the_words_of_the_tool(hub: House):
 
 
 @pytest.mark.settings(rate_limits="on", rates={"search_per_minute": 1})
-async def test_limits_count_what_comes_this_way_too(hub: House):
+async def test_limits_count_what_comes_this_way_too(hub):
     ann = await hub.person("ann")
     await ann.get("/v1/people?query=bob")
     limited = await ann.ask("GET", "/v1/people?query=bob")
@@ -117,9 +116,7 @@ async def test_limits_count_what_comes_this_way_too(hub: House):
 
 
 @pytest.mark.parametrize("behind", [OPEN, {"http": {"trusted_proxies": ["10.0.0.1"]}}])
-async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
-    behind: dict[str, Any], tmp_path: Path
-):
+async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(behind, tmp_path):
     rates = {"register_per_hour": 1}
     async with house(tmp_path, rate_limits="on", rates=rates, **behind) as here:
         await did(here.stranger, "POST", "/v1/accounts", {"handle": "ann"})
@@ -128,7 +125,7 @@ async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(
 
 
 @pytest.mark.settings(rate_limits="on", rates={"export_per_hour": 2})
-async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(hub: House):
+async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(hub):
     ann, bob = await hub.people("ann", "bob")
     await did(bob, "POST", "/v1/messages", {"to": "ann", "body": "Tea at five?"})
     for _ in range(2):
@@ -146,7 +143,7 @@ async def test_someone_takes_away_all_that_is_theirs_a_few_times_an_hour(hub: Ho
     assert (await ann.get("/v1/messages"))["messages"][0]["unread"] is True
 
 
-async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub: House):
+async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub):
     ann, bob = await hub.people("ann", "bob")
 
     async def waiting() -> asyncio.Task[Answer]:
@@ -165,7 +162,7 @@ async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub: Hou
     assert code(await asked) == (403, "capability_denied")
 
 
-async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub: House):
+async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub):
     ann, bob = await hub.people("ann", "bob")
     body = {"label": "bot", "scope": "mail.read account.read"}
     made = await did(ann, "POST", "/v1/me/credentials", body)

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.transports.rest.support import ROOMS, Asker, House, chat, done, house, refused
+from tests.transports.rest.support import ROOMS, Asker, chat, done, house, refused
 
 
 @pytest.mark.requirement("room.rest-post", "chat.rest-broadcast")
-async def test_a_message_comes_back_as_it_is_stored_and_heard(hub: House):
+async def test_a_message_comes_back_as_it_is_stored_and_heard(hub):
     ada, bob = await hub.people("ada", "bob")
     await ada.create("planning")
     sent = b'{"protocol":"mcpx/v1", "kind":"chat.message","payload":{"text":"h\\u0069"}}'
@@ -30,7 +29,7 @@ async def test_a_message_comes_back_as_it_is_stored_and_heard(hub: House):
 
 
 @pytest.mark.requirement("room.rest-history")
-async def test_history_is_read_after_a_seq_before_one_and_from_its_end(hub: House):
+async def test_history_is_read_after_a_seq_before_one_and_from_its_end(hub):
     ada = await hub.person("ada")
     await ada.create("planning")
     for number in range(1, 8):
@@ -52,7 +51,7 @@ async def test_history_is_read_after_a_seq_before_one_and_from_its_end(hub: Hous
     assert await seqs("?before=0") == []
 
 
-async def test_waiting_ends_with_the_next_message(hub: House):
+async def test_waiting_ends_with_the_next_message(hub):
     ada, bob = await hub.people("ada", "bob")
     await ada.create("planning")
     first = await ada.say("planning", "before")
@@ -67,7 +66,7 @@ async def test_waiting_ends_with_the_next_message(hub: House):
     assert page["last_seq"] == 2
 
 
-async def test_a_stopping_hub_ends_all_waiting_at_once_and_says_why(tmp_path: Path):
+async def test_a_stopping_hub_ends_all_waiting_at_once_and_says_why(tmp_path):
     async with house(tmp_path) as here:
         ada = await here.person("ada")
         await ada.create("planning")
@@ -79,7 +78,7 @@ async def test_a_stopping_hub_ends_all_waiting_at_once_and_says_why(tmp_path: Pa
         refused(answer, 503, "hub_stopping")
 
 
-async def test_whoever_leaves_while_waiting_is_waited_for_no_longer(hub: House):
+async def test_whoever_leaves_while_waiting_is_waited_for_no_longer(hub):
     ada = await hub.person("ada")
     await ada.create("planning")
     waiting = asyncio.ensure_future(ada.read("planning", "?after=0&wait=55"))
@@ -88,7 +87,7 @@ async def test_whoever_leaves_while_waiting_is_waited_for_no_longer(hub: House):
     await hub.busy_with(0)
 
 
-async def test_a_token_that_ended_meanwhile_is_told_nothing(hub: House):
+async def test_a_token_that_ended_meanwhile_is_told_nothing(hub):
     ada = await hub.person("ada")
     made = await hub.hub.accounts.register("bob")
     bob = Asker(hub.port, made.token)
@@ -117,7 +116,7 @@ REFUSED = (
 
 
 @pytest.mark.requirement("room.rest-post")
-async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(hub: House):
+async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(hub):
     ada, bob = await hub.people("ada", "bob")
     await ada.create("planning", capabilities=["chat.*", "mcpx.withdraw.*"])
     await ada.say("planning", "first", id="used")
@@ -130,7 +129,7 @@ async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(hub: Hou
     assert (await ada.read("planning"))["last_seq"] == 1
 
 
-async def test_proposals_are_listed_with_what_came_of_them(hub: House):
+async def test_proposals_are_listed_with_what_came_of_them(hub):
     ada, bob = await hub.people("ada", "bob")
     await ada.create("planning")
     path = f"{ROOMS}/planning/proposals"

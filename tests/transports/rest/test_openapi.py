@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from folkmoot.core import errors as e
 from folkmoot.operations.openapi import document
 from folkmoot.operations.routes import COMPONENTS as SCHEMAS
 from folkmoot.operations.routes import ENDPOINTS
-from tests.transports.rest.support import House, house, path_of
+from tests.transports.rest.support import house, path_of
 
 MADE = document(version="x")
 
@@ -28,7 +27,7 @@ def nodes(value: Any) -> Iterator[Any]:
 
 
 @pytest.mark.requirement("room.rest-openapi")
-async def test_the_hub_serves_its_document_to_everyone(tmp_path: Path):
+async def test_the_hub_serves_its_document_to_everyone(tmp_path):
     public_url = "https://hub.example/moot"
     async with house(tmp_path, public_url=public_url) as here:
         served = await here.stranger.get("/v1/openapi.json")
@@ -53,7 +52,7 @@ def test_every_operation_of_the_table_is_described_once_and_no_other():
 
 
 @pytest.mark.requirement("room.rest-openapi")
-async def test_every_path_of_the_document_is_served(hub: House):
+async def test_every_path_of_the_document_is_served(hub):
     for operation in ENDPOINTS:
         path = path_of(operation.path)
         answer = await hub.stranger.ask(operation.method, path, b"{}")

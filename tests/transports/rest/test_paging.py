@@ -10,12 +10,12 @@ from folkmoot.operations.limits import MAX_PAGE_BYTES
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=32))
-def test_a_cursor_is_read_as_the_place_it_was_made_from(place: str):
+def test_a_cursor_is_read_as_the_place_it_was_made_from(place):
     assert read_cursor(make_cursor(place)) == place
 
 
 @given(st.text(max_size=40))
-def test_whatever_is_no_cursor_is_refused(text: str):
+def test_whatever_is_no_cursor_is_refused(text):
     try:
         place = read_cursor(text)
     except e.ArgumentInvalid:
@@ -24,7 +24,7 @@ def test_whatever_is_no_cursor_is_refused(text: str):
 
 
 @pytest.mark.parametrize("text", ["", "=", "YQ==", "YR", "_w", "AAAA", "ä", "a b"])
-def test_a_cursor_that_we_do_not_write_is_refused(text: str):
+def test_a_cursor_that_we_do_not_write_is_refused(text):
     with pytest.raises(e.ArgumentInvalid) as refused:
         read_cursor(text)
     assert refused.value.data["field"] == "cursor"
@@ -42,7 +42,7 @@ def test_a_cursor_that_we_do_not_write_is_refused(text: str):
     ],
 )
 def test_a_page_ends_by_number_or_by_size_and_is_never_empty_while_something_is_left(
-    sizes: list[int], most: int, count: int, more: bool
+    sizes, most, count, more
 ):
     page, cut = within(((number, size) for number, size in enumerate(sizes)), most)
     assert (page, cut) == (list(range(count)), more)

@@ -5,19 +5,19 @@ import asyncio
 import pytest
 
 from tests.harness import ask, read_answer
-from tests.transports.rest.support import ROOMS, Asker, House, chat, done, refused
+from tests.transports.rest.support import ROOMS, Asker, chat, done, refused
 
 TOKENS = ["", "sk_" + "0" * 64, "gk_" + "0" * 64, "gi_" + "0" * 64, "nonsense", "sk_\xe9"]
 
 
-async def test_without_a_valid_token_nothing_is_told_and_a_browser_gets_json_too(hub: House):
+async def test_without_a_valid_token_nothing_is_told_and_a_browser_gets_json_too(hub):
     for token in TOKENS:
         answer = await Asker(hub.port, token).ask("GET", ROOMS, headers={"accept": "text/html"})
         refused(answer, 401, "token_invalid" if token else "authentication_required")
         assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
-async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(hub: House):
+async def test_the_token_may_be_in_the_url_and_two_different_ones_are_refused(hub):
     ada, bob = await hub.people("ada", "bob")
     done(await hub.stranger.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
     done(await ada.ask("GET", f"{ROOMS}?token={ada.token}"), 200)
@@ -33,7 +33,7 @@ METHODS = {
 }
 
 
-async def test_another_method_is_refused_and_the_right_ones_are_named(hub: House):
+async def test_another_method_is_refused_and_the_right_ones_are_named(hub):
     ada = await hub.person("ada")
     for path, allowed in METHODS.items():
         for method in {"PUT", "TRACE", "OPTIONS", "DELETE"} - {*allowed.split(", ")}:
@@ -50,7 +50,7 @@ token=&unknown
 """
 
 
-async def test_a_query_that_is_not_understood_is_refused(hub: House):
+async def test_a_query_that_is_not_understood_is_refused(hub):
     ada = await hub.person("ada")
     await ada.create("planning")
     for query in (*BAD_QUERIES.split(), "&".join("x" * 60)):
@@ -73,7 +73,7 @@ JSON_TYPES = (
 )
 
 
-async def test_a_body_that_is_not_json_by_its_type_is_refused(hub: House):
+async def test_a_body_that_is_not_json_by_its_type_is_refused(hub):
     ada = await hub.person("ada")
     for headers in (
         *({"content-type": each} for each in OTHER_TYPES),
@@ -105,7 +105,7 @@ BAD_JSON = [
 
 
 @pytest.mark.parametrize("path", ["", "/planning/messages", "/planning/guests"])
-async def test_a_body_that_is_not_strict_json_is_refused(hub: House, path: str):
+async def test_a_body_that_is_not_strict_json_is_refused(hub, path):
     ada = await hub.person("ada")
     await ada.create("planning")
     for body, code in BAD_JSON:
@@ -127,7 +127,7 @@ BAD_ROOMS: list[tuple[dict[str, object], str]] = [
 ]
 
 
-async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(hub: House):
+async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(hub):
     ada = await hub.person("ada")
     for content, code in BAD_ROOMS:
         told = refused(await ada.ask("POST", ROOMS, content), 400, code)
@@ -138,7 +138,7 @@ async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(hub: House)
 
 
 @pytest.mark.settings(http={"max_body_bytes": 8 * 1024 * 1024})
-async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub: House):
+async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub):
     ada = await hub.person("ada")
     await ada.create("planning")
     large = {"name": "x", "grants": {"a" * 300_000: []}}
@@ -160,7 +160,7 @@ async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub: House):
 
 
 @pytest.mark.settings(http={"allowed_origins": ["https://console.example"]})
-async def test_a_page_of_an_allowed_origin_may_use_it_and_no_other(hub: House):
+async def test_a_page_of_an_allowed_origin_may_use_it_and_no_other(hub):
     ada = await hub.person("ada")
     origin = {"origin": "https://console.example"}
     wish = {

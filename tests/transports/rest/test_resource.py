@@ -5,7 +5,7 @@ import json
 from folkmoot.core import errors as e
 from folkmoot.transports.answers import refused
 from tests.harness import ask
-from tests.transports.rest.support import ROOMS, House
+from tests.transports.rest.support import ROOMS
 
 
 def test_a_failure_of_the_hubs_own_is_told_without_its_particulars():
@@ -21,7 +21,7 @@ def test_a_time_to_wait_is_in_the_head_too():
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(hub: House):
+async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(hub):
     ada = await hub.person("ada")
     await ada.create("planning", access="private")
     await ada.get(f"{ROOMS}/planning/messages")

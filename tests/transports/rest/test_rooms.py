@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.transports.rest.support import ROOMS, Asker, House, chat, done, refused
+from tests.transports.rest.support import ROOMS, Asker, chat, done, refused
 
 DENIED = "capability_denied"
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub: House):
+async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
     ada, bob = await hub.people("ada", "bob")
     spec = {
         "name": "planning",
@@ -44,7 +44,7 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub: House
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(hub: House):
+async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(hub):
     ada, bob = await hub.people("ada", "bob")
     for access in ("open", "invite", "private"):
         await ada.create(f"a-{access}", access=access)
@@ -81,7 +81,7 @@ REQUESTS = [
 ]
 
 
-async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(hub: House):
+async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(hub):
     ada, bob = await hub.people("ada", "bob")
     await ada.create("secret", access="private")
     for method, path, content in REQUESTS:
@@ -98,7 +98,7 @@ async def test_the_private_room_of_another_is_answered_like_one_that_is_not_ther
 
 
 @pytest.mark.requirement("room.rest-participants")
-async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub: House):
+async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub):
     ada, bob, eve = await hub.people("ada", "bob", "eve")
     await ada.create("planning")
     assert await ada.get(f"{ROOMS}/planning/participants") == {
@@ -122,7 +122,7 @@ async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub: Hou
         refused(await bob.ask("GET", path), 400, "argument_invalid")
 
 
-async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub: House):
+async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub):
     ada, bob, eve = await hub.people("ada", "bob", "eve")
     await ada.create("planning", access="private", capabilities=["chat.*"])
     room = f"{ROOMS}/planning"

@@ -80,7 +80,5 @@ def conforms(folder: Path, config: str, arguments: tuple[str, ...], examples: in
 @pytest.mark.timeout(900)
 @pytest.mark.requirement("room.rest-openapi")
 @pytest.mark.parametrize(("config", "arguments"), WAYS)
-def test_the_hub_answers_as_its_document_says(
-    tmp_path: Path, config: str, arguments: tuple[str, ...]
-):
+def test_the_hub_answers_as_its_document_says(tmp_path, config, arguments):
     conforms(tmp_path, config, arguments, examples=times(10))

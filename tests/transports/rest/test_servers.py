@@ -92,7 +92,7 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[P
         yield here
 
 
-async def test_a_server_is_tested_added_used_and_removed(hub: Place):
+async def test_a_server_is_tested_added_used_and_removed(hub):
     before = hub.config.read_text()
     text = hub.pasted(env={"API_TOKEN": "s3cret-value"})
     tested = done(await hub.confirmed("POST", TESTS, {"text": text}), 200)
@@ -127,7 +127,7 @@ async def test_a_server_is_tested_added_used_and_removed(hub: Place):
     refused(await hub.confirmed("DELETE", f"{SERVERS}/small"), 404, "backend_unknown")
 
 
-async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hub: Place):
+async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hub):
     await hub.add(everyone=True)
     ann = await hub.person("ann")
     accounts = hub.hub.accounts
@@ -166,9 +166,7 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
     assert [it["namespace"] for it in (await hub.root.get(SERVERS))["backends"]] == ["small"]
 
 
-async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(
-    hub: Place, tmp_path: Path
-):
+async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itself(hub, tmp_path):
     otto = await hub.hub.accounts.named("otto")
     older = await hub.hub.accounts.authentication.create(otto)
     browser = Browser(hub.port)
@@ -191,7 +189,7 @@ async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itsel
 
 
 @pytest.mark.settings(edit=False)
-async def test_with_the_setting_off_servers_change_by_the_socket_alone(hub: Place, tmp_path: Path):
+async def test_with_the_setting_off_servers_change_by_the_socket_alone(hub, tmp_path):
     assert (await hub.root.get(SERVERS))["editable"] is False
     for method, path, content in (
         ("POST", TESTS, {"text": hub.pasted()}),
@@ -213,7 +211,7 @@ async def test_with_the_setting_off_servers_change_by_the_socket_alone(hub: Plac
     done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
 
 
-async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(hub: Place):
+async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(hub):
     await hub.add()
     await hub.person("anna")
     before = hub.config.read_text()
@@ -235,7 +233,7 @@ async def test_what_is_wrong_with_a_server_is_said_and_nothing_is_saved(hub: Pla
 
 
 async def test_a_server_that_does_not_answer_is_given_up_in_time_and_progress_is_told(
-    hub: Place, monkeypatch: pytest.MonkeyPatch
+    hub, monkeypatch
 ):
     monkeypatch.setattr("folkmoot.settings.backend_tables.BackendSpec", hurried_spec)
     # It reads all and says nothing; and ends with its input, so that nobody waits for it.
@@ -260,9 +258,7 @@ def hurried_spec(**values: Any) -> Any:
     return BackendSpec(**{**values, "connect_seconds": 0.2})
 
 
-async def test_every_change_is_in_the_audit_log_without_what_is_secret(
-    hub: Place, caplog: pytest.LogCaptureFixture
-):
+async def test_every_change_is_in_the_audit_log_without_what_is_secret(hub, caplog):
     caplog.set_level(logging.DEBUG)
     text = hub.pasted(env={"KEY": "s3cret-value"})
     done(await hub.confirmed("POST", SERVERS, {"text": text}), 201)
@@ -288,7 +284,7 @@ async def test_every_change_is_in_the_audit_log_without_what_is_secret(
         assert secret not in caplog.text
 
 
-async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub: Place):
+async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub):
     await hub.add()
     bob, _ = await hub.people("bob", "ann")
     await hub.grants(TEAM)
@@ -327,7 +323,7 @@ async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub: 
     refused(await bob.ask("POST", f"{SERVERS}/small/restart", {}), 403, "scope_missing")
 
 
-async def test_a_changed_tool_is_shown_as_held_until_an_operator_accepts_it(hub: Place):
+async def test_a_changed_tool_is_shown_as_held_until_an_operator_accepts_it(hub):
     await hub.add(everyone=True)
 
     async def shown() -> list[tuple[str, bool]]:
@@ -354,7 +350,7 @@ async def test_a_changed_tool_is_shown_as_held_until_an_operator_accepts_it(hub:
     assert (await hub.root.get("/v1/server-history"))["servers"][0]["namespace"] == "small"
 
 
-async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub: Place):
+async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub):
     await hub.add()
     bob, ann = await hub.people("bob", "ann")
     await hub.grants(TEAM)

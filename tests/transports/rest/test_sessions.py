@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any, Self
 
 import pytest
@@ -15,7 +14,6 @@ from websockets.typing import Origin
 
 from folkmoot.accounts.limits import MAX_BROWSER_SESSIONS, ONE_TIME_CODE_SECONDS
 from folkmoot.cli.operator import ask_socket
-from tests.accounts.support import SetClock
 from tests.harness import Answer
 from tests.mcp_harness import rpc
 from tests.transports.rest.support import Asker, House, done, house, refused
@@ -106,7 +104,7 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
 
 
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House):
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub):
     ada = await hub.person("ada")
     browser = Browser(hub.port)
     about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
@@ -133,7 +131,7 @@ async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub: House):
 
 
 @pytest.mark.requirement("browser.origin", "browser.sign-in")
-async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(hub: House):
+async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(hub):
     ada, browser = await signed_in(hub, "ada")
     attacks: tuple[dict[str, str | None], ...] = (
         {"origin": "http://localhost:1"},
@@ -166,7 +164,7 @@ async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alo
 
 
 @pytest.mark.requirement("browser.origin")
-async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House):
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub):
     _, browser = await signed_in(hub, "ada")
     for path in (ME, "/v1/events", "/v1/threads"):
         for told in (
@@ -183,7 +181,7 @@ async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub: House):
     await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
-async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: House):
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub):
     ada, browser = await signed_in(hub, "ada")
     answer = await browser.ask("GET", ME, authorization=f"Bearer {ada.token}")
     refused(answer, 400, "tokens_differ")
@@ -206,7 +204,7 @@ async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub: Hou
 
 
 @pytest.mark.requirement("browser.cookie")
-async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path):
+async def test_off_this_machine_the_cookie_needs_https(tmp_path):
     async with house(tmp_path, http={"allowed_hosts": ["hub.lan"]}) as here:
         ada = await here.person("ada")
         browser = Browser(here.port, "hub.lan")
@@ -225,7 +223,7 @@ async def test_off_this_machine_the_cookie_needs_https(tmp_path: Path):
 
 
 @pytest.mark.requirement("browser.sign-out", "browser.listed")
-async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: House):
+async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub):
     ada, first = await signed_in(hub, "ada")
     second = await Browser(hub.port).sign_in(ada.token)
     listed = (await second.get(TOKENS))["credentials"]
@@ -250,7 +248,7 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub: Hous
 
 
 @pytest.mark.requirement("browser.ends-with-token")
-async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub: House):
+async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub):
     ada = await hub.person("ada")
     wanted = {"scope": "mail.read account.read", "expires_in": 3600}
     narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
@@ -265,7 +263,7 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scop
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-async def test_what_a_browser_has_open_ends_with_its_session(hub: House, ends: str):
+async def test_what_a_browser_has_open_ends_with_its_session(hub, ends):
     ada, browser = await signed_in(hub, "ada")
     await ada.create("square")
     for origin in ("http://localhost:1", None):
@@ -294,7 +292,7 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
 
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
-    hub: House, clock: SetClock, ends: str
+    hub, clock, ends
 ):
     ada = await hub.person("ada")
     await ada.create("square")
@@ -320,7 +318,7 @@ async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_gener
     assert kinds.count("browser") == 0
 
 
-async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub: House):
+async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub):
     _, first = await signed_in(hub, "ada")
     second = await opened_from(first, hub.port)
     for maker in (first, second):
@@ -332,9 +330,7 @@ async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub:
 
 @pytest.mark.requirement("browser.expires")
 @pytest.mark.settings(web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY})
-async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
-    hub: House, clock: SetClock
-):
+async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(hub, clock):
     _, browser = await signed_in(hub, "ada")
     begun = clock.now()
     upkeep = hub.hub.accounts.authentication.upkeep
@@ -355,7 +351,7 @@ async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_ti
 
 
 @pytest.mark.requirement("browser.one-time-code")
-async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetClock):
+async def test_a_one_time_code_opens_one_session_soon(hub, clock):
     ada = await hub.person("ada")
     made = done(await ada.ask("POST", "/v1/me/codes"), 201)
     assert made["url"] == f"http://localhost:{hub.port}/sign-in#{made['code']}"
@@ -384,9 +380,7 @@ async def test_a_one_time_code_opens_one_session_soon(hub: House, clock: SetCloc
     refused(answer, 403, "one_time_code_invalid")
 
 
-async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
-    hub: House, tmp_path: Path
-):
+async def test_an_operators_code_opens_a_session_that_operates_and_only_then(hub, tmp_path):
     ada, socket = await hub.person("ada"), tmp_path / "control.sock"
 
     async def code_for(**arguments: Any) -> dict[str, str]:
@@ -429,7 +423,7 @@ async def test_an_operators_code_opens_a_session_that_operates_and_only_then(
 
 
 @pytest.mark.requirement("browser.register-and-recover")
-async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: House):
+async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub):
     browser = Browser(hub.port)
     made = done(await browser.ask("POST", "/v1/accounts", {"handle": "ada"}), 201)
     assert (await browser.get(ME))["handle"] == "ada"
@@ -455,7 +449,7 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub: Ho
 
 @pytest.mark.requirement("browser.guesses")
 @pytest.mark.settings(rate_limits="on", rates={"sign_in_per_hour": 3})
-async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House):
+async def test_wrong_tokens_and_codes_are_counted_by_address(hub):
     ada = await hub.person("ada")
     browser = Browser(hub.port)
     for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
@@ -469,9 +463,7 @@ async def test_wrong_tokens_and_codes_are_counted_by_address(hub: House):
         assert error["setting"] == "rates.sign_in_per_hour"
 
 
-async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
-    hub: House, clock: SetClock
-):
+async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub, clock):
     ada = await hub.person("ada")
     browsers = []
     for _ in range(MAX_BROWSER_SESSIONS + 1):
@@ -487,7 +479,7 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(
     assert done(answer, 201)["expires_at"] is None
 
 
-async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub: House):
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub):
     ada, browser = await signed_in(hub, "ada")
     bob = await hub.person("bob")
     narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
@@ -520,7 +512,7 @@ async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(h
     done(await create(fresh, brief, expires_in=10), 201)
 
 
-async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub: House):
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub):
     ada, browser = await signed_in(hub, "ada")
     code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
     account = await hub.hub.accounts.named("ada")
@@ -536,7 +528,7 @@ async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(h
 
 
 @pytest.mark.settings(log={"requests": "all"})
-async def test_the_secrets_of_sessions_are_in_no_log(hub: House, caplog: pytest.LogCaptureFixture):
+async def test_the_secrets_of_sessions_are_in_no_log(hub, caplog):
     caplog.set_level("DEBUG")
     ada, browser = await signed_in(hub, "ada")
     code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import quote
 
 from folkmoot.core.scopes import OPERATE
@@ -20,7 +19,7 @@ async def operator(here: House) -> Asker:
     return Asker(here.port, token.token)
 
 
-async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_path: Path):
+async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(tmp_path):
     folder = tmp_path / "tapes"
     folder.mkdir()
     path = tape(folder)
@@ -57,7 +56,7 @@ async def test_an_operator_lists_reads_and_downloads_tapes_and_nobody_else_does(
         assert done(await root.ask("HEAD", f"{TAPES}/{NAME}"), 200) is None
 
 
-async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_once(tmp_path: Path):
+async def test_an_operator_reads_a_timeline_a_message_and_calls_and_is_audited_once(tmp_path):
     folder = tmp_path / "tapes"
     folder.mkdir()
     path = tape(folder)

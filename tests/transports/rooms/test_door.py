@@ -18,7 +18,7 @@ from folkmoot.transports.address import Addresses
 from folkmoot.transports.rooms import RoomDoor, door
 from folkmoot.transports.websocket import Refusal, UpgradeRequest
 from tests.harness import run
-from tests.transports.rooms.support import ROOM, Person, Seat, Town, ending
+from tests.transports.rooms.support import ROOM, Town, ending
 
 STRANGER = "sk_" + "ab" * 32
 
@@ -31,7 +31,7 @@ async def refusal(there: Town, token: str = "", **query: object) -> tuple[int, s
 
 
 @pytest.mark.requirement("room.join", "room.welcome-first", "wire.own-message-back")
-async def test_whoever_joins_is_welcomed_and_hears_their_own_words_with_a_seq(seat: Seat):
+async def test_whoever_joins_is_welcomed_and_hears_their_own_words_with_a_seq(seat):
     assert (seat.welcome["you"]["id"], seat.welcome["room"]) == ("ann", ROOM)
     assert (await seat.hear())["kind"] == "system.presence.join"
     await seat.say("hello", id="one")
@@ -40,9 +40,7 @@ async def test_whoever_joins_is_welcomed_and_hears_their_own_words_with_a_seq(se
 
 
 @pytest.mark.requirement("room.join", "room.topic")
-async def test_the_token_may_be_in_the_header_and_the_room_under_its_older_name(
-    hub: Town, ann: Person
-):
+async def test_the_token_may_be_in_the_header_and_the_room_under_its_older_name(hub, ann):
     headers = {"Authorization": f"Bearer {ann.token}"}
     url = hub.url().replace("room=", "topic=")
     async with connect(url, additional_headers=headers) as socket:
@@ -50,7 +48,7 @@ async def test_the_token_may_be_in_the_header_and_the_room_under_its_older_name(
 
 
 @pytest.mark.requirement("room.close-bad-request")
-async def test_a_query_that_cannot_be_understood_is_closed_as_a_bad_request(hub: Town, ann: Person):
+async def test_a_query_that_cannot_be_understood_is_closed_as_a_bad_request(hub, ann):
     for query in ({"room": ""}, {"after": "-1"}, {"room": "Not a name!"}):
         code, reason = await refusal(hub, ann.token, **query)
         assert code == CloseCode.BAD_REQUEST, query
@@ -63,7 +61,7 @@ async def test_a_query_that_cannot_be_understood_is_closed_as_a_bad_request(hub:
 
 
 @pytest.mark.requirement("room.close-not-authenticated")
-async def test_a_token_that_is_nobodys_is_closed_as_not_authenticated(hub: Town, ann: Person):
+async def test_a_token_that_is_nobodys_is_closed_as_not_authenticated(hub, ann):
     for token in ("", STRANGER, "hello", "gk_" + "ab" * 32, "gi_" + "ab" * 32):
         code, reason = await refusal(hub, token)
         assert code == CloseCode.NOT_AUTHENTICATED
@@ -71,9 +69,7 @@ async def test_a_token_that_is_nobodys_is_closed_as_not_authenticated(hub: Town,
 
 
 @pytest.mark.requirement("room.close-no-room", "room.close-not-allowed")
-async def test_a_room_that_is_not_there_or_not_to_be_known_of_is_not_found(
-    hub: Town, ann: Person, bob: Person
-):
+async def test_a_room_that_is_not_there_or_not_to_be_known_of_is_not_found(hub, ann, bob):
     await hub.room(ann, "secret", access="private")
     absent = await refusal(hub, bob.token, room="nowhere")
     assert absent == await refusal(hub, bob.token, room="secret")
@@ -85,7 +81,7 @@ async def test_a_room_that_is_not_there_or_not_to_be_known_of_is_not_found(
         assert seat.welcome["you"]["id"] == "bob"
 
 
-async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(hub: Town, ann: Person):
+async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(hub, ann):
     sockets = [await connect(hub.url(ann.token)) for _ in range(16)]
     code, reason = await refusal(hub, ann.token)
     assert code == CloseCode.NOT_ALLOWED
@@ -95,7 +91,7 @@ async def test_one_who_has_as_many_connections_as_one_may_have_is_told_so(hub: T
 
 @pytest.mark.requirement("room.guest-once")
 async def test_a_guest_comes_in_with_an_invitation_once_and_then_with_its_credential(
-    hub: Town, ann: Person, seat: Seat
+    hub, ann, seat
 ):
     invitation = await hub.hub.rooms.invite(ann.visitor, ROOM, guest="gil")
     assert invitation.token is not None
@@ -114,7 +110,7 @@ async def test_a_guest_comes_in_with_an_invitation_once_and_then_with_its_creden
 
 @pytest.mark.parametrize("change", ["delete", "recover"])
 async def test_whose_token_is_void_before_they_are_in_is_put_out_at_once(
-    hub: Town, ann: Person, monkeypatch: pytest.MonkeyPatch, change: str
+    hub, ann, monkeypatch, change
 ):
     rooms, accounts = hub.hub.rooms, hub.hub.accounts
     registered = await accounts.register("bob")
@@ -131,16 +127,14 @@ async def test_whose_token_is_void_before_they_are_in_is_put_out_at_once(
     assert (await refusal(hub, registered.token))[0] == CloseCode.NOT_AUTHENTICATED
 
 
-async def test_a_page_of_another_origin_gets_no_websocket(hub: Town, ann: Person):
+async def test_a_page_of_another_origin_gets_no_websocket(hub, ann):
     with pytest.raises(InvalidStatus) as refused:
         await connect(hub.url(ann.token), origin="https://evil.example")  # type: ignore[arg-type]
     assert refused.value.response.status_code == 403
 
 
 @pytest.mark.settings(rate_limits="on", rates={"guest_per_hour": 2})
-async def test_whoever_guesses_invitations_is_stopped_and_told_when_to_go_on(
-    hub: Town, ann: Person
-):
+async def test_whoever_guesses_invitations_is_stopped_and_told_when_to_go_on(hub, ann):
     real = await hub.hub.rooms.invite(ann.visitor, ROOM, guest="zoe")
     for guess in ("0", "1"):
         code, _ = await refusal(hub, "gi_" + guess * 64)
@@ -180,7 +174,7 @@ def test_a_failure_of_the_hubs_own_is_told_without_its_particulars():
     assert run(refused_by(broken)) == expected
 
 
-def test_whoever_would_wait_too_long_is_told_to_try_again(monkeypatch: pytest.MonkeyPatch):
+def test_whoever_would_wait_too_long_is_told_to_try_again(monkeypatch):
     monkeypatch.setattr(door, "ENTER_SECONDS", 0.05)
     assert run(refused_by(Broken(None))) == door.TOO_LONG
     assert door.TOO_LONG.code == CloseCode.INTERNAL

@@ -28,7 +28,7 @@ def test_five_seconds_worth_may_come_at_once_and_no_more():
 
 
 @pytest.mark.parametrize("per_second", [1, 3, 200])
-def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second: int):
+def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second):
     sender = Sender(per_second)
     for _ in range(20 * per_second):
         assert sender.send()
@@ -36,7 +36,7 @@ def test_whoever_sends_at_the_rate_may_go_on_for_ever(per_second: int):
 
 
 @pytest.mark.parametrize("per_second", [1, 3, 200])
-def test_whoever_sends_a_little_more_is_found(per_second: int):
+def test_whoever_sends_a_little_more_is_found(per_second):
     sender = Sender(per_second)
 
     def goes_on() -> bool:

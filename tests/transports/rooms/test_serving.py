@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.transports.rooms.support import ROOM, Person, Seat, Town, town
+from tests.transports.rooms.support import ROOM, Seat, town
 
 BEGIN = "mcpx.begin.request"
 
@@ -31,9 +30,7 @@ async def heard(seat: Seat, *kinds: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("serving.newest", "serving.begun-once", "serving.take-over")
-async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(
-    hub: Town, seat: Seat
-):
+async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(hub, seat):
     rob = await hub.person("rob")
     async with hub.joined(rob.token, serve=1, conn="one") as one:
         assert one.welcome["serving"] == {"you": True, "connection": "one"}
@@ -61,7 +58,7 @@ async def test_one_of_two_websockets_begins_a_request_and_the_other_takes_over(
 
 @pytest.mark.requirement("serving.interrupted", "room.welcome-waiting")
 @pytest.mark.timeout(25)  # without the setting it would take longer
-async def test_after_a_restart_an_agent_learns_what_it_owes(tmp_path: Path):
+async def test_after_a_restart_an_agent_learns_what_it_owes(tmp_path):
     rooms = {"return_seconds": 0.5}
     async with AsyncExitStack() as seats, town(tmp_path, rooms=rooms) as there:
         ann, rob = await there.person("ann"), await there.person("rob")
@@ -82,9 +79,7 @@ async def test_after_a_restart_an_agent_learns_what_it_owes(tmp_path: Path):
         assert [one.state for one in listed.requests] == ["interrupted", "waiting"]
 
 
-async def test_a_connection_id_stays_between_the_agent_and_the_hub(
-    hub: Town, ann: Person, seat: Seat
-):
+async def test_a_connection_id_stays_between_the_agent_and_the_hub(hub, ann, seat):
     rob = await hub.person("rob")
     async with hub.joined(rob.token, serve=1, conn="my own desk") as agent:
         await seat.send(call("q1", 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
@@ -31,7 +30,7 @@ async def seqs_until_end(seat: Seat) -> tuple[list[int], int]:
 @pytest.mark.requirement("room.close-restarting", "room.resume")
 @pytest.mark.parametrize("durable", [True, False])
 async def test_a_planned_stop_closes_with_1012_after_all_that_is_stored_was_heard(
-    tmp_path: Path, durable: bool
+    tmp_path, durable
 ):
     async with AsyncExitStack() as clients:
         async with town(tmp_path) as there:
@@ -63,7 +62,7 @@ async def test_a_planned_stop_closes_with_1012_after_all_that_is_stored_was_hear
 
 
 @pytest.mark.requirement("log.tokens-redacted", "room.guest-secret")
-def test_no_token_of_a_room_is_in_what_the_process_writes(tmp_path: Path):
+def test_no_token_of_a_room_is_in_what_the_process_writes(tmp_path):
     async def first() -> tuple[str, str]:
         async with town(tmp_path) as there:
             ann = await there.person("ann")

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +13,7 @@ import pytest
 
 from folkmoot.clock import SystemClock
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
-from tests.transports.rooms.support import Person, Seat, Town
+from tests.transports.rooms.support import Seat, Town
 from tests.transports.websocket.support import Client, deaf
 
 LIMIT = 65_536
@@ -27,9 +26,7 @@ def message(size: int) -> str:
 
 
 @pytest.mark.settings(limits={"message_bytes": LIMIT})
-async def test_a_message_as_large_as_the_limit_is_heard_and_one_byte_more_is_closed(
-    other: Seat, seat: Seat
-):
+async def test_a_message_as_large_as_the_limit_is_heard_and_one_byte_more_is_closed(other, seat):
     whole = message(LIMIT)
     assert len(whole) == LIMIT
     await seat.socket.send(whole)
@@ -42,9 +39,7 @@ async def test_a_message_as_large_as_the_limit_is_heard_and_one_byte_more_is_clo
 
 
 @pytest.mark.requirement("room.close-replaced")
-async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(
-    hub: Town, ann: Person, other: Seat
-):
+async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(hub, ann, other):
     await other.hear()
     async with hub.joined(ann.token, conn="phone") as first:
         assert (await other.hear())["kind"] == "system.presence.join"
@@ -80,7 +75,7 @@ def clock() -> Hands:
     rates={"chat_person_per_minute": 1_000_000},
 )
 async def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on(
-    clock: Hands, other: Seat, seat: Seat
+    clock, other, seat
 ):
     for number in range(10):
         await seat.say(f"{number}")
@@ -99,9 +94,7 @@ async def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on
 
 @pytest.mark.requirement("room.every-kind-rated")
 @pytest.mark.settings(rate_limits="on")
-async def test_a_flood_of_thoughts_is_refused_and_its_sender_told_when_to_go_on(
-    clock: Hands, other: Seat
-):
+async def test_a_flood_of_thoughts_is_refused_and_its_sender_told_when_to_go_on(clock, other):
     for number in range(300):
         thought = {"kind": "reasoning.thought", "payload": {"n": number}}
         await other.send({"id": f"t{number}", **thought})
@@ -117,9 +110,7 @@ async def test_a_flood_of_thoughts_is_refused_and_its_sender_told_when_to_go_on(
 
 @pytest.mark.requirement("room.every-kind-rated")
 @pytest.mark.settings(rate_limits="on")
-async def test_a_flood_of_large_thoughts_does_not_fill_the_disk(
-    tmp_path: Path, clock: Hands, seat: Seat
-):
+async def test_a_flood_of_large_thoughts_does_not_fill_the_disk(tmp_path, clock, seat):
     large = {"kind": "reasoning.thought", "payload": {"text": "x" * 1_000_000}}
 
     async def flood() -> None:
@@ -137,7 +128,7 @@ async def test_a_flood_of_large_thoughts_does_not_fill_the_disk(
 
 
 @pytest.mark.settings(limits={"frames_per_second": 1})
-async def test_without_rate_limits_one_may_send_as_fast_as_one_can(seat: Seat):
+async def test_without_rate_limits_one_may_send_as_fast_as_one_can(seat):
     for number in range(50):
         await seat.say(f"{number}")
     await seat.heard("49")
@@ -160,9 +151,7 @@ async def code_of(client: Client) -> int:
 
 @pytest.mark.requirement("wire.slow-consumer")
 @pytest.mark.settings(limits={"unsent_bytes": LIMIT, "message_bytes": LIMIT})
-async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
-    hub: Town, ann: Person, bob: Person
-):
+async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(hub, ann, bob):
     async def talk(seat: Seat) -> None:
         for number in range(2_000):
             await seat.say("x" * 32_000, id=f"m-{number}")
@@ -185,7 +174,7 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
 @pytest.mark.requirement("room.close-pong-timeout")
 @pytest.mark.settings(limits={"ping_seconds": 0.1, "pong_seconds": 1.5})
 async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_leaves(
-    hub: Town, seat: Seat, bob: Person
+    hub, seat, bob
 ):
     async with asleep(hub, bob.token) as gone:
         while (told := await seat.hear())["kind"] != "system.presence.leave":
@@ -194,9 +183,7 @@ async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_
         assert await code_of(gone) == CloseCode.PONG_TIMEOUT
 
 
-async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(
-    hub: Town, seat: Seat
-):
+async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(hub, seat):
     assert (await seat.hear())["kind"] == "system.presence.join"
     ((outlet, _),) = next(iter(hub.hub.rooms._live)).outlets.items()
     outlet.release()

@@ -29,7 +29,7 @@ def read(query: str) -> Wish:
         ("room=plaza&serve=0", Wish("plaza")),
     ],
 )
-def test_the_query_names_the_room_and_where_to_go_on(query: str, wish: Wish):
+def test_the_query_names_the_room_and_where_to_go_on(query, wish):
     assert read(query) == wish
 
 
@@ -43,7 +43,7 @@ room=plaza&serve=yes room=plaza&serve=1&serve=1
 
 
 @pytest.mark.parametrize("query", ["", *BAD.split()])
-def test_a_query_that_cannot_be_meant_is_a_bad_request(query: str):
+def test_a_query_that_cannot_be_meant_is_a_bad_request(query):
     with pytest.raises(e.QueryInvalid) as refused:
         read(query)
     assert refused.value.close == CloseCode.BAD_REQUEST

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from folkmoot.transports.websocket import Audience, text_frame
-from tests.transports.websocket.support import Open, client
+from tests.transports.websocket.support import client
 
 
-async def test_a_frame_for_one_keeps_its_place_among_those_for_all(hub: Open):
+async def test_a_frame_for_one_keeps_its_place_among_those_for_all(hub):
     async with client(hub) as ann, client(hub) as bob:
         await hub.party.number(2)
         link, audience = hub.party.guests[0].link, hub.party.audience
@@ -21,9 +21,7 @@ async def test_a_frame_for_one_keeps_its_place_among_those_for_all(hub: Open):
         assert [await bob.text() for _ in range(3)] == [b"1", b"3", b"6"]
 
 
-async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before(
-    hub: Open,
-):
+async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_came_before(hub):
     async with client(hub) as ann, client(hub) as bob:
         await hub.party.number(2)
         first, second = (guest.link for guest in hub.party.guests)
@@ -43,7 +41,7 @@ async def test_who_joins_within_a_tick_hears_what_follows_and_who_leaves_what_ca
         assert len(hub.party.audience) == 0
 
 
-async def test_the_frames_of_a_tick_reach_a_link_in_one_write(hub: Open):
+async def test_the_frames_of_a_tick_reach_a_link_in_one_write(hub):
     async with client(hub) as ann:
         await hub.party.number(1)
         link, audience = hub.party.guests[0].link, hub.party.audience
@@ -56,7 +54,7 @@ async def test_the_frames_of_a_tick_reach_a_link_in_one_write(hub: Open):
     assert found == sum(2 + len(str(number)) for number in range(1000)) + len("..own")
 
 
-async def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none(hub: Open):
+async def test_a_closed_link_leaves_its_audience_by_itself_and_joins_none(hub):
     async with client(hub) as ann:
         link = (await hub.guest()).link
         hub.party.audience.send(text_frame(b"before"))

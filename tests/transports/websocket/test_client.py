@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.transports.websocket import Handler, Refusal, UpgradeRequest, WebSocketConnection
-from tests.transports.websocket.support import Guest, Open, Party, opened
+from tests.transports.websocket.support import Guest, Party, opened
 
 
 async def code_of(connection: ClientConnection) -> int | None:
@@ -23,7 +23,7 @@ async def code_of(connection: ClientConnection) -> int | None:
         return end.rcvd.code if end.rcvd else None
 
 
-async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open):
+async def test_what_one_says_all_hear_and_the_speaker_too(hub):
     async with connect(hub.url) as ann, connect(hub.url) as bob:
         await hub.party.number(2)
         await ann.send("hello, Bøb")
@@ -31,7 +31,7 @@ async def test_what_one_says_all_hear_and_the_speaker_too(hub: Open):
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 1_048_576])
-async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: int):
+async def test_a_message_of_any_allowed_size_comes_back_whole(hub, size):
     async with connect(hub.url, max_size=None, compression=None) as ann:
         await ann.send("x" * size)
         assert await ann.recv() == "x" * size
@@ -39,7 +39,7 @@ async def test_a_message_of_any_allowed_size_comes_back_whole(hub: Open, size: i
         assert await ann.recv() == "and on"
 
 
-async def test_a_close_is_answered_with_its_code(hub: Open):
+async def test_a_close_is_answered_with_its_code(hub):
     async with connect(hub.url) as ann:
         await ann.close(4321, "done")
         assert (ann.close_code, ann.close_reason) == (4321, "done")
@@ -49,7 +49,7 @@ async def test_a_close_is_answered_with_its_code(hub: Open):
     assert found.ends == [(4321, "done")]
 
 
-async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub: Open):
+async def test_the_hub_closes_with_code_and_reason_after_what_it_said(hub):
     async with connect(hub.url) as ann:
         guest = await hub.guest()
         guest.on_text(b"last words")
@@ -92,7 +92,7 @@ async def test_an_error_at_the_door_is_an_http_status():
         assert refused.value.response.status_code == 404
 
 
-async def test_an_error_in_a_message_closes_its_own_link_alone(caplog: pytest.LogCaptureFixture):
+async def test_an_error_in_a_message_closes_its_own_link_alone(caplog):
     class Failing(Guest):
         def on_text(self, *messages: bytes) -> None:
             if b"fail" in messages:
@@ -115,7 +115,7 @@ async def test_an_error_in_a_message_closes_its_own_link_alone(caplog: pytest.Lo
     ]
 
 
-async def test_an_error_while_someone_enters_closes_the_link(caplog: pytest.LogCaptureFixture):
+async def test_an_error_while_someone_enters_closes_the_link(caplog):
     class Broken(Party):
         def enter(self, link: WebSocketConnection) -> Guest:
             raise LookupError("broken")

@@ -13,8 +13,6 @@ from tests.transports.websocket.support import (
     PING,
     PONG,
     TEXT,
-    Client,
-    Open,
     client,
     frame,
 )
@@ -70,9 +68,7 @@ HOSTILE: dict[str, tuple[bytes, CloseCode]] = {
 @pytest.mark.parametrize("glued", [False, True], ids=["alone", "glued to the handshake"])
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.settings(limits=LinkLimits(max_message_bytes=1000))
-async def test_a_frame_that_breaks_a_rule_is_answered_with_its_close(
-    hub: Open, name: str, glued: bool
-):
+async def test_a_frame_that_breaks_a_rule_is_answered_with_its_close(hub, name, glued):
     sent, code = HOSTILE[name]
     async with client(hub, after=sent if glued else b"") as one:
         if not glued:
@@ -84,7 +80,7 @@ async def test_a_frame_that_breaks_a_rule_is_answered_with_its_close(
     assert guest.heard == []
 
 
-async def test_messages_after_the_one_that_broke_a_rule_are_not_heard(hub: Open, one: Client):
+async def test_messages_after_the_one_that_broke_a_rule_are_not_heard(hub, one):
     one.send(frame(b"before"))
     assert await one.text() == b"before"
     one.send(frame(b"x", BINARY), frame(b"after"))
@@ -94,7 +90,7 @@ async def test_messages_after_the_one_that_broke_a_rule_are_not_heard(hub: Open,
 
 
 @pytest.mark.settings(limits=LinkLimits(max_message_bytes=1000, close_seconds=600))
-async def test_a_client_that_sends_on_after_a_broken_frame_still_learns_why(one: Client):
+async def test_a_client_that_sends_on_after_a_broken_frame_still_learns_why(one):
     one.send(frame(b"x" * 3_000_000))
     opcode, payload = await one.receive()
     assert opcode == CLOSE
@@ -102,7 +98,7 @@ async def test_a_client_that_sends_on_after_a_broken_frame_still_learns_why(one:
     assert int.from_bytes(payload[:2], "big") == CloseCode.TOO_BIG
 
 
-async def test_control_frames_may_come_between_fragments(one: Client):
+async def test_control_frames_may_come_between_fragments(one):
     one.send(
         frame(EURO[:1], fin=False),
         frame(b"ping", PING),
@@ -114,7 +110,7 @@ async def test_control_frames_may_come_between_fragments(one: Client):
     assert await one.receive() == (TEXT, EURO)
 
 
-async def test_frames_glued_to_the_handshake_are_heard(hub: Open):
+async def test_frames_glued_to_the_handshake_are_heard(hub):
     sent = b"".join(frame(b"%d" % number) for number in range(3000))
     async with client(hub, after=sent) as one:
         for number in range(3000):
@@ -122,7 +118,7 @@ async def test_frames_glued_to_the_handshake_are_heard(hub: Open):
 
 
 @pytest.mark.settings(limits=LinkLimits(max_message_bytes=10))
-async def test_endless_empty_fragments_cost_no_memory_and_end_when_the_message_does(one: Client):
+async def test_endless_empty_fragments_cost_no_memory_and_end_when_the_message_does(one):
     one.send(frame(b"x", fin=False))
     for _ in range(50):
         one.send(frame(b"", CONTINUATION, fin=False) * 1000)
@@ -132,9 +128,7 @@ async def test_endless_empty_fragments_cost_no_memory_and_end_when_the_message_d
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x03\xe8", b"\x03\xe8bye", b"\x0f\xa0"])
-async def test_a_close_is_answered_in_kind_and_the_hub_hangs_up(
-    hub: Open, one: Client, payload: bytes
-):
+async def test_a_close_is_answered_in_kind_and_the_hub_hangs_up(hub, one, payload):
     code = int.from_bytes(payload[:2], "big") if payload else 1005
     one.send(frame(payload, CLOSE))
     assert await one.receive() == (CLOSE, payload)

@@ -58,7 +58,7 @@ SENT = st.one_of(
 
 
 @given(st.lists(SENT, max_size=12), st.lists(st.integers(1, 9_000), min_size=1, max_size=20))
-def test_any_cut_of_the_same_bytes_makes_the_same_messages(sent: list[Sent], cuts: list[int]):
+def test_any_cut_of_the_same_bytes_makes_the_same_messages(sent, cuts):
     wire = b"".join(each.wire for each in sent)
 
     async def main() -> list[tuple[str, bytes | int]]:
@@ -106,7 +106,7 @@ async def test_nothing_after_a_broken_frame_is_kept():
 
 
 @pytest.mark.parametrize("fragmented", [False, True])
-async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented: bool):
+async def test_of_many_unfinished_messages_the_one_begun_first_is_given_up(*, fragmented):
     unfinished = Unfinished(250_000)
     heard = [Heard() for _ in range(4)]
     readers = [FrameReader(each, 1 << 20, unfinished) for each in heard]

@@ -16,7 +16,6 @@ from tests.transports.websocket.support import (
     PING,
     PONG,
     Client,
-    Open,
     deaf,
     frame,
     opened,
@@ -31,7 +30,7 @@ BOUND = 1 << 20
 @pytest.mark.settings(
     limits=LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.5, ping_seconds=3600)
 )
-async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything(hub: Open):
+async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_everything(hub):
     rounds = 400
 
     async def hear(one: Client) -> int:
@@ -69,7 +68,7 @@ async def test_ten_of_a_hundred_that_never_read_are_closed_and_the_others_get_ev
 
 
 @pytest.mark.settings(limits=LinkLimits(max_unsent_bytes=BOUND))
-async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub: Open):
+async def test_a_slow_reader_that_wakes_in_time_learns_why_it_was_closed(hub):
     one = await deaf(hub.port)
     guest = await hub.guest()
     while guest.link.is_open:
@@ -91,9 +90,7 @@ FEW_BYTES = LinkLimits(max_unsent_bytes=BOUND, close_seconds=0.1)
 
 
 @pytest.mark.parametrize(("limits", "pings"), [(FEW_FRAMES, False), (FEW_BYTES, True)])
-async def test_too_many_frames_however_small_and_pings_without_end_are_too_many(
-    limits: LinkLimits, pings: bool
-):
+async def test_too_many_frames_however_small_and_pings_without_end_are_too_many(limits, pings):
     async with opened(limits) as hub:
         one = await deaf(hub.port)
         guest = await hub.guest()
@@ -110,7 +107,7 @@ async def test_too_many_frames_however_small_and_pings_without_end_are_too_many(
 
 
 @pytest.mark.settings(limits=LinkLimits(max_unsent_bytes=16 * BOUND))
-async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open):
+async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub):
     one = await deaf(hub.port)
     guest = await hub.guest()
     number = 0
@@ -129,7 +126,7 @@ async def test_a_slow_reader_that_goes_on_reading_loses_nothing(hub: Open):
 
 @pytest.mark.requirement("room.close-pong-timeout")
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.1, close_seconds=0.1))
-async def test_a_client_that_answers_no_ping_is_closed(hub: Open, one: Client):
+async def test_a_client_that_answers_no_ping_is_closed(hub, one):
     assert await one.receive() == (PING, b"")
     opcode, payload = await one.receive()
     assert (opcode, payload[:2]) == (CLOSE, CloseCode.PONG_TIMEOUT.to_bytes(2, "big"))
@@ -142,7 +139,7 @@ async def test_a_client_that_answers_no_ping_is_closed(hub: Open, one: Client):
 
 
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.5))
-async def test_a_client_that_answers_pings_stays(hub: Open, one: Client):
+async def test_a_client_that_answers_pings_stays(hub, one):
     for _ in range(4):
         assert await one.receive() == (PING, b"")
         one.send(frame(b"", PONG))
@@ -150,7 +147,7 @@ async def test_a_client_that_answers_pings_stays(hub: Open, one: Client):
 
 
 @pytest.mark.settings(limits=LinkLimits(ping_seconds=0.05, pong_seconds=0.05))
-async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(hub: Open, one: Client):
+async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(hub, one):
     link = (await hub.guest()).link
     link.pause_reading()
     one.send(frame(b"later"))
@@ -164,7 +161,7 @@ async def test_a_client_whose_reading_is_paused_is_not_taken_for_gone(hub: Open,
 
 
 @pytest.mark.parametrize("abrupt", [False, True])
-async def test_a_client_that_hangs_up_without_a_close_is_lost(hub: Open, one: Client, abrupt: bool):
+async def test_a_client_that_hangs_up_without_a_close_is_lost(hub, one, abrupt):
     if abrupt:
         one.writer.transport.abort()
     else:
@@ -177,7 +174,7 @@ async def test_a_client_that_hangs_up_without_a_close_is_lost(hub: Open, one: Cl
 
 
 @pytest.mark.settings(limits=LinkLimits(close_seconds=0.1))
-async def test_a_client_that_does_not_answer_a_close_loses_its_connection(hub: Open, one: Client):
+async def test_a_client_that_does_not_answer_a_close_loses_its_connection(hub, one):
     await hub.party.number(1)
     hub.party.guests[0].link.close(4403, "go")
     assert (await one.receive())[0] == CLOSE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from pathlib import Path
 
 from websockets.asyncio.client import connect
 
@@ -20,7 +19,7 @@ from tests.transports.websocket.support import Party
 from tests.transports.websocket.test_client import code_of
 
 
-async def test_links_work_over_tls(tmp_path: Path):
+async def test_links_work_over_tls(tmp_path):
     cert, key = certificate(tmp_path)
     trusting = ssl.create_default_context(cafile=str(cert))
     party = Party()

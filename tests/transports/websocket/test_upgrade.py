@@ -16,7 +16,6 @@ from tests.transports.websocket.support import (
     KEY,
     Client,
     Guest,
-    Open,
     Party,
     client,
     frame,
@@ -45,7 +44,7 @@ REFUSED: dict[str, tuple[dict[str, str | None], int]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-async def test_a_request_that_may_not_become_a_websocket_gets_a_status(hub: Open, name: str):
+async def test_a_request_that_may_not_become_a_websocket_gets_a_status(hub, name):
     headers, status = REFUSED[name]
     one = await Client.connect(hub.port)
     one.writer.write(handshake(headers=headers) + BODY[: int(headers.get(LENGTH) or 0)])
@@ -60,14 +59,14 @@ async def test_a_request_that_may_not_become_a_websocket_gets_a_status(hub: Open
 
 @pytest.mark.parametrize("origin", ["http://localhost:3000", "https://friend.example"])
 @pytest.mark.settings(hosts=Hosts("127.0.0.1", origins=["https://friend.example"]))
-async def test_a_page_of_an_allowed_origin_comes_in(hub: Open, origin: str):
+async def test_a_page_of_an_allowed_origin_comes_in(hub, origin):
     one = await Client.connect(hub.port)
     answer = await one.ask(Origin=origin)
     one.leave()
     assert answer.status == 101
 
 
-async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open):
+async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub):
     one, other = await Client.connect(hub.port), await Client.connect(hub.port)
     absent = await one.ask("/nowhere", after=frame(b"hello"))
     page = await other.ask("/", after=frame(b"hello"))
@@ -77,14 +76,14 @@ async def test_an_upgrade_at_another_address_is_an_ordinary_request(hub: Open):
     assert (absent.status, page.status) == (404, 200)
 
 
-async def test_a_plain_request_is_told_that_the_address_is_for_websockets(hub: Open):
+async def test_a_plain_request_is_told_that_the_address_is_for_websockets(hub):
     answer = await ask(hub.port, "/ws")
     assert answer.status == 426
     assert answer.headers["upgrade"] == "websocket"
     assert answer.json()["error"]["code"] == "upgrade_required"
 
 
-async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(hub: Open):
+async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(hub):
     one = await Client.connect(hub.port)
     for _ in range(3):
         one.writer.write(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -96,7 +95,7 @@ async def test_requests_before_the_upgrade_are_answered_on_the_same_connection(h
     one.leave()
 
 
-async def test_an_upgrade_may_be_sent_right_behind_other_requests(hub: Open):
+async def test_an_upgrade_may_be_sent_right_behind_other_requests(hub):
     one = await Client.connect(hub.port)
     page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
     one.writer.write(page * 5 + handshake() + frame(b"first"))
@@ -190,7 +189,7 @@ async def test_a_hub_that_stops_while_the_door_decides_closes_the_new_link():
 
 
 @pytest.mark.settings(max_connections=2)
-async def test_websockets_count_among_the_connections(hub: Open):
+async def test_websockets_count_among_the_connections(hub):
     async with client(hub) as one, client(hub):
         assert (await ask(hub.port)).status == 503
         third = await Client.connect(hub.port)
@@ -203,7 +202,7 @@ async def test_websockets_count_among_the_connections(hub: Open):
     assert hub.endpoint.closed == {LOST: 2}
 
 
-async def test_an_opened_websocket_is_counted_as_a_request_with_its_id(hub: Open):
+async def test_an_opened_websocket_is_counted_as_a_request_with_its_id(hub):
     one = await Client.connect(hub.port)
     answer = await one.ask("/ws?token=secret")
     assert len(answer.headers["x-request-id"]) == 16
