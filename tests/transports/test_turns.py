@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,8 +11,7 @@ from folkmoot.transports import connections
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.connections import Metered, Turns, sign_in
 from folkmoot.transports.limits import MIN_BEGUN_PER_TURN, USE_HALF_LIFE_SECONDS
-from folkmoot.transports.listen import listen
-from folkmoot.transports.server import HttpServer
+from tests.harness import served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,25 +146,13 @@ async def test_a_request_can_be_cancelled_while_it_is_metered():
     assert ended.is_set()
 
 
-@asynccontextmanager
-async def serving(app: Any, **options: Any) -> AsyncIterator[tuple[HttpServer, int]]:
-    """A server of an application, and its port."""
-    sockets = listen("127.0.0.1", 0)
-    server = HttpServer(app, sockets, max_connections=100, shutdown_seconds=1, **options)
-    task = asyncio.create_task(server.serve())
-    await server.listening()
-    yield server, sockets[0].getsockname()[1]
-    server.stop()
-    await task
-
-
 async def answer(send: Send) -> None:
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
 
 
 async def test_a_flood_from_one_address_leaves_the_others_their_turn():
-    served: list[str] = []
+    order: list[str] = []
 
     async def app(scope: Scope, _: Receive, send: Send) -> None:
         host = scope["client"][0]
@@ -175,13 +160,13 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn():
             busy_until = asyncio.get_running_loop().time() + 0.002
             while asyncio.get_running_loop().time() < busy_until:
                 pass
-        served.append(host)
+        order.append(host)
         await answer(send)
 
-    async with serving(app) as (_, port):
+    async with served(app) as hub:
 
         async def connected(host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            return await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+            return await asyncio.open_connection("127.0.0.1", hub.port, local_addr=(host, 0))
 
         flood = [await connected("127.0.0.2") for _ in range(MANY)]
         guest = await connected("127.0.0.3")
@@ -190,8 +175,8 @@ async def test_a_flood_from_one_address_leaves_the_others_their_turn():
                 writer.write(REQUEST)
             for reader, _ in asking:
                 await reader.readuntil(b"\r\n\r\n")
-        assert len(served) == 2 * MANY + 1
-        assert served.index("127.0.0.3") < MANY + MANY // 2
+        assert len(order) == 2 * MANY + 1
+        assert order.index("127.0.0.3") < MANY + MANY // 2
         for _, writer in [*flood, guest]:
             writer.close()
 
@@ -204,8 +189,8 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own():
 
     addresses = Addresses(["127.0.0.1"])
     behind = {"address_of": addresses.of_peer, "locate": addresses.of}
-    async with serving(app, **behind) as (server, port):
-        turns = server._protocols.house.turns
+    async with served(app, **behind) as hub:
+        turns = hub.server._protocols.house.turns
         begin, who = turns.begin, []
 
         def note(whose: str, start: Callable[[], object]) -> None:
@@ -213,7 +198,7 @@ async def test_clients_behind_one_proxy_have_turns_of_their_own():
             begin(whose, start)
 
         turns.begin = note
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
         # The proxy has one connection for all.
         for path, client in (("/ann", "192.0.2.1"), ("/", "192.0.2.2"), ("/", "192.0.2.1")):
             head = f"GET {path} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: {client}\r\n\r\n"
