@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.accounts.support import SetClock
 from tests.conftest import settings_of
-from tests.transports.rest.support import House, house
+from tests.transports.rest.support import ROOMS, Asker, House, house
 
 
 @pytest.fixture
@@ -23,3 +24,23 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[H
     clock = request.getfixturevalue("clock") if "clock" in request.fixturenames else None
     async with house(tmp_path, clock, **settings_of(request)) as there:
         yield there
+
+
+def someone(handle: str) -> Any:
+    """Someone with an account, in a test that asks for them by their handle."""
+
+    @pytest.fixture
+    async def made(hub: House) -> Asker:
+        return await hub.person(handle)
+
+    return made
+
+
+ada, ann, bob, cyd, eve, rob = map(someone, ("ada", "ann", "bob", "cyd", "eve", "rob"))
+
+
+@pytest.fixture
+async def planning(ada: Asker) -> str:
+    """The path of a room of ada's."""
+    await ada.create("planning")
+    return f"{ROOMS}/planning"

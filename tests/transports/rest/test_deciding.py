@@ -46,9 +46,9 @@ def agent(here: House, rob: Asker) -> Room:
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(hub):
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
+async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(
+    hub, ada, bob, rob, planning
+):
     async with agent(hub, rob):
         id_ = await proposed(bob)
         shown = await ada.get(place(id_))
@@ -67,9 +67,7 @@ async def test_an_approval_needs_the_id_alone_and_is_answered_with_the_outcome(h
 
 
 @pytest.mark.requirement("proposal.decided-by-id", "proposal.first-wins")
-async def test_one_of_many_approvals_at_once_is_carried_out(hub):
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
+async def test_one_of_many_approvals_at_once_is_carried_out(hub, ada, bob, rob, planning):
     async with agent(hub, rob):
         id_ = await proposed(bob)
         answers = await asyncio.gather(*(ada.ask("POST", place(id_, "approve")) for _ in range(4)))
@@ -80,9 +78,7 @@ async def test_one_of_many_approvals_at_once_is_carried_out(hub):
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_an_approval_says_so_when_no_answer_came_in_time(hub):
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
+async def test_an_approval_says_so_when_no_answer_came_in_time(hub, ada, bob, rob, planning):
     async with Room(hub.hub.base_url, room=ROOM, token=rob.token):
         id_ = await proposed(bob)
         # An id that the hub made is found in capitals too.
@@ -97,8 +93,7 @@ async def test_an_approval_says_so_when_no_answer_came_in_time(hub):
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub):
-    ada, bob, cyd = await hub.people("ada", "bob", "cyd")
+async def test_a_rejection_is_answered_with_where_the_proposal_stands(ada, bob, cyd):
     grants = {"cyd": ["mcpx.reject.proposal"]}
     await ada.create(ROOM, policy={"quorum": 2}, grants=grants)
     id_ = await proposed(bob, id="a/b c")
@@ -111,9 +106,7 @@ async def test_a_rejection_is_answered_with_where_the_proposal_stands(hub):
 
 
 @pytest.mark.requirement("proposal.decided-by-id")
-async def test_what_cannot_be_decided_is_refused_with_the_reason(hub):
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
+async def test_what_cannot_be_decided_is_refused_with_the_reason(hub, ada, bob, rob, planning):
     id_ = await proposed(bob)
     anyone = await proposed(bob, to=())
     approve, reject = place(id_, "approve"), place(id_, "reject")
@@ -137,9 +130,7 @@ async def test_what_cannot_be_decided_is_refused_with_the_reason(hub):
 
 
 @pytest.mark.requirement("room.welcome-waiting")
-async def test_what_waits_for_someone_is_listed_with_the_messages(hub):
-    ada, bob, rob = await hub.people("ada", "bob", "rob")
-    await ada.create(ROOM)
+async def test_what_waits_for_someone_is_listed_with_the_messages(hub, ada, bob, rob, planning):
     path = f"{ROOMS}/{ROOM}/waiting"
     nothing = {"requests": [], "proposals": [], "more": False}
     assert await ada.get(path) == nothing

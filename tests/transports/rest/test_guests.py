@@ -28,8 +28,7 @@ async def exchange(here: House, token: object, room: str = "planning") -> Answer
 
 
 @pytest.mark.requirement("room.guest-once")
-async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub):
-    ada = await hub.person("ada")
+async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub, ada):
     await ada.create("planning", access="private")
     await ada.create("other")
     token = await invited(ada)
@@ -58,8 +57,7 @@ async def test_an_invitation_is_exchanged_once_for_a_credential_of_that_room(hub
     refused(await guest.ask("POST", "/v1/me/credentials", {}), 403, "capability_denied")
 
 
-async def test_a_wrong_invitation_says_nothing_of_the_room(hub):
-    ada = await hub.person("ada")
+async def test_a_wrong_invitation_says_nothing_of_the_room(hub, ada):
     await ada.create("planning", access="private")
     await ada.create("other")
     elsewhere = await invited(ada, "other")
@@ -78,9 +76,7 @@ async def test_a_wrong_invitation_says_nothing_of_the_room(hub):
 
 
 @pytest.mark.settings(rate_limits="on", rates={"guest_per_hour": 2})
-async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(hub):
-    ada = await hub.person("ada")
-    await ada.create("planning")
+async def test_wrong_invitations_are_limited_by_address_and_right_ones_are_not(hub, ada, planning):
     for name in ("grace", "heidi", "ivan"):
         done(await exchange(hub, await invited(ada, guest=name)), 201)
     token = await invited(ada, guest="judy")
@@ -99,9 +95,7 @@ async def test_an_exchange_takes_one_token_and_nothing_else(hub):
         assert WRONG not in answer.text
 
 
-async def test_an_invitation_is_for_one_person_whose_name_is_free(hub):
-    ada, _ = await hub.people("ada", "bob")
-    await ada.create("planning")
+async def test_an_invitation_is_for_one_person_whose_name_is_free(ada, bob, planning):
     for content, status, code in (
         ({}, 400, "argument_invalid"),
         ({"handle": "bob", "guest": "grace"}, 400, "argument_invalid"),
@@ -146,8 +140,7 @@ async def test_neither_token_is_in_the_log_the_history_or_the_database(tmp_path)
         assert secret[3:].encode() not in files
 
 
-async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(hub):
-    ada = await hub.person("ada")
+async def test_a_browser_enters_one_room_as_a_guest_and_has_nothing_else(hub, ada):
     await ada.create("planning", access="private")
     await ada.create("other")
     token = await invited(ada)

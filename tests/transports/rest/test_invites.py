@@ -76,8 +76,7 @@ async def test_open_invitations_come_in_pages_and_end_with_their_time(hub, clock
     assert (await root.get(ALL))["invites"] == []
 
 
-async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub):
-    ann, bob, cyd = await hub.people("ann", "bob", "cyd")
+async def test_owners_and_inviters_see_and_withdraw_whom_a_room_waits_for(hub, ann, bob, cyd):
     invite = {"capabilities": ["chat", "room.invite"]}
     await ann.create("planning", access="invite", **invite)
     path = f"{ROOMS}/planning/invites"

@@ -9,9 +9,7 @@ from tests.transports.rest.support import ROOMS, Asker, chat, done, house, refus
 
 
 @pytest.mark.requirement("room.rest-post", "chat.rest-broadcast")
-async def test_a_message_comes_back_as_it_is_stored_and_heard(hub):
-    ada, bob = await hub.people("ada", "bob")
-    await ada.create("planning")
+async def test_a_message_comes_back_as_it_is_stored_and_heard(hub, ada, bob, planning):
     sent = b'{"protocol":"mcpx/v1", "kind":"chat.message","payload":{"text":"h\\u0069"}}'
     async with connect(f"ws://127.0.0.1:{hub.port}/ws?room=planning&token={bob.token}") as socket:
         assert b"system.welcome" in await socket.recv(decode=False)
@@ -29,9 +27,7 @@ async def test_a_message_comes_back_as_it_is_stored_and_heard(hub):
 
 
 @pytest.mark.requirement("room.rest-history")
-async def test_history_is_read_after_a_seq_before_one_and_from_its_end(hub):
-    ada = await hub.person("ada")
-    await ada.create("planning")
+async def test_history_is_read_after_a_seq_before_one_and_from_its_end(ada, planning):
     for number in range(1, 8):
         await ada.say("planning", f"{number}")
 
@@ -51,9 +47,7 @@ async def test_history_is_read_after_a_seq_before_one_and_from_its_end(hub):
     assert await seqs("?before=0") == []
 
 
-async def test_waiting_ends_with_the_next_message(hub):
-    ada, bob = await hub.people("ada", "bob")
-    await ada.create("planning")
+async def test_waiting_ends_with_the_next_message(hub, ada, bob, planning):
     first = await ada.say("planning", "before")
     # What is there already is not waited for.
     page = await bob.read("planning", "?after=0&wait=55")
@@ -78,17 +72,14 @@ async def test_a_stopping_hub_ends_all_waiting_at_once_and_says_why(tmp_path):
         refused(answer, 503, "hub_stopping")
 
 
-async def test_whoever_leaves_while_waiting_is_waited_for_no_longer(hub):
-    ada = await hub.person("ada")
-    await ada.create("planning")
+async def test_whoever_leaves_while_waiting_is_waited_for_no_longer(hub, ada, planning):
     waiting = asyncio.ensure_future(ada.read("planning", "?after=0&wait=55"))
     await hub.busy_with(1)
     waiting.cancel()
     await hub.busy_with(0)
 
 
-async def test_a_token_that_ended_meanwhile_is_told_nothing(hub):
-    ada = await hub.person("ada")
+async def test_a_token_that_ended_meanwhile_is_told_nothing(hub, ada):
     made = await hub.hub.accounts.register("bob")
     bob = Asker(hub.port, made.token)
     await ada.create("planning")
@@ -116,8 +107,7 @@ REFUSED = (
 
 
 @pytest.mark.requirement("room.rest-post")
-async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(ada, bob):
     await ada.create("planning", capabilities=["chat.*", "mcpx.withdraw.*"])
     await ada.say("planning", "first", id="used")
     for change, status, code in REFUSED:
@@ -129,9 +119,7 @@ async def test_a_message_that_breaks_a_rule_is_refused_by_its_own_error(hub):
     assert (await ada.read("planning"))["last_seq"] == 1
 
 
-async def test_proposals_are_listed_with_what_came_of_them(hub):
-    ada, bob = await hub.people("ada", "bob")
-    await ada.create("planning")
+async def test_proposals_are_listed_with_what_came_of_them(ada, bob, planning):
     path = f"{ROOMS}/planning/proposals"
     assert await ada.get(path) == {"proposals": [], "next_cursor": None}
     sent = []

@@ -33,8 +33,7 @@ def test_a_time_to_wait_is_in_the_head_too():
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
 
 
-async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(hub):
-    ada = await hub.person("ada")
+async def test_requests_are_counted_by_their_path_and_never_by_the_name_of_a_room(hub, ada):
     await ada.create("planning", access="private")
     await ada.get(f"{ROOMS}/planning/messages")
     metrics = (await ask(hub.port, "/metrics")).text

@@ -10,8 +10,7 @@ DENIED = "capability_denied"
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(ada, bob):
     spec = {
         "name": "planning",
         "access": "open",
@@ -44,8 +43,7 @@ async def test_whoever_makes_a_room_owns_it_changes_it_and_deletes_it(hub):
 
 
 @pytest.mark.requirement("room.rest-rooms")
-async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_the_list_shows_open_rooms_those_for_the_invited_and_ones_own(ada, bob):
     for access in ("open", "invite", "private"):
         await ada.create(f"a-{access}", access=access)
 
@@ -81,8 +79,7 @@ REQUESTS = [
 ]
 
 
-async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(hub):
-    ada, bob = await hub.people("ada", "bob")
+async def test_the_private_room_of_another_is_answered_like_one_that_is_not_there(ada, bob):
     await ada.create("secret", access="private")
     for method, path, content in REQUESTS:
         told = []
@@ -98,9 +95,9 @@ async def test_the_private_room_of_another_is_answered_like_one_that_is_not_ther
 
 
 @pytest.mark.requirement("room.rest-participants")
-async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub):
-    ada, bob, eve = await hub.people("ada", "bob", "eve")
-    await ada.create("planning")
+async def test_the_participants_are_those_who_are_here_a_page_at_a_time(
+    hub, ada, bob, eve, planning
+):
     assert await ada.get(f"{ROOMS}/planning/participants") == {
         "participants": [],
         "next_cursor": None,
@@ -122,8 +119,7 @@ async def test_the_participants_are_those_who_are_here_a_page_at_a_time(hub):
         refused(await bob.ask("GET", path), 400, "argument_invalid")
 
 
-async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub):
-    ada, bob, eve = await hub.people("ada", "bob", "eve")
+async def test_rights_are_granted_shown_and_revoked_and_someone_is_removed(hub, ada, bob, eve):
     await ada.create("planning", access="private", capabilities=["chat.*"])
     room = f"{ROOMS}/planning"
     done(await ada.ask("POST", f"{room}/invites", {"handle": "bob"}), 201)

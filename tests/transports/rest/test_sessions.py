@@ -103,9 +103,14 @@ async def signed_in(here: House, handle: str) -> tuple[Asker, Browser]:
     return person, await Browser(here.port).sign_in(person.token)
 
 
+@pytest.fixture
+async def browser(hub: House, ada: Asker) -> Browser:
+    """Ada's, who is signed in."""
+    return await Browser(hub.port).sign_in(ada.token)
+
+
 @pytest.mark.requirement("browser.cookie", "browser.sign-in")
-async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub):
-    ada = await hub.person("ada")
+async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub, ada):
     browser = Browser(hub.port)
     about = ("handle", "display_name", "expires_at", "scope", "guest", "room")
     assert await browser.get(SESSION) == {**dict.fromkeys(about), "registration": "open"}
@@ -131,8 +136,9 @@ async def test_a_token_opens_a_session_whose_cookie_no_page_reads(hub):
 
 
 @pytest.mark.requirement("browser.origin", "browser.sign-in")
-async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(hub):
-    ada, browser = await signed_in(hub, "ada")
+async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alone(
+    hub, ada, browser
+):
     attacks: tuple[dict[str, str | None], ...] = (
         {"origin": "http://localhost:1"},
         {"origin": f"http://127.0.0.1:{hub.port}"},
@@ -164,8 +170,7 @@ async def test_a_cookie_changes_something_from_a_page_of_exactly_this_origin_alo
 
 
 @pytest.mark.requirement("browser.origin")
-async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub):
-    _, browser = await signed_in(hub, "ada")
+async def test_a_page_of_another_port_reads_nothing_with_the_cookie(browser):
     for path in (ME, "/v1/events", "/v1/threads"):
         for told in (
             {"origin": "http://localhost:1"},
@@ -181,8 +186,7 @@ async def test_a_page_of_another_port_reads_nothing_with_the_cookie(hub):
     await browser.get("/v1/openapi.json", sec_fetch_site="none")
 
 
-async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub):
-    ada, browser = await signed_in(hub, "ada")
+async def test_a_token_and_a_cookie_do_not_mix_and_two_cookies_are_none(hub, ada, browser):
     answer = await browser.ask("GET", ME, authorization=f"Bearer {ada.token}")
     refused(answer, 400, "tokens_differ")
     answer = await browser.ask("GET", f"{ME}?token={ada.token}")
@@ -248,8 +252,7 @@ async def test_sessions_are_listed_among_the_tokens_and_end_one_by_one(hub):
 
 
 @pytest.mark.requirement("browser.ends-with-token")
-async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub):
-    ada = await hub.person("ada")
+async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scope(hub, ada):
     wanted = {"scope": "mail.read account.read", "expires_in": 3600}
     narrow = done(await ada.ask("POST", TOKENS, wanted), 201)
     browser = await Browser(hub.port).sign_in(narrow["token"])
@@ -263,8 +266,7 @@ async def test_a_session_ends_with_the_token_it_was_opened_with_and_has_its_scop
 
 @pytest.mark.requirement("browser.ends-at-once")
 @pytest.mark.parametrize("ends", ["session", "token", "account"])
-async def test_what_a_browser_has_open_ends_with_its_session(hub, ends):
-    ada, browser = await signed_in(hub, "ada")
+async def test_what_a_browser_has_open_ends_with_its_session(ada, browser, ends):
     await ada.create("square")
     for origin in ("http://localhost:1", None):
         stranger = await browser.join(origin)
@@ -292,9 +294,8 @@ async def opened_from(browser: Browser | Asker, port: int) -> Browser:
 
 @pytest.mark.parametrize("ends", ["token", "first browser", "expiry"])
 async def test_whatever_came_from_a_token_or_session_ends_with_it_in_every_generation(
-    hub, clock, ends
+    hub, ada, clock, ends
 ):
-    ada = await hub.person("ada")
     await ada.create("square")
     laptop = done(await ada.ask("POST", TOKENS, {"expires_in": 2 * DAY}), 201)
     family = [await opened_from(Asker(hub.port, laptop["token"]), hub.port)]
@@ -330,8 +331,9 @@ async def test_a_browser_that_uses_a_code_of_its_own_family_stays_signed_in(hub)
 
 @pytest.mark.requirement("browser.expires")
 @pytest.mark.settings(web={"session_idle_seconds": 7 * DAY, "session_seconds": 30 * DAY})
-async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(hub, clock):
-    _, browser = await signed_in(hub, "ada")
+async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_time(
+    hub, browser, clock
+):
     begun = clock.now()
     upkeep = hub.hub.accounts.authentication.upkeep
     for _ in range(4):
@@ -351,8 +353,7 @@ async def test_a_session_ends_when_it_is_not_used_and_at_the_latest_after_its_ti
 
 
 @pytest.mark.requirement("browser.one-time-code")
-async def test_a_one_time_code_opens_one_session_soon(hub, clock):
-    ada = await hub.person("ada")
+async def test_a_one_time_code_opens_one_session_soon(hub, ada, clock):
     made = done(await ada.ask("POST", "/v1/me/codes"), 201)
     assert made["url"] == f"http://localhost:{hub.port}/sign-in#{made['code']}"
     browser = Browser(hub.port)
@@ -449,8 +450,7 @@ async def test_registering_and_recovering_on_a_page_signs_the_browser_in(hub):
 
 @pytest.mark.requirement("browser.guesses")
 @pytest.mark.settings(rate_limits="on", rates={"sign_in_per_hour": 3})
-async def test_wrong_tokens_and_codes_are_counted_by_address(hub):
-    ada = await hub.person("ada")
+async def test_wrong_tokens_and_codes_are_counted_by_address(hub, ada):
     browser = Browser(hub.port)
     for wrong in ({"token": "sk_" + "0" * 64}, {"token": "nonsense"}):
         refused(await browser.ask("POST", SESSION, wrong), 401, "token_invalid")
@@ -463,8 +463,7 @@ async def test_wrong_tokens_and_codes_are_counted_by_address(hub):
         assert error["setting"] == "rates.sign_in_per_hour"
 
 
-async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub, clock):
-    ada = await hub.person("ada")
+async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub, ada, clock):
     browsers = []
     for _ in range(MAX_BROWSER_SESSIONS + 1):
         browsers.append(await Browser(hub.port).sign_in(ada.token))
@@ -479,9 +478,9 @@ async def test_an_account_has_so_many_sessions_and_the_least_used_makes_room(hub
     assert done(answer, 201)["expires_at"] is None
 
 
-async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(hub):
-    ada, browser = await signed_in(hub, "ada")
-    bob = await hub.person("bob")
+async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(
+    hub, ada, browser, bob
+):
     narrow = done(await ada.ask("POST", TOKENS, {"scope": "account"}), 201)["token"]
     brief = done(await ada.ask("POST", TOKENS, {"expires_in": 60}), 201)["token"]
 
@@ -512,8 +511,7 @@ async def test_a_browser_makes_tokens_only_with_a_token_older_than_its_sign_in(h
     done(await create(fresh, brief, expires_in=10), 201)
 
 
-async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub):
-    ada, browser = await signed_in(hub, "ada")
+async def test_a_suspended_account_cannot_sign_in_and_its_sessions_do_not_work(hub, ada, browser):
     code = done(await ada.ask("POST", "/v1/me/codes"), 201)["code"]
     account = await hub.hub.accounts.named("ada")
     await hub.hub.accounts.suspend(account, suspended=True)

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from folkmoot.clock import SystemClock
 from folkmoot.core.closecodes import CLOSE_REASONS, CloseCode
+from tests.clocks import StillClock
 from tests.transports.rooms.support import Seat, Town
 from tests.transports.websocket.support import Client, deaf
 
@@ -50,22 +50,10 @@ async def test_a_connection_id_that_comes_back_takes_the_place_of_the_first(hub,
             assert (await other.hear())["payload"]["text"] == "here I am"
 
 
-class Hands(SystemClock):
-    """A clock that stands still, so that nothing is earned, unless it is moved by hand."""
-
-    def __init__(self) -> None:
-        self.passed = 0.0
-
-    def monotonic(self) -> float:
-        return self.passed
-
-    def now(self) -> float:
-        return 1_800_000_000.0 + self.passed
-
-
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
+def clock() -> StillClock:
+    """Nothing is earned while it stands."""
+    return StillClock()
 
 
 @pytest.mark.requirement("room.close-rate")
@@ -80,7 +68,7 @@ async def test_whoever_sends_faster_than_the_rate_is_closed_and_the_others_go_on
     for number in range(10):
         await seat.say(f"{number}")
     await seat.heard("9")
-    clock.passed += 1
+    clock.seconds += 1
     for text in ("two", "more"):
         await seat.say(text)
     await seat.heard("more")
