@@ -257,7 +257,7 @@ async def test_a_refused_socket_is_not_parsed_on(monkeypatch):
         on_ws_frame(self, transport, one)
 
     monkeypatch.setattr(FrameReader, "on_ws_frame", counted)
-    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 1_000) as one:
+    async with opened(party=Refusing) as at, client(at, after=KINDS["pong"] * 1_000) as one:
         for _ in range(10):
             one.send(KINDS["pong"] * 10_000)
             await one.writer.drain()
@@ -267,7 +267,7 @@ async def test_a_refused_socket_is_not_parsed_on(monkeypatch):
 
 
 async def test_a_refused_socket_still_ends_with_its_close():
-    async with opened(party=Refusing()) as at, client(at, after=KINDS["pong"] * 50) as one:
+    async with opened(party=Refusing) as at, client(at, after=KINDS["pong"] * 50) as one:
         assert await one.closed() == CloseCode.NOT_AUTHENTICATED
 
 

@@ -13,8 +13,8 @@ from folkmoot.transports.websocket import LinkLimits, WebSocketEndpoint
 from folkmoot.web.pages import Pages
 from tests.certificates import certificate
 from tests.harness import served
+from tests.transports.rooms.support import ending
 from tests.transports.websocket.support import Party
-from tests.transports.websocket.test_client import code_of
 
 
 async def test_links_work_over_tls(tmp_path):
@@ -33,4 +33,4 @@ async def test_links_work_over_tls(tmp_path):
                 await ann.send(said)
                 assert await ann.recv() == said
             hub.server.stop()
-            assert await code_of(ann) == CloseCode.RESTARTING
+            assert (await ending(ann)).code == CloseCode.RESTARTING
