@@ -11,6 +11,7 @@ from folkmoot.transports import connections
 from folkmoot.transports.address import Addresses
 from folkmoot.transports.connections import Metered, Turns, sign_in
 from folkmoot.transports.limits import MIN_BEGUN_PER_TURN, USE_HALF_LIFE_SECONDS
+from tests.clocks import StillClock
 from tests.harness import served
 
 if TYPE_CHECKING:
@@ -29,31 +30,41 @@ async def turned(loops: int) -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_request_begins_at_once_while_there_is_time():
-    begun: list[str] = []
-    waiting = Turns()
+class Waiting(Turns):
+    """Turns where mallory has used much, and the requests that have begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.used["mallory"] = 0.5
+        self.begun: list[str] = []
+
+    def ask(self, who: str, number: int = 0) -> None:
+        self.begin(who, lambda: self.begun.append(f"{who} {number}"))
+
+
+@pytest.fixture
+def waiting() -> Waiting:
+    return Waiting()
+
+
+async def test_a_request_begins_at_once_while_there_is_time(waiting):
     for number in range(3):
-        waiting.begin("ann", lambda number=number: begun.append(str(number)))  # type: ignore[misc]
-        assert len(begun) == number + 1
+        waiting.ask("ann")
+        assert len(waiting.begun) == number + 1
         await turned(3)
 
 
-async def test_whoever_used_much_waits_behind_whoever_used_little():
-    begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
+async def test_whoever_used_much_waits_behind_whoever_used_little(waiting):
     for number in range(MANY):
-        waiting.begin("mallory", lambda number=number: begun.append(f"mallory {number}"))  # type: ignore[misc]
-    waiting.begin("ann", lambda: begun.append("ann"))
+        waiting.ask("mallory", number)
+    waiting.ask("ann")
     await turned(MANY)
-    assert begun.index("ann") == MIN_BEGUN_PER_TURN
-    assert begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
+    assert waiting.begun.index("ann 0") == MIN_BEGUN_PER_TURN
+    assert waiting.begun[-1] == f"mallory {MANY - 1}", "everyone has a turn"
 
 
-async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for():
+async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for(waiting):
     begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
 
     async def forwarded(who: str) -> None:
         await waiting.wait(who)
@@ -71,56 +82,49 @@ async def test_a_request_that_has_begun_waits_for_the_turn_of_whom_it_is_for():
     assert "eve" not in begun
 
 
-async def test_the_more_wait_the_more_begin_in_a_turn():
-    begun: list[int] = []
-    waiting = Turns()
+async def test_the_more_wait_the_more_begin_in_a_turn(waiting):
     for number in range(400):
-        waiting.begin("ann", lambda number=number: begun.append(number))  # type: ignore[misc]
+        waiting.ask("ann", number)
     await turned(30)
-    assert begun == list(range(400))
+    assert waiting.begun == [f"ann {number}" for number in range(400)]
 
 
-async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-    begun: list[str] = []
-    waiting = Turns()
-    waiting.used["mallory"] = 0.5
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> StillClock:
+    """The time of the turns."""
+    made = StillClock()
+    monkeypatch.setattr(connections, "monotonic", made.monotonic)
+    return made
+
+
+async def test_who_has_waited_long_enough_comes_before_newer_requests_of_others(clock, waiting):
     for _ in range(MIN_BEGUN_PER_TURN):
-        waiting.begin("ann", lambda: None)
-    waiting.begin("mallory", lambda: begun.append("mallory"))
-    now += 0.6
-    waiting.begin("ann", lambda: begun.append("ann"))
+        waiting.ask("bob")
+    waiting.ask("mallory")
+    clock.seconds += 0.6
+    waiting.ask("ann")
     await turned(3)
-    assert begun == ["mallory", "ann"]
+    assert waiting.begun[MIN_BEGUN_PER_TURN:] == ["mallory 0", "ann 0"]
 
 
-async def test_what_was_used_is_forgotten_by_halves(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-    waiting = Turns()
-    waiting.used |= {"mallory": 0.5, "ann": 0.0005}
+async def test_what_was_used_is_forgotten_by_halves(clock, waiting):
+    waiting.used["ann"] = 0.0005
     for _ in range(2):
-        now += USE_HALF_LIFE_SECONDS
-        waiting.begin("ann", lambda: None)
+        clock.seconds += USE_HALF_LIFE_SECONDS
+        waiting.ask("ann")
         await turned(3)
     assert waiting.used == {"mallory": 0.125}
 
 
-async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(connections, "monotonic", lambda: now)
-
+async def test_the_time_of_a_request_is_counted_as_its_sender_s_and_waiting_is_not(clock):
     async def work() -> None:
-        nonlocal now
-        now += 0.25
+        clock.seconds += 0.25
         await asyncio.sleep(0)
-        now += 0.5
+        clock.seconds += 0.5
         raise ValueError
 
     async def others() -> None:
-        nonlocal now
-        now += 7
+        clock.seconds += 7
 
     waiting = Turns()
     mine = asyncio.get_running_loop().create_task(Metered(work(), waiting, "ann"))
