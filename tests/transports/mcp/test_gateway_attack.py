@@ -125,8 +125,7 @@ async def test_a_call_that_waits_for_its_client_ends_with_the_token_it_was_made_
             await accounts.recover("ann", ann.recovery_code)
         else:
             await accounts.delete(await accounts.named("ann"))
-        reply = {"action": "accept", "content": {}}
-        await wire.post({"jsonrpc": "2.0", "id": question["id"], "result": reply})
+        await wire.reply(question, {"action": "accept", "content": {}})
         assert "Authentication required." in str(await anext(events))
     assert "Authentication required." in str(await hanging)
     assert not any("inputResponses" in each.params for each in backend.asked)
