@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import io
+import logging
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from folkmoot.telemetry import logs
 from tests.accounts.support import SetClock
 from tests.conftest import settings_of
 from tests.transports.rest.support import ROOMS, Asker, House, house
@@ -24,6 +27,19 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[H
     clock = request.getfixturevalue("clock") if "clock" in request.fixturenames else None
     async with house(tmp_path, clock, **settings_of(request)) as there:
         yield there
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """All that is logged, as a hub writes it."""
+    stream = io.StringIO()
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    logs.configure("debug", "json", stream)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
 
 
 def someone(handle: str) -> Any:
