@@ -55,12 +55,8 @@ async def test_a_query_that_is_not_understood_is_refused(ada, planning):
 
 
 OTHER_TYPES = (
-    "",
-    "text/plain",
-    "application/x-www-form-urlencoded",
-    "application/json; charset=latin-1",
-    "application/jsonp",
-    "multipart/form-data",
+    *("", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"),
+    *("application/json; charset=latin-1", "multipart/form-data"),
 )
 JSON_TYPES = (
     "Application/JSON",
@@ -70,10 +66,8 @@ JSON_TYPES = (
 
 
 async def test_a_body_that_is_not_json_by_its_type_is_refused(ada):
-    for headers in (
-        *({"content-type": each} for each in OTHER_TYPES),
-        {"content-encoding": "gzip"},
-    ):
+    others = ({"content-type": each} for each in OTHER_TYPES)
+    for headers in (*others, {"content-encoding": "gzip"}):
         answer = await ada.ask("POST", ROOMS, {"name": "planning"}, headers=headers)
         refused(answer, 415, "media_type_unsupported")
     assert (await ada.get(ROOMS))["rooms"] == []
@@ -133,11 +127,9 @@ async def test_a_room_is_made_of_what_a_room_has_and_of_nothing_else(ada):
 async def test_a_body_that_is_too_large_is_refused_however_it_comes(hub, ada, planning):
     large = {"name": "x", "grants": {"a" * 300_000: []}}
     refused(await ada.ask("POST", ROOMS, large), 413, "message_too_large")
-    said = chat("x" * 1_048_576)
-    refused(await ada.post("planning", said), 413, "message_too_large")
+    refused(await ada.post("planning", chat("x" * 1_048_576)), 413, "message_too_large")
     announced = {"content-length": str(9 * 1024 * 1024)}
-    answer = await ada.ask("POST", ROOMS, b"{", headers=announced)
-    refused(answer, 413, "body_too_large")
+    refused(await ada.ask("POST", ROOMS, b"{", headers=announced), 413, "body_too_large")
     reader, writer = await asyncio.open_connection("127.0.0.1", hub.port)
     head = (
         f"POST {ROOMS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
@@ -157,14 +149,13 @@ async def test_a_page_of_an_allowed_origin_may_use_it_and_no_other(hub, ada):
         "access-control-request-method": "PATCH",
         "access-control-request-headers": "authorization,content-type",
     }
-    answer = await ask(hub.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
-    assert answer.status == 200
-    assert answer.headers["access-control-allow-origin"] == origin["origin"]
-    assert "PATCH" in answer.headers["access-control-allow-methods"]
+    asked = await ask(hub.port, f"{ROOMS}/planning", method="OPTIONS", headers=wish)
+    assert "PATCH" in asked.headers["access-control-allow-methods"]
     answer = await ada.ask("GET", ROOMS, headers=origin)
-    assert answer.status == 200
-    assert answer.headers["access-control-allow-origin"] == origin["origin"]
     assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
+    for each in (asked, answer):
+        assert each.status == 200
+        assert each.headers["access-control-allow-origin"] == origin["origin"]
     for method, content in (("GET", None), ("POST", {"name": "planning"})):
         answer = await ada.ask(method, ROOMS, content, headers={"origin": "https://evil.example"})
         refused(answer, 403, "origin_not_allowed")
