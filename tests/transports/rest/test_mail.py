@@ -18,9 +18,7 @@ def code(answer: Answer) -> tuple[int, str]:
 
 
 async def test_mail_is_sent_read_answered_and_deleted(ann, bob):
-    sent = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-    assert sent.status == 201
-    message = sent.json()["message_id"]
+    message = (await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Tea?"}))["message_id"]
     for _ in range(2):
         # A look marks nothing as read.
         (got,) = (await bob.get("/v1/messages"))["messages"]
@@ -44,19 +42,15 @@ async def test_mail_is_sent_read_answered_and_deleted(ann, bob):
     assert code(await ann.ask("GET", thread))[0] in (403, 404)
 
 
-async def test_accounts_and_people_are_made_found_and_changed(hub):
-    made = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-    assert made.status == 201
-    assert f":{hub.port}/mcp?token=" in made.json()["server_url"]
-    again = await hub.stranger.ask("POST", "/v1/accounts", {"handle": "ann"})
-    assert code(again) == (409, "handle_taken")
-    recovery = {"handle": "ann", "recovery_code": made.json()["recovery_code"]}
+async def test_accounts_and_people_are_made_found_and_changed(hub, bob):
+    wanted = "POST", "/v1/accounts", {"handle": "ann"}
+    made = await hub.stranger.did(*wanted)
+    assert f":{hub.port}/mcp?token=" in made["server_url"]
+    assert code(await hub.stranger.ask(*wanted)) == (409, "handle_taken")
+    recovery = {"handle": "ann", "recovery_code": made["recovery_code"]}
     token = (await hub.stranger.did("POST", "/v1/accounts/recover", recovery))["token"]
-    ann, bob = Asker(hub.port, token, "ann"), await hub.person("bob")
-    assert code(await Asker(hub.port, made.json()["token"]).ask("GET", "/v1/me")) == (
-        401,
-        "token_invalid",
-    )
+    ann, old = Asker(hub.port, token, "ann"), Asker(hub.port, made["token"])
+    assert code(await old.ask("GET", "/v1/me")) == (401, "token_invalid")
     await ann.did("PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
     assert (await ann.get("/v1/me"))["bio"] == "Sails."
     assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
@@ -91,10 +85,7 @@ async def test_arguments_are_refused_in_the_words_of_the_tool(hub, ann):
         assert answer.json()["error"]["message"] == sentence
     assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
     assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
-    assert code(await hub.stranger.ask("GET", "/v1/me")) == (
-        401,
-        "authentication_required",
-    )
+    assert code(await hub.stranger.ask("GET", "/v1/me")) == (401, "authentication_required")
 
 
 @pytest.mark.settings(rate_limits="on", rates={"search_per_minute": 1})
