@@ -133,10 +133,6 @@ async def asleep(there: Town, token: str, **query: object) -> AsyncIterator[Clie
         client.leave()
 
 
-async def code_of(client: Client) -> int:
-    return int.from_bytes((await client.awoken())[:2], "big")
-
-
 @pytest.mark.requirement("wire.slow-consumer")
 @pytest.mark.settings(limits={"unsent_bytes": LIMIT, "message_bytes": LIMIT})
 async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(hub, ann, bob):
@@ -156,7 +152,7 @@ async def test_one_who_never_reads_is_closed_as_too_slow_while_the_others_go_on(
         await talk(seat)
         await seat.say("and on")
         await seat.heard("and on")
-        assert await code_of(slow) == CloseCode.TOO_SLOW
+        assert (await slow.awoken())[:2] == CloseCode.TOO_SLOW.to_bytes(2, "big")
 
 
 @pytest.mark.requirement("room.close-pong-timeout")
@@ -168,7 +164,7 @@ async def test_a_connection_that_no_longer_answers_is_found_and_its_participant_
         while (told := await seat.hear())["kind"] != "system.presence.leave":
             pass
         assert told["payload"]["participant"]["id"] == "bob"
-        assert await code_of(gone) == CloseCode.PONG_TIMEOUT
+        assert (await gone.awoken())[:2] == CloseCode.PONG_TIMEOUT.to_bytes(2, "big")
 
 
 async def test_who_is_released_once_too_often_is_read_again_after_the_next_hold(hub, seat):
