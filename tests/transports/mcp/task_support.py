@@ -19,7 +19,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     "handshake": {"tasks": {"requests": {"tools": {"call": {}}}}},
     "stateless": {"extensions": {EXTENSION: {}}},
 }
-FORM = {
+FORM: dict[str, Any] = {
     "method": "elicitation/create",
     "params": {
         "mode": "form",
@@ -27,6 +27,12 @@ FORM = {
         "requestedSchema": {"type": "object", "properties": {}},
     },
 }
+
+
+def asking(**questions: Any) -> Response:
+    """A wish to be told something first."""
+    wish = {"resultType": "input_required", "requestState": "s", "inputRequests": questions}
+    return Response(id="theirs", result=wish)
 
 
 class Jobs(Demo):
@@ -60,12 +66,7 @@ class Jobs(Demo):
         if wanted.method != "tools/call":
             return self._about(wanted)
         if self.asks_first and "inputResponses" not in wanted.params:
-            wish = {
-                "resultType": "input_required",
-                "requestState": "s",
-                "inputRequests": {"q": FORM},
-            }
-            return Response(id="theirs", result=wish)
+            return asking(q=FORM)
         declared = EXTENSION in (wanted.capabilities.get("extensions") or {})
         if "task" not in wanted.params and not declared:
             return Response(id="theirs", result=text("done at once"))
@@ -92,19 +93,15 @@ class Jobs(Demo):
             return Response(id="theirs", error=error)
         if method == "tasks/result":
             given = wanted.params.get("inputResponses")
-            if task["status"] == "input_required" and not given:
-                about = {"_meta": {RELATED: {"taskId": task_id}}}
-                asks = {"sure": {**FORM, "params": {**FORM["params"], **about}}}  # type: ignore[dict-item]
-                wish = {"resultType": "input_required", "requestState": "s", "inputRequests": asks}
-                return Response(id="theirs", result=wish)
             related = {"_meta": {RELATED: {"taskId": task_id}}}
+            if task["status"] == "input_required" and not given:
+                return asking(sure={**FORM, "params": {**FORM["params"], **related}})
             result = task.get("result") or text(str((given or {}).get("sure")))
             return Response(id="theirs", result={**result, **related})
         if method == "tasks/cancel":
             task["status"] = "cancelled"
-            return Response(
-                id="theirs", result={} if self.era == "stateless" else self.told(task_id)
-            )
+            told = {} if self.era == "stateless" else self.told(task_id)
+            return Response(id="theirs", result=told)
         if method == "tasks/update":
             self.end(task_id, str(wanted.params["inputResponses"]))
             return Response(id="theirs", result={})
