@@ -9,7 +9,16 @@ from typing import Any
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.model import Inventory, UpstreamRequest
 from tests.mcp_harness import Meeting, Person
-from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, session_stream, text, wired
+from tests.transports.mcp.gateway_support import (
+    PLAIN_TOOL,
+    Demo,
+    Wire,
+    form,
+    session_stream,
+    text,
+    wired,
+    wish,
+)
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -19,20 +28,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     "handshake": {"tasks": {"requests": {"tools": {"call": {}}}}},
     "stateless": {"extensions": {EXTENSION: {}}},
 }
-FORM: dict[str, Any] = {
-    "method": "elicitation/create",
-    "params": {
-        "mode": "form",
-        "message": "Sure?",
-        "requestedSchema": {"type": "object", "properties": {}},
-    },
-}
-
-
-def asking(**questions: Any) -> Response:
-    """A wish to be told something first."""
-    wish = {"resultType": "input_required", "requestState": "s", "inputRequests": questions}
-    return Response(id="theirs", result=wish)
+FORM = form("Sure?")
 
 
 class Jobs(Demo):
@@ -66,7 +62,7 @@ class Jobs(Demo):
         if wanted.method != "tools/call":
             return self._about(wanted)
         if self.asks_first and "inputResponses" not in wanted.params:
-            return asking(q=FORM)
+            return Response(id="theirs", result=wish(q=FORM))
         declared = EXTENSION in (wanted.capabilities.get("extensions") or {})
         if "task" not in wanted.params and not declared:
             return Response(id="theirs", result=text("done at once"))
@@ -95,7 +91,8 @@ class Jobs(Demo):
             given = wanted.params.get("inputResponses")
             related = {"_meta": {RELATED: {"taskId": task_id}}}
             if task["status"] == "input_required" and not given:
-                return asking(sure={**FORM, "params": {**FORM["params"], **related}})
+                asked = {**FORM, "params": {**FORM["params"], **related}}
+                return Response(id="theirs", result=wish(sure=asked))
             result = task.get("result") or text(str((given or {}).get("sure")))
             return Response(id="theirs", result={**result, **related})
         if method == "tasks/cancel":

@@ -15,20 +15,15 @@ from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
+    form,
     payload,
     stateless,
     text,
     wired,
+    wish,
 )
 
-FORM = {
-    "method": "elicitation/create",
-    "params": {
-        "mode": "form",
-        "message": "Who are you?",
-        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-    },
-}
+FORM = form("Who are you?", name={"type": "string"})
 SAMPLE = {
     "method": "sampling/createMessage",
     "params": {
@@ -37,11 +32,6 @@ SAMPLE = {
     },
 }
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-
-
-def wish(state: str | None = "s1", **asked: Any) -> dict[str, Any]:
-    told = {"resultType": "input_required", "inputRequests": asked}
-    return told if state is None else {**told, "requestState": state}
 
 
 async def asking(wanted: UpstreamRequest) -> Any:
