@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -46,24 +45,24 @@ def backend(jobs: Jobs) -> Demo:
 
 
 @pytest.fixture
-async def ann(hub: Meeting) -> AsyncIterator[Tasker]:
-    yield await tasker(hub, await hub.person("ann"))  # noqa: PT022 - async fixtures are generators
+async def ann(hub: Meeting) -> Tasker:
+    return await tasker(hub, await hub.person("ann"))
 
 
 @pytest.fixture
-async def bob(hub: Meeting) -> AsyncIterator[Tasker]:
-    yield await tasker(hub, await hub.person("bob"))  # noqa: PT022 - async fixtures are generators
+async def bob(hub: Meeting) -> Tasker:
+    return await tasker(hub, await hub.person("bob"))
 
 
 @pytest.fixture
-async def others(hub: Meeting, era: str) -> AsyncIterator[Jobs]:
+async def others(hub: Meeting, era: str) -> Jobs:
     """Another backend."""
     made = Jobs(era, "other")
     for node in nodes_of(hub.hub):
         node.behind.gateway.attach(made)
         await node.behind.gateway.arrived("other", made.inventory())
     await settle(hub, everyone=True)
-    yield made  # noqa: PT022 - async fixtures are generators
+    return made
 
 
 @both_eras
