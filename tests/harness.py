@@ -166,24 +166,34 @@ async def serving(
         lines=lines,
         endpoints=endpoints,
     )
-    sockets = listen(address, 0)
-    port = sockets[0].getsockname()[1]
-    server = HttpServer(
+    async with served(
         app,
-        sockets,
+        address,
         metrics=metrics,
         max_connections=max_connections,
         shutdown_seconds=shutdown_seconds,
         per_address=per_address,
         per_account=per_account,
         identify=identify,
-    )
+    ) as hub:
+        yield hub
+
+
+@asynccontextmanager
+async def served(
+    app: ASGIApp, address: str = "127.0.0.1", metrics: Metrics | None = None, **options: Any
+) -> AsyncIterator[Serving]:
+    """Serve an application on a free port, and nothing in front of it."""
+    sockets = listen(address, 0)
+    metrics = metrics or Metrics(version="0", clock=SystemClock())
+    limits = {"max_connections": 100, "shutdown_seconds": 1, **options}
+    server = HttpServer(app, sockets, metrics=metrics, **limits)
     failure: BaseException | None = None
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server.serve())
         await server.listening()
         try:
-            yield Serving(port, server, metrics)
+            yield Serving(sockets[0].getsockname()[1], server, metrics)
         except BaseException as error:  # noqa: BLE001 - raised again, out of the group
             failure = error
         server.stop()
