@@ -17,9 +17,7 @@ from folkmoot.core.ports import Clock, Interceptor
 from folkmoot.gateway.audit import CallAudit
 from folkmoot.proxy.chain import Chain
 from folkmoot.rooms import RoomOptions, Rooms, Visitor, read_spec, visitor_of
-from folkmoot.rooms.live import LiveRoom
 from folkmoot.rooms.ports import Enter
-from folkmoot.store import SqliteStore
 from folkmoot.transports.operations import Operations
 from folkmoot.vault import Vault
 from tests.mail.support import KEY, StillClock
@@ -123,7 +121,7 @@ class Ears:
 class Gathering(Struct):
     """Rooms, and short ways to use them."""
 
-    store: SqliteStore
+    store: Any
     clock: StillClock
     accounts: Accounts
     rooms: Rooms
@@ -148,7 +146,7 @@ class Gathering(Struct):
 
     async def join(
         self, visitor: Visitor, name: str = "square", ear: Ear | None = None, **how: Any
-    ) -> tuple[Ear, LiveRoom]:
+    ) -> tuple[Ear, Any]:
         """Come in, and wait for the welcome."""
         ear = ear or Ear()
         live, role = await self.rooms.enter(visitor, name)
@@ -172,31 +170,31 @@ def shown_to(interceptors: Sequence[Interceptor], clock: Clock) -> Enter:
     return Operations(Chain(interceptors), nobody, CallAudit(KEY), clock).enter
 
 
+async def gathered(store: Any, clock: StillClock, **how: Any) -> Gathering:
+    """The rooms on a store."""
+    vault, owners = await Vault.load(store, KEY), store.room_owners
+    accounts = Accounts(store, clock, vault, policy="open", owners=owners)
+    how = {"options": QUIET, "crowd": Ears, **how}
+    rooms = Rooms(store, clock, accounts, epoch=store.identity.epoch, owners=owners, **how)
+    return Gathering(store, clock, accounts, rooms)
+
+
 @asynccontextmanager
 async def gathering(
     folder: Path,
     *,
-    options: RoomOptions = QUIET,
     clock: StillClock | None = None,
     vfs: str | None = None,
     interceptors: Sequence[Interceptor] = (),
+    **how: Any,
 ) -> AsyncIterator[Gathering]:
     """A hub's rooms, until the end of the test."""
     clock = clock or StillClock()
     store = await open_store(folder / "hub.db", vfs=vfs)
     try:
-        accounts = Accounts(store, clock, await Vault.load(store, KEY), policy="open")
-        rooms = Rooms(
-            store,
-            clock,
-            accounts,
-            epoch=store.identity.epoch,
-            crowd=Ears,
-            options=options,
-            pipeline=shown_to(interceptors, clock) if interceptors else None,
-            owners=store.room_owners,
-        )
-        async with rooms.running():
-            yield Gathering(store, clock, accounts, rooms)
+        pipeline = shown_to(interceptors, clock) if interceptors else None
+        hub = await gathered(store, clock, pipeline=pipeline, **how)
+        async with hub.rooms.running():
+            yield hub
     finally:
         await store.close()

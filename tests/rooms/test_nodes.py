@@ -183,7 +183,7 @@ async def test_someone_whose_account_is_suspended_is_out_also_where_the_owner_is
     ear_b, _ = await two.join(bob)
     one.bus.send = lambda *_: False
     assert bob.account is not None
-    await nodes.accounts.suspend(bob.account, suspended=True)
+    await nodes[0].accounts.suspend(bob.account, suspended=True)
     assert await ear_b.until_closed() is CloseCode.NOT_AUTHENTICATED
 
 
@@ -415,9 +415,8 @@ async def test_a_node_is_alone_only_as_long_as_others_reach_the_bus(servers, one
     with pytest.raises(e.RoomUnavailable):
         await one.rooms.post(ann, "square", chat("refused"))
     await two.die()
-    async with one.store._pool.acquire() as connection:
-        ended = "UPDATE nodes SET until = extract(epoch FROM clock_timestamp()) - 1"
-        await connection.execute(f"{ended} WHERE boot = $1", two.bus.node)
+    ended = "UPDATE nodes SET until = extract(epoch FROM clock_timestamp()) - 1 WHERE boot = $1"
+    await one.execute(ended, two.bus.node)
     assert not await look(60.0)
     await nats.until(lambda: not one.rooms._nodes.is_alone)
     await one.rooms.post(ann, "square", chat("here again"))
@@ -458,13 +457,11 @@ async def test_nodes_that_all_lack_the_bus_keep_their_rooms(servers, one, two, a
     assert await two.store.room_owners.is_first() is False
 
 
-async def test_one_node_removes_the_credentials_whose_time_is_over(nodes, one, two):
-    await nodes.person("ann")
-    async with one.store._pool.acquire() as connection:
-        await connection.execute("UPDATE credentials SET expires_at = 1")
-        for node, left in ((two, 1), (one, 0)):
-            await node.accounts.authentication.upkeep()
-            assert await connection.fetchval("SELECT COUNT(*) FROM credentials") == left
+async def test_one_node_removes_the_credentials_whose_time_is_over(one, two, ann):
+    await one.execute("UPDATE credentials SET expires_at = 1")
+    for node, left in ((two, 1), (one, 0)):
+        await node.accounts.authentication.upkeep()
+        assert await one.count("credentials") == left
 
 
 async def said_in(one: Member, ann: Visitor, name: str, *, durable: bool, count: int) -> int:
@@ -606,4 +603,4 @@ async def test_lists_of_rooms_count_who_is_in_them_at_any_node_and_keep_no_sessi
 
 @pytest.mark.parametrize("body", [b"", b"nothing", encode([*range(MAX_STATUSES + 1)])])
 async def test_a_question_of_a_node_that_cannot_be_read_is_answered_with_nothing(nodes, body):
-    assert nodes.nodes[0].rooms._nodes._own_statuses(body) == encode({})
+    assert nodes[0].rooms._nodes._own_statuses(body) == encode({})
