@@ -11,6 +11,7 @@ from folkmoot.rooms import Visitor
 from folkmoot.rooms.access import leave_all_rooms
 from folkmoot.rooms.limits import IDLE_SECONDS, SWEEP_SECONDS
 from tests.rooms.gathering import Gathering, chat
+from tests.store.support import rows
 
 
 def account_of(visitor: Visitor) -> Account:
@@ -61,13 +62,8 @@ async def test_a_room_that_nobody_may_come_into_any_more_is_removed(hub, access)
     assert len(await names(hub, hub.ann)) == 4
     await delete(hub, hub.ann)
     await sweep(hub)
-
-    async def stored(tx: object) -> object:
-        return await tx.fetch(  # type: ignore[attr-defined]
-            "SELECT name FROM rooms ORDER BY name"
-        )
-
-    assert await hub.store.read(stored) == [("hosting",), ("open",), ("shared",)]
+    stored = await hub.store.read(rows("SELECT name FROM rooms ORDER BY name"))
+    assert stored == [("hosting",), ("open",), ("shared",)]
     with pytest.raises(e.RoomNotFound):
         await hub.rooms.messages(hub.bob, "lonely")
     assert "shared" in await names(hub, hub.bob)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Tx
 from folkmoot.rooms import invitations, queries, queries_guests, queries_members
 from folkmoot.rooms.invitations import GuestSecret
 from folkmoot.rooms.model import Guest, RoomId
 from tests.mail.support import NOON
 from tests.rooms.storehouse import Storehouse
+from tests.store.support import rows
 from tests.stores import ON_POSTGRES, is_in_tables
 
 DAY = 86_400
@@ -232,10 +232,7 @@ async def test_with_an_account_go_its_invitations_and_not_those_who_came(store):
 
 
 async def test_an_invitation_that_is_refused_leaves_nothing_behind(store):
-    async def rows(tx: Tx) -> object:
-        return await tx.fetch("SELECT id FROM room_guests")
-
     await store.people("alice")
     room = await store.room()
     await refused(invite(store, room.id, "alice"), e.NameRefused)
-    assert await store.read(rows) == []
+    assert await store.store.read(rows("SELECT id FROM room_guests")) == []

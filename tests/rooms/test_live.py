@@ -11,7 +11,6 @@ from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.ports import Tx
 from folkmoot.core.verdict import CONTINUE, Verdict
 from folkmoot.rooms import RoomOptions, Visitor, journal, queries_members, stream
 from folkmoot.rooms.fence import taken_over
@@ -19,6 +18,7 @@ from folkmoot.rooms.machine import Role
 from folkmoot.transports.operations import VISITOR
 from tests.rooms.gathering import Ear, chat, envelope, gathering
 from tests.store.disk import Disk
+from tests.store.support import rows
 from tests.stores import full_disk
 
 BOTH = pytest.mark.parametrize("durable", [True, False], ids=["durable", "memory"])
@@ -43,13 +43,9 @@ async def test_nobody_hears_what_is_not_yet_stored(hub):
     for number in range(20):
         live.receive(ear, chat(f"{number}"))
     assert ear.texts == []
-
-    async def stored(tx: Tx) -> int:
-        rows = await tx.fetch("SELECT COUNT(*) FROM room_messages")
-        return int(rows[0][0])
-
     await ear.until_kind("chat.message")
-    assert await hub.store.read(stored) >= len(ear.texts)
+    [(stored,)] = await hub.store.read(rows("SELECT COUNT(*) FROM room_messages"))
+    assert stored >= len(ear.texts)
     await ear.until_seq(live.machine.seq)
     assert ear.texts == [f"{number}" for number in range(20)]
 

@@ -8,9 +8,9 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
-from folkmoot.core.ports import Tx
 from folkmoot.rooms import RoomOptions, read_patch, read_spec, upkeep, visitor_of
 from tests.rooms.gathering import Gathering, chat, envelope, gathering
+from tests.store.support import rows
 
 DAY = 86_400
 
@@ -138,13 +138,9 @@ async def test_a_guest_comes_in_once_by_its_invitation_and_then_by_its_credentia
     await ear.until_closed()
     with pytest.raises(e.TokenInvalid):
         await hub.rooms.authenticate(credential)
-
-    async def everything(tx: Tx) -> str:
-        return repr(await tx.fetch("SELECT CAST(data AS TEXT) FROM room_messages"))
-
-    stored = await hub.store.read(everything)
-    assert (invitation.token or "") not in stored
-    assert credential not in stored
+    stored = await hub.store.read(rows("SELECT CAST(data AS TEXT) FROM room_messages"))
+    assert (invitation.token or "") not in repr(stored)
+    assert credential not in repr(stored)
     seq = live.machine.seq
     with pytest.raises(e.NameRefused):
         await hub.rooms.invite(hub.ann, "square", guest="bob")

@@ -67,8 +67,7 @@ def welcomed(play: Play) -> dict[str, Any]:
     """What the last who came in was told."""
     (attach,) = [one for one in play.waiting if isinstance(one, Attach)]
     play.waiting.clear()
-    welcome: dict[str, Any] = read(attach.welcome)["payload"]
-    return welcome
+    return dict(read(attach.welcome)["payload"])
 
 
 @pytest.fixture
@@ -242,11 +241,8 @@ def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked):
 
 @pytest.mark.requirement("room.welcome-waiting")
 def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play):
-    play >> says("bob", proposal(), id="p1", to=["files"])
-    play << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
-    play >> says("bob", proposal("write"), id="p2") << stored("mcp.proposal.tools/call", "bob")
-    play << logged("proposal.open", "bob")
+    play.proposes("bob", proposal(), to=["files"])
+    play.proposes("bob", proposal("write"), "p2")
 
     def listed(name: str) -> list[str]:
         play >> joins(name, f"{name}-again")
