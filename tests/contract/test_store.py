@@ -92,7 +92,7 @@ async def test_statements_that_run_together_answer_what_each_returns(store, any_
         return await tx.together(SqlStatement("INSERT INTO notes VALUES (?, ?)", (1, "x")))
 
     await store.write(make_tallies)
-    await store.write(statement("INSERT INTO tallies VALUES ('a', 1), ('b', 2)"))
+    await store.write(statement("INSERT INTO tallies (name, value) VALUES ('a', 1), ('b', 2)"))
     none, changed, gone = await store.write(both, any_order=any_order)
     assert (none, sorted(changed), gone) == ([], [("a", 11), ("b", 12)], [])
     assert await store.read(all_notes) == [1, 2]
