@@ -95,17 +95,14 @@ async def test_even_a_unit_that_raises_what_ends_programs_does_not_end_the_write
         pass
 
     ends = (EndOfProgram, SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit)
+    for kind in (*ends, StopIteration):
 
-    def raising(kind: type[BaseException]):
-        def unit(tx: Tx):
+        def unit(tx: Tx, kind: type[BaseException] = kind):
             raise kind
 
-        return unit
-
-    for kind in (*ends, StopIteration):
         for ask in (store.write, store.read):
             with pytest.raises(RuntimeError, match=f"raised {kind.__name__}"):
-                await ask(raising(kind))
+                await ask(unit)
     await store.write(insert(1))
     assert store.stats().failed_units == len(ends) + 1
     assert await store.read(all_notes) == [1]
@@ -285,10 +282,9 @@ async def test_a_database_that_another_program_holds_is_an_error_and_then_works_
     async with opened(tmp_path) as store:
         await store.write(make_table)
         with closing(apsw.Connection(str(store.path))) as other:
-            other.execute("BEGIN IMMEDIATE").fetchall()
+            other.execute("BEGIN IMMEDIATE")
             with pytest.raises(e.DatabaseLocked):
                 await store.write(insert(1))
-            other.execute("ROLLBACK").fetchall()
         await store.write(insert(2))
         assert await store.read(all_notes) == [2]
 
