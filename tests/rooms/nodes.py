@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from folkmoot.core import errors as e
 from folkmoot.rooms import Visitor
 from tests import nats, postgres
 from tests.clocks import StillClock
-from tests.rooms.gathering import Ear, Gathering, gathered
+from tests.rooms.gathering import Ear, Gathering, chat, gathered
 
 LEASE_SECONDS = 10.0
 """Longer than a busy machine lets a process wait; who dies ends its lease at once."""
@@ -27,6 +29,19 @@ class Member(Gathering):
         """Make a room, and come in."""
         await self.create(owner, **spec)
         return await self.join(owner)
+
+    async def said(self, visitor: Visitor) -> bytes:
+        """All that was said in the room."""
+        page = await self.rooms.messages(visitor, "square", limit=50)
+        return b"".join(map(bytes, page.messages))
+
+    async def say_at_last(self, visitor: Visitor, text: str, **members: Any) -> None:
+        """Say something as soon as a node has the room."""
+        while True:
+            with suppress(e.RoomUnavailable):
+                await self.rooms.post(visitor, "square", chat(text, **members))
+                return
+            await asyncio.sleep(0.2)
 
     def hear_nothing(self) -> None:
         """Let what other nodes send be lost."""

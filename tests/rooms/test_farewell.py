@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.core.closecodes import CloseCode
 from folkmoot.rooms import Visitor
@@ -14,17 +13,13 @@ from tests.rooms.gathering import Gathering, chat
 from tests.store.support import rows
 
 
-def account_of(visitor: Visitor) -> Account:
-    assert visitor.account is not None
-    return visitor.account
-
-
 async def names(here: Gathering, visitor: Visitor) -> list[str]:
     return [room.name for room in (await here.rooms.list(visitor)).rooms]
 
 
 async def delete(here: Gathering, visitor: Visitor) -> None:
-    await here.accounts.delete(account_of(visitor), also=leave_all_rooms)
+    assert visitor.account is not None
+    await here.accounts.delete(visitor.account, also=leave_all_rooms)
 
 
 async def sweep(here: Gathering) -> None:
@@ -55,9 +50,7 @@ async def test_a_room_that_nobody_may_come_into_any_more_is_removed(hub, access)
     await hub.create(hub.ann, "open", access="open")
     await hub.rooms.post(hub.ann, "lonely", chat("to myself"))
     await hub.rooms.invite(hub.ann, "hosting", guest="zoe")
-    guest, _ = await hub.rooms.exchange(
-        "hosting", (await hub.rooms.invite(hub.ann, "hosting", guest="yan")).token or ""
-    )
+    guest, _ = await hub.guest("yan", "hosting")
     await sweep(hub)
     assert len(await names(hub, hub.ann)) == 4
     await delete(hub, hub.ann)
