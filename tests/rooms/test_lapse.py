@@ -193,9 +193,7 @@ async def test_a_room_in_memory_outlives_a_database_that_is_away(hub, monkeypatc
         live.receive(ear, chat(f"meanwhile {number}"))
     await asyncio.sleep(0.1)
     live.receive(ear, chat("one more"))
-    assert ear.is_open
-    assert ear.held
-    assert ear.texts == ["before"]
+    assert (ear.is_open, ear.held, ear.texts) == (True, True, ["before"])
     hub.failure = None
     await reached(lambda: "one more" in ear.texts)
     assert ear.texts == ["before", *(f"meanwhile {n}" for n in range(6)), "one more"]
