@@ -17,6 +17,7 @@ from folkmoot.core.message import (
     Request,
     Response,
 )
+from folkmoot.mcp import wire
 from folkmoot.mcp.eras import EraBridge, Step, ToServer
 from tests.mcp.eras.script import (
     ADA,
@@ -286,52 +287,24 @@ WORDS = st.sampled_from(
     [
         *METHODS,
         *ASKED,
-        "initialize",
-        "server/discover",
-        "subscriptions/listen",
-        "resources/subscribe",
-        "resources/unsubscribe",
-        "logging/setLevel",
-        "notifications/initialized",
-        "notifications/cancelled",
-        "notifications/progress",
-        "notifications/message",
-        "notifications/resources/updated",
-        "notifications/tools/list_changed",
-        "notifications/subscriptions/acknowledged",
+        *wire.CHANGES,
+        *(wire.INITIALIZE, wire.DISCOVER, wire.LISTEN, wire.SUBSCRIBE, wire.UNSUBSCRIBE),
+        *(wire.SET_LEVEL, wire.INITIALIZED, wire.CANCELLED, wire.PROGRESS, wire.LOGGED),
+        *(wire.UPDATED, wire.ACKNOWLEDGED),
     ]
 )
 IDS = st.sampled_from([0, 1, "1", 2, "folkmoot-t-1", "folkmoot-t-2", "folkmoot-t-3"])
+KEYS = st.sampled_from(
+    [
+        *("_meta", VERSION, CAPABILITIES, SUBSCRIPTION, "requestId", "requestState", "a"),
+        *("inputRequests", "inputResponses", "resultType", "notifications", "uri", "method"),
+        *("resourceSubscriptions", "supportedVersions", "capabilities", "elicitation"),
+    ]
+)
+TYPES = st.sampled_from(["2026-07-28", "input_required", "roots/list"])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 2) | IDS | st.sampled_from(["s1", "note://a"]),
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "_meta",
-                    VERSION,
-                    CAPABILITIES,
-                    SUBSCRIPTION,
-                    "requestId",
-                    "requestState",
-                    "inputRequests",
-                    "inputResponses",
-                    "resultType",
-                    "notifications",
-                    "resourceSubscriptions",
-                    "supportedVersions",
-                    "capabilities",
-                    "uri",
-                    "method",
-                    "elicitation",
-                    "a",
-                ]
-            ),
-            inner | st.sampled_from(["2026-07-28", "input_required", "roots/list"]),
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner | TYPES, max_size=4),
     max_leaves=12,
 )
 OBJECTS = VALUES.map(lambda value: value if isinstance(value, dict) else {"a": value})
