@@ -13,16 +13,14 @@ import msgspec
 import pytest
 
 from folkmoot.accounts import Account
-from folkmoot.clock import SystemClock
 from folkmoot.core import errors as e
 from folkmoot.core.kinds import KNOWN_KINDS
-from folkmoot.operations import CATALOGUE, Caller, Services
-from folkmoot.operations.dispatch import Dispatcher
+from folkmoot.operations import CATALOGUE, Caller
 from folkmoot.operations.rooms import messages
 from folkmoot.operations.rooms.messages import GROUP_NAMES, group_of
-from folkmoot.ratelimits import RateLimits
 from folkmoot.rooms import RoomOptions, visitor_of
 from tests.client.support import eventually
+from tests.operations.support import dispatcher
 from tests.rooms.gathering import Gathering, chat
 
 LONG = 50
@@ -34,10 +32,7 @@ class Office:
 
     def __init__(self, here: Gathering) -> None:
         self.here = here
-        unused: Any = None
-        limits = RateLimits(SystemClock(), {})
-        services = Services(accounts=here.accounts, mail=unused, rooms=here.rooms, limits=limits)
-        self.tools = Dispatcher(services)
+        self.tools = dispatcher(accounts=here.accounts, rooms=here.rooms)
 
     async def people(self, *handles: str) -> list[Someone]:
         return [Someone(self, await self.here.person(handle)) for handle in handles]
