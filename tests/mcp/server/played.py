@@ -21,6 +21,7 @@ from folkmoot.mcp.server.http import HttpFront
 from tests.harness import serving
 from tests.mcp.client.saying import at_rest
 from tests.mcp_harness import META, MODERN
+from tests.mcp_harness import until as until
 
 BOTH = "application/json, text/event-stream"
 TOOLS = ("echo", "progress", "ask", "log", "wait", "note", "ship")
@@ -269,12 +270,6 @@ def text_of(result: Any) -> str:
     if isinstance(result, dict):
         return str(result["result"]["content"][0]["text"])
     return str(result.content[0].text)
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    """Wait until something is so that nothing announces."""
-    while not reached():  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
 
 
 async def held_up(send: Callable[[], Awaitable[None]], events: Events) -> None:
