@@ -23,7 +23,7 @@ from tests.peers.sdk_server import STATELESS, Notebook, notebook
 
 pytestmark = [
     pytest.mark.requirement("mcp.eras-bridged"),
-    # The SDK tells its users that logging and subscriptions will go; handshake clients have them.
+    # The SDK tells its users that subscriptions will go; handshake clients have them.
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
 ]
 
@@ -39,7 +39,7 @@ one_of_each = pytest.mark.parametrize("pair", ["handshake client", "stateless cl
 
 
 def notes(book: Notebook) -> Server[Any]:
-    """A server that also notes who subscribes and what is to be logged, and tells of changes."""
+    """A server that also notes who subscribes, and tells of changes."""
     server = notebook(book)
 
     @server.tool()
@@ -58,7 +58,7 @@ def notes(book: Notebook) -> Server[Any]:
         raise MCPError(code=-32050, message="No.", data={"why": "so"})
 
     async def noted(_: Any, params: Any) -> types.EmptyResult:
-        book.happened.append(getattr(params, "uri", "") or params.level)
+        book.happened.append(params.uri)
         return types.EmptyResult()
 
     async def forgotten(_: Any, params: Any) -> types.EmptyResult:
@@ -68,19 +68,18 @@ def notes(book: Notebook) -> Server[Any]:
     low = server._lowlevel_server
     low.add_request_handler("resources/subscribe", types.SubscribeRequestParams, noted)
     low.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, forgotten)
-    low.add_request_handler("logging/setLevel", types.SetLevelRequestParams, noted)
     return low
 
 
 @asynccontextmanager
 async def meeting(
-    pair: str, ears: Ears | None = None, *, one_client: bool = True, **more: Any
+    pair: str, ears: Ears | None = None, *, one_client: bool = True
 ) -> AsyncIterator[tuple[Client, Notebook]]:
     """A client of one era, and the server of the other that it uses."""
     mode, serve = PAIRS[pair]
     book, bridge = Notebook(), EraBridge(one_client=one_client)
     way = between(notes(book), serve, bridge)
-    async with Client(way, mode=mode, **(ears or Ears()).callbacks(), **more) as client:
+    async with Client(way, mode=mode, **(ears or Ears()).callbacks()) as client:
         yield client, book
         assert not bridge.transparent
 
@@ -107,16 +106,6 @@ async def test_tools_prompts_resources_and_completion_cross_the_eras(pair):
         ref = types.PromptReference(type="ref/prompt", name="summarise")
         completed = await client.complete(ref, {"name": "topic", "value": "t"})
         assert completed.completion.values == ["t…", "summarise"]
-
-
-@pytest.mark.parametrize("pair", ["handshake client", "client of both"])
-async def test_what_a_server_says_of_itself_crosses_the_eras(pair):
-    async with meeting(pair) as (client, _):
-        told = (client.server_info.name, client.server_info.version, client.instructions)
-        assert told == ("notebook", "3", "Take notes.")
-        capabilities = client.server_capabilities
-        assert capabilities.resources.subscribe
-        assert capabilities.tools.list_changed
 
 
 @one_of_each
@@ -190,35 +179,6 @@ async def test_a_stateless_client_hears_on_its_listen_what_a_handshake_server_te
             assert told == {"ResourceUpdated", "ToolsListChanged"}
         await client.call_tool("add", {"a": 1, "b": 2})
         assert book.happened == []
-
-
-async def test_a_handshake_client_sets_the_level_of_what_a_stateless_server_logs():
-    logged: list[str] = []
-
-    async def log(params: Any) -> None:
-        logged.append(params.data)
-
-    async with meeting("handshake client", logging_callback=log) as (client, _):
-        for steps, level in enumerate(("debug", "error", "info"), 1):
-            await client.session.set_logging_level(level)  # type: ignore[arg-type]
-            await client.call_tool("work", {"steps": steps})
-        await client.call_tool("add", {"a": 1, "b": 2})
-    assert logged == ["did 1", "did 1", "did 2", "did 3"]
-
-
-async def test_a_stateless_client_hears_the_log_messages_that_its_requests_want():
-    logged: list[str] = []
-
-    async def log(params: Any) -> None:
-        logged.append(params.data)
-
-    for level in ("info", "error"):
-        wanted: Any = {"logging_callback": log, "log_level": level}
-        async with meeting("stateless client", **wanted) as (client, book):
-            await client.call_tool("work", {"steps": 1})
-            await client.call_tool("add", {"a": 1, "b": 2})
-            assert book.happened == [level]
-    assert logged == ["did 1"]
 
 
 @pytest.mark.requirement("proxy.negotiates-as-directly")

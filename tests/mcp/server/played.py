@@ -263,6 +263,13 @@ def modern_tool(name: str, id_: Any = 1, token: Any = None, **arguments: Any) ->
     return modern("tools/call", id_, meta, name=name, arguments=arguments)
 
 
+class Steps(list[float]):
+    """How far a call has come, as the official client is told."""
+
+    async def __call__(self, progress: float, *_: Any) -> None:
+        self.append(progress)
+
+
 def text_of(result: Any) -> str:
     """What a tool answered to the official client, or to one without a library."""
     if isinstance(result, httpx2.Response):
@@ -293,10 +300,8 @@ async def held_up(send: Callable[[], Awaitable[None]], events: Events) -> None:
 class Fronted(Http):
     """A client of a front, with the front and the server behind it at hand."""
 
-    def __init__(self, url: str, http: httpx2.AsyncClient, front: HttpFront, played: Played):
-        super().__init__(url, http)
-        self.front = front
-        self.played = played
+    front: HttpFront
+    played: Played
 
     @property
     def server(self) -> Carrier:
@@ -316,8 +321,10 @@ async def fronted(
         served({"/mcp": front}) as url,
         httpx2.AsyncClient(verify=False, timeout=30) as http,
     ):
+        there = Fronted(f"{url}/mcp", http)
+        there.front, there.played = front, played
         try:
-            yield Fronted(f"{url}/mcp", http, front, played)
+            yield there
         finally:
             played.go_on.set()
             front.stop()
