@@ -14,7 +14,6 @@ from tests.mcp.eras.script import (
     ADA,
     BOX,
     CAPABILITIES,
-    CLIENT,
     LEVEL,
     OFFERED,
     SERVER,
@@ -41,15 +40,11 @@ from tests.mcp.eras.script import (
     to_server,
     too_many,
 )
+from tests.mcp.eras.script import META as PLAIN
 
 pytestmark = pytest.mark.requirement("mcp.eras-bridged")
 
-META: dict[str, Any] = {
-    VERSION: "2026-07-28",
-    CLIENT: ADA,
-    CAPABILITIES: OFFERED,
-    LEVEL: "info",
-}
+META: dict[str, Any] = PLAIN | {LEVEL: "info"}
 CALL = request(1, "tools/call", name="a", _meta={"progressToken": 5})
 SENT = request(1, "tools/call", name="a", _meta={"progressToken": 5} | META)
 LISTS = {"toolsListChanged": True, "resourcesListChanged": True}
