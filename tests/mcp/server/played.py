@@ -110,37 +110,32 @@ class Played:
         name = params["name"]
         if name == "progress":
             for step in range(arguments["steps"]):
-                told = {"progressToken": token, "progress": step}
-                await carrier.send(Notification(method="notifications/progress", params=told))
+                await tell(carrier, "progress", progressToken=token, progress=step)
         elif name == "log":
-            told = {"level": "info", "data": arguments["text"]}
-            await carrier.send(Notification(method="notifications/message", params=told))
+            await tell(carrier, "message", level="info", data=arguments["text"])
         elif name == "ask":
-            asked = {"messages": [], "maxTokens": 1}
-            answer = await self.ask(
-                carrier, Request(id="s1", method="sampling/createMessage", params=asked)
-            )
-            return str(answer.result["content"]["text"])
+            params = {"messages": [], "maxTokens": 1}
+            asked = Request(id="s1", method="sampling/createMessage", params=params)
+            return str((await self.ask(carrier, asked)).result["content"]["text"])
         elif name == "wait":
             if token is not None:
-                told = {"progressToken": token, "progress": 0}
-                await carrier.send(Notification(method="notifications/progress", params=told))
+                await tell(carrier, "progress", progressToken=token, progress=0)
             await self.go_on.wait()
         return str(arguments.get("text", ""))
 
     async def _listen(self, carrier: Carrier, request: Request) -> None:
         meta = {SUBSCRIPTION: request.id}
-        honoured = {"_meta": meta, "notifications": {"toolsListChanged": True}}
-        await carrier.send(
-            Notification(method="notifications/subscriptions/acknowledged", params=honoured)
-        )
-        await carrier.send(
-            Notification(method="notifications/tools/list_changed", params={"_meta": meta})
-        )
+        agreed = {"toolsListChanged": True}
+        await tell(carrier, "subscriptions/acknowledged", _meta=meta, notifications=agreed)
+        await tell(carrier, "tools/list_changed", _meta=meta)
         await self.go_on.wait()
 
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+async def tell(carrier: Carrier, what: str, **params: Any) -> None:
+    await carrier.send(Notification(method=f"notifications/{what}", params=params))
 
 
 async def say(carrier: Carrier, message: Any) -> None:

@@ -161,8 +161,7 @@ async def test_a_message_that_is_too_large_is_refused(http):
 
 @pytest.mark.requirement("proxy.correlates-responses")
 async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_another(http):
-    first = asyncio.ensure_future(http.ask("POST", tool("wait", 9, text="a")))
-    await http.played.until(lambda: len(http.played.got) == 3)
+    first = await begun(http, tool("wait", 9, text="a"))
     again = await http.ask("POST", tool("echo", 9))
     assert again.status_code == 400
     other = await http.ask("POST", tool("echo", "9", text="b"))
@@ -173,8 +172,7 @@ async def test_an_id_that_is_open_cannot_be_used_again_but_the_same_as_text_is_a
 
 @pytest.mark.requirement("mcp.delete-after-answers")
 async def test_what_is_open_ends_without_an_error_before_delete_ends_the_session(http):
-    waiting = asyncio.ensure_future(http.ask("POST", tool("wait")))
-    await http.played.until(lambda: len(http.played.got) == 3)
+    waiting = await begun(http, tool("wait"))
     async with http.stream("GET", headers=VERSION) as events:
         assert (await events.next()).data == b""
         assert (await http.ask("DELETE")).status_code == 204
@@ -238,6 +236,13 @@ async def test_each_stream_is_resumed_from_its_own_last_event_and_goes_on_live(h
         assert (message["id"], message["result"]["content"][0]["text"]) == (1, "one")
     async with http.stream("GET", headers={"last-event-id": last}) as events:
         assert await events.rest() == []
+
+
+async def begun(http: Fronted, call: Any) -> asyncio.Future[Any]:
+    """The first call of a session, once the server has it."""
+    asking = asyncio.ensure_future(http.ask("POST", call))
+    await http.played.until(lambda: len(http.played.got) == 3)
+    return asking
 
 
 def progress(token: str, number: int) -> Notification:
@@ -368,8 +373,7 @@ async def test_notifications_that_nobody_hears_stay_bounded_and_a_request_is_ans
 
 
 async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(http):
-    waiting = asyncio.ensure_future(http.ask("POST", tool("wait", 4)))
-    await http.played.until(lambda: len(http.played.got) == 3)
+    waiting = await begun(http, tool("wait", 4))
     cancel = {"requestId": 4, "reason": "no more"}
     gone = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}
     assert (await http.ask("POST", gone)).status_code == 202
@@ -378,8 +382,7 @@ async def test_a_request_that_is_cancelled_and_not_answered_ends_all_the_same(ht
 
 
 async def test_a_client_that_vanishes_cancels_nothing_and_its_session_goes_on(http):
-    asked = asyncio.ensure_future(http.ask("POST", tool("wait", 5)))
-    await http.played.until(lambda: len(http.played.got) == 3)
+    asked = await begun(http, tool("wait", 5))
     asked.cancel()
     await settled(http.played.carriers[0])
     http.played.go_on.set()
