@@ -74,8 +74,7 @@ def get(hub: Hub, path: str, **headers: str) -> asyncio.Future[Answer]:
 @pytest.mark.requirement("health.shape", "health.json", "health.version-semver")
 async def test_health_answers_what_the_seed_says(hub):
     answer = await get(hub, "/health")
-    assert answer.status == 200
-    assert answer.headers["content-type"] == "application/json"
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     body = answer.json()
     assert 0 <= body.pop("uptime") < 60
     assert body == {"status": "ok", "version": __version__, "users": 0}
@@ -355,8 +354,7 @@ def test_a_damaged_database_stops_the_start(tmp_path):
 
 def test_traces_that_cannot_be_sent_for_want_of_a_package_stop_the_start(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    telemetry = {"otlp_endpoint": "http://127.0.0.1:4318"}
-    error = start_fails(settings(tmp_path, telemetry=telemetry))
+    error = start_fails(settings(tmp_path, telemetry={"otlp_endpoint": "http://127.0.0.1:4318"}))
     assert isinstance(error, e.SettingsError)
     assert_nothing_left(tmp_path)
 

@@ -61,8 +61,7 @@ async def test_what_finds_damage_stops_all_writing_until_a_restart(tmp_path):
             ("msg/send", {"to": "bob", "body": "Not sent"}),
         ):
             assert await alice.refused(tool, **arguments) == DAMAGED
-        found = await alice.call("msg/lookup", handle="bob")
-        assert found["handle"] == "bob"
+        assert (await alice.call("msg/lookup", handle="bob"))["handle"] == "bob"
         assert (await alice.call("msg/whoami"))["bio"] == "Written before anyone looked"
         assert (await ask(there.port, "/health")).status == 200
 

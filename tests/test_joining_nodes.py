@@ -54,7 +54,6 @@ async def refusal(folder: Path, **variables: str) -> str:
 
 
 async def listed(hub: Hub) -> list[ListedNode]:
-    assert hub.store.room_owners is not None
     return await hub.store.room_owners.list_nodes()
 
 
@@ -145,8 +144,7 @@ async def test_settings_that_differ_are_warned_of_and_shown(tmp_path, caplog):
 
 
 async def ready(hub: Hub) -> tuple[int, dict[str, bool]]:
-    port = int(hub.base_url.rpartition(":")[2])
-    answer = await ask(port, "/health/ready")
+    answer = await ask(int(hub.base_url.rpartition(":")[2]), "/health/ready")
     checks = json.loads(answer.body)["checks"]
     return answer.status, {name: found["ok"] for name, found in checks.items()}
 

@@ -108,8 +108,7 @@ class Copies(Plain):
         self.tool = tool
 
     async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        changed = msgspec.structs.replace(envelope.message, params={"name": self.tool})
-        return Modify(changed)
+        return Modify(msgspec.structs.replace(envelope.message, params={"name": self.tool}))
 
 
 class Blocks(Plain):
@@ -131,8 +130,7 @@ def through(ledger: Ledger, *interceptors: Interceptor) -> Pipeline:
 async def test_whoever_looks_at_a_message_knows_when_its_processing_began(ledger):
     pipeline = through(ledger, Renames("read"))
     await pipeline.run(calling("read"), ALICE, READER)
-    timing = ledger.performed[0].context.timing
-    assert timing.processing_started is not None
+    assert ledger.performed[0].context.timing.processing_started is not None
 
 
 async def test_no_rewrite_slips_past_policy(ledger):
@@ -151,8 +149,7 @@ async def test_what_policy_judged_is_what_is_passed_on(ledger, interceptor):
     pipeline = through(ledger, interceptor)
     raw = encode_message(calling("remove").message)
     await pipeline.run(calling("remove").with_message(decode_message(raw)), ALICE, READER)
-    passed_on = encode_message(ledger.performed[0].message)
-    assert passed_on == encode_message(calling("read").message)
+    assert encode_message(ledger.performed[0].message) == encode_message(calling("read").message)
 
 
 async def test_an_unchanged_message_keeps_its_bytes(ledger):

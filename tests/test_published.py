@@ -76,8 +76,7 @@ async def test_what_is_said_in_a_room_is_published_as_news_without_content(tmp_p
         heard = Heard(here)
         await ann.create("square", access="invite")
         await done(ann, "POST", f"{ROOM}/invites", {"handle": "bob"})
-        states = [data["state"] for _, data in heard.take("members")]
-        assert states == ["member", "invited"]
+        assert [data["state"] for _, data in heard.take("members")] == ["member", "invited"]
         said = await bob.say("square", "hush")
         assert [data["state"] for _, data in heard.take("members", "said") if "state" in data] == [
             "member"

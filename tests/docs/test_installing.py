@@ -69,8 +69,7 @@ def installed(done: subprocess.CompletedProcess[str]) -> None:
 
 def test_the_page_names_the_wheel_that_is_made(wheel):
     assert wheel.is_file()
-    text = pages()[PAGE].text
-    assert set(re.findall(r"folkmoot-\d\S*?\.whl", text)) == {WHEEL}
+    assert set(re.findall(r"folkmoot-\d\S*?\.whl", pages()[PAGE].text)) == {WHEEL}
 
 
 def copied(clone: Path) -> Path:

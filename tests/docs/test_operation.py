@@ -122,8 +122,7 @@ def test_what_the_tutorial_adds_is_a_tool_a_route_and_a_command(tmp_path):
             clone.run("folkmoot", "register", handle, "--url", url)
         send = ("folkmoot", "send", "bob", "hi", "--as", "ann", "--json")
         thread = json.loads(clone.run(*send))["thread_id"]
-        shown = clone.run("folkmoot", "pin", thread, "--as", "ann")
-        assert shown == f"Thread id  {thread}\n"
+        assert clone.run("folkmoot", "pin", thread, "--as", "ann") == f"Thread id  {thread}\n"
         token = json.loads(Path(clone._environ["FOLKMOOT_CREDENTIALS"]).read_text("utf-8"))
         [secret] = re.findall(r"sk_[0-9a-f]{64}", json.dumps(token))[:1]
         called = clone.run(

@@ -35,6 +35,11 @@ def message(kind: str, payload: Any = None, **members: Any) -> Message:
     return sent if payload is None else {**sent, "payload": payload}
 
 
+def anew(sent: Message) -> Message:
+    """The same once more, under another id."""
+    return {**sent, "id": f"n-{next(_numbers)}"}
+
+
 def chat(text: str = "hello", **members: Any) -> Message:
     """Chat in its short form."""
     return message("chat.message", {"text": text}, **members)
@@ -160,8 +165,7 @@ class Seat:
         await self.send(sent)
         told = await self.outcome(sent["id"])
         assert told["kind"] == "system.error", told
-        payload: Message = told["payload"]
-        return payload
+        return told["payload"]
 
     async def news(self) -> list[Message]:
         """All that came since it was last asked, up to a word of our own that is left out."""
@@ -223,8 +227,7 @@ class Square:
     async def people(self, *handles: str, **arguments: Any) -> list[str]:
         """New accounts; the token of each."""
         for handle in handles:
-            made = await self.hub.accounts.register(handle, **arguments)
-            self.tokens[handle] = made.token
+            self.tokens[handle] = (await self.hub.accounts.register(handle, **arguments)).token
         return [self.tokens[handle] for handle in handles]
 
     async def room(self, owner: str, name: str = ROOM, **spec: Any) -> None:
@@ -264,8 +267,7 @@ class Posting:
     async def said(self, sent: Message) -> Message:
         answer = await self._there.rest(self._handle, "POST", self._path, sent)
         assert answer.status == 201, answer
-        stored: Message = answer.json()
-        return stored
+        return answer.json()
 
     async def refused(self, sent: Message) -> Message:
         answer = await self._there.rest(self._handle, "POST", self._path, sent)

@@ -22,8 +22,7 @@ WRONG = "AAAA-AAAA-AAAA"
 
 async def attempt(there: Meeting, handle: str, code: str, source: str) -> str:
     """What recovering an account from an address is answered: an error, or nothing."""
-    arguments = {"handle": handle, "recovery_code": code}
-    return await use(there, "msg_recover", arguments, source)
+    return await use(there, "msg_recover", {"handle": handle, "recovery_code": code}, source)
 
 
 async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str) -> str:
@@ -31,8 +30,7 @@ async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str)
     headers |= {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     body = json.dumps(message).encode()
     answer = await ask(there.port, "/mcp", method="POST", headers=headers, body=body, source=source)
-    error: str = json.loads(answer.json()["result"]["content"][0]["text"]).get("error", "")
-    return error
+    return json.loads(answer.json()["result"]["content"][0]["text"]).get("error", "")
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
@@ -113,8 +111,7 @@ async def test_a_handle_that_many_addresses_guess_at_is_slowed_and_never_refused
         slept.append(seconds)
         await asyncio.tasks.sleep(0)
 
-    rates = {"recover_handle_per_day": 6}
-    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
+    async with meeting(tmp_path, rate_limits="on", rates={"recover_handle_per_day": 6}) as there:
         code = (await there.hub.accounts.register("alice")).recovery_code
         monkeypatch.setattr(dispatch, "sleep", sleep)
         for number in range(10):
@@ -213,8 +210,7 @@ async def test_no_tool_tells_without_end_which_handles_there_are(tmp_path):
 
 
 async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path):
-    rates = {"refused_handles_per_hour": 3}
-    async with meeting(tmp_path, rate_limits="on", rates=rates) as there:
+    async with meeting(tmp_path, rate_limits="on", rates={"refused_handles_per_hour": 3}) as there:
         await there.hub.accounts.register("alice")
         for handle, said in (
             ("alice", "Handle already taken."),

@@ -103,8 +103,7 @@ async def test_whose_account_is_suspended_is_told_so_when_they_connect(hub):
     query = f"?token={made.token}"
     message, headers = modern("server/discover")
     answer = (await hub.post(message, query=query, headers=headers)).json()
-    opened = sse_json(await hub.post(INITIALIZE, query=query))
-    for told_ in (answer["result"], opened["result"]):
+    for told_ in (answer["result"], sse_json(await hub.post(INITIALIZE, query=query))["result"]):
         assert "This account is suspended" in told_["instructions"]
 
 
@@ -125,14 +124,12 @@ async def test_a_handshake_session_with_a_wrong_or_dead_token_is_told_so(hub):
             assert refused["id"] == 4
             assert refused["error"]["message"].startswith(SAID)
         read = rpc("resources/read", {"uri": "ui://mmp-inbox"})
-        subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})
-        for message in (read, subscribe):
+        for message in (read, rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"})):
             refused = (await call(hub, session_id, query, message)).json()
             assert refused["error"]["data"] == {"code": "token_invalid"}
         named = {"mcp-session-id": session_id, "accept": "text/event-stream"}
         assert is_told(await hub.ask("GET", query=query, headers=named))
-    anonymous = sse_json(await hub.post(INITIALIZE))
-    assert SAID not in anonymous["result"]["instructions"]
+    assert SAID not in sse_json(await hub.post(INITIALIZE))["result"]["instructions"]
 
 
 @both_eras
@@ -172,8 +169,7 @@ async def test_a_session_opened_with_a_dead_token_is_bound_by_recovering(hub):
     assert told(await call(hub, session_id, f"?token={fresh}"))["handle"] == "alice"
     # Neither the session's id alone, nor the dead token elsewhere, opens anything.
     assert (await call(hub, session_id)).status == 404
-    elsewhere = await call(hub, other_id, mine)
-    assert SAID in elsewhere.text
+    assert SAID in (await call(hub, other_id, mine)).text
     await hub.hub.accounts.recover("alice", code)
     assert SAID in (await call(hub, session_id, mine)).text
 
@@ -206,8 +202,7 @@ async def test_registering_again_in_a_bound_session_is_refused(hub):
 async def test_rest_and_websockets_say_that_a_token_is_not_valid(hub):
     dead, _ = await dead_token(hub)
     for token in (dead, *WRONG[:2]):
-        headers = {"authorization": f"Bearer {token}"}
-        answer = await ask(hub.port, "/v1/rooms", headers=headers)
+        answer = await ask(hub.port, "/v1/rooms", headers={"authorization": f"Bearer {token}"})
         assert answer.status == 401
         assert answer.json()["error"]["code"] == "token_invalid"
         assert answer.json()["error"]["message"].startswith(SAID)
@@ -310,11 +305,7 @@ async def test_a_call_that_waits_ends_with_its_token(hub):
     headers = {"authorization": f"Bearer {alice.token}"}
     path = f"/v1/rooms/tea/messages?after={before}&wait=55"
     over_rest = asyncio.create_task(ask(hub.port, path, headers=headers))
-
-    async def all_wait() -> bool:
-        return len(hub.hub.mcp._exchanges) > 1 and bool(hub.hub.rest._waiting._callers)
-
-    await until(all_wait)
+    await until(lambda: len(hub.hub.mcp._exchanges) > 1 and bool(hub.hub.rest._waiting._callers))
     await hub.hub.accounts.recover("alice", alice.recovery_code)
     assert all(sentence.startswith(SAID) for sentence in await waiting)
     assert (await over_rest).json()["error"]["code"] == "token_invalid"

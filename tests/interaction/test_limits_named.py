@@ -142,8 +142,7 @@ def at_a_hub(value: int, use: Callable[[Meeting, str], Awaitable[str]]) -> Provo
     async def provoke(folder: Path, path: str) -> str:
         section, _, name = path.partition(".")
         async with meeting(folder, "stateless", **{section: {name: value}}) as there:
-            made = await there.hub.accounts.register("ada")
-            return await use(there, made.token)
+            return await use(there, (await there.hub.accounts.register("ada")).token)
 
     return provoke
 

@@ -22,8 +22,7 @@ async def test_a_foreign_host_or_origin_is_refused(method, hub):
     ]
     assert {answer.status for answer in answers} == {421}
     for origin in ("https://evil.example", "null", "http://localhost.evil.example"):
-        headers = {"origin": origin}
-        answer = await hub.ask(method, query=query, headers=headers, body=body)
+        answer = await hub.ask(method, query=query, headers={"origin": origin}, body=body)
         assert answer.status == 403
         assert "access-control-allow-origin" not in answer.headers
     for fine in ({"host": "hub.example"}, {"origin": hub.hub.base_url}):

@@ -35,8 +35,7 @@ class Notes:
 
 
 async def digest(person: Person) -> Any:
-    read = await person.client.read_resource(INBOX)
-    (content,) = read.contents
+    (content,) = (await person.client.read_resource(INBOX)).contents
     assert content.mime_type == "application/json"
     return json.loads(getattr(content, "text", ""))
 
@@ -163,8 +162,7 @@ async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub):
     await bob.client.subscribe_resource(INBOX)
     message, headers = modern("subscriptions/listen")
     message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
-    query = f"?token={made.token}"
-    async with streaming(hub, "POST", query, headers, message) as lines:
+    async with streaming(hub, "POST", f"?token={made.token}", headers, message) as lines:
         metas = []
         async for line in lines:
             if "acknowledged" in line:

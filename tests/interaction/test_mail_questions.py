@@ -36,8 +36,7 @@ async def test_the_user_confirms_the_end_of_an_account(hub):
     alice = await hub.returning(
         made.token, elicitation_callback=saying("accept", {"confirm": "alice"}, asked)
     )
-    gone = await alice.call("msg/delete_account")
-    assert gone["handle"] == "alice"
+    assert (await alice.call("msg/delete_account"))["handle"] == "alice"
     assert len(asked) == 5
     assert "This cannot be undone." in asked[0]
 
@@ -75,8 +74,7 @@ async def test_nobody_is_asked_who_cannot_be(hub):
     asked: list[str] = []
     answer = saying("accept", {"confirm": "alice"}, asked)
     stranger = await hub.stranger(elicitation_callback=answer)
-    sentence = await stranger.refused("msg/delete_account")
-    assert sentence == "Authentication required."
+    assert await stranger.refused("msg/delete_account") == "Authentication required."
     alice = await hub.person("alice")
     assert await alice.refused("msg/delete_account") == "Missing argument: confirm."
     said = await alice.refused("msg/delete_account", confirm="yes")

@@ -49,8 +49,7 @@ async def test_five_accounts_an_hour_from_one_address(era, tmp_path):
     async with meeting(tmp_path, era, clock, rate_limits="on", http=behind) as there:
         stranger = await there.stranger()
         for number in range(5):
-            someone = await there.stranger()
-            await someone.call("msg/register", handle=f"person{number}")
+            await (await there.stranger()).call("msg/register", handle=f"person{number}")
             assert await stranger.refused("msg/register", handle="person0") == (
                 "Handle already taken."
                 if number < 4

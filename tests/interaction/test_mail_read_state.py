@@ -36,8 +36,7 @@ async def test_waiting_ends_with_the_first_new_message(hub):
 
 async def has_unread(person: Person, count: int) -> bool:
     """What an answer brought is read once it has been sent, which another node sees a bit later."""
-    unread: int = (await person.call("msg/digest"))["total_unread"]
-    return unread == count
+    return (await person.call("msg/digest"))["total_unread"] == count
 
 
 async def someone_waits(there: Meeting) -> bool:

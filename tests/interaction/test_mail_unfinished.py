@@ -34,8 +34,7 @@ class Begun:
         assert answer.status in {200, 401}
         if "content-length" in answer.headers:
             return answer.body
-        size = int(await self.reader.readline(), 16)
-        return await self.reader.readexactly(size)
+        return await self.reader.readexactly(int(await self.reader.readline(), 16))
 
 
 @asynccontextmanager
@@ -104,8 +103,7 @@ async def test_what_was_asked_for_as_one_user_is_not_heard_as_another(hub):
         return told(await call(hub, session_id, message=message))
 
     await use("msg_register", handle="alice")
-    subscribe = rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)
-    body = json.dumps(subscribe).encode()
+    body = json.dumps(rpc("resources/subscribe", {"uri": "mmp://mailboxes/inbox"}, 7)).encode()
     async with begun(hub, body, {"mcp-session-id": session_id}) as request:
         await use("msg_recover", handle="bob", recovery_code=bob.recovery_code)
         await request.end(body)
@@ -129,11 +127,9 @@ async def test_a_client_that_leaves_in_the_middle_of_its_request_leaves_nothing_
             body = json.dumps(INITIALIZE).encode()
             async with begun(there, body, headers) as request:
                 request.writer.write(body[:10])
-
-            async def is_over() -> bool:
-                return any(getattr(record, "status", 0) == 499 for record in caplog.records)
-
-            await until(is_over)
+            await until(
+                lambda: any(getattr(record, "status", 0) == 499 for record in caplog.records)
+            )
             assert there.hub.mcp.open_sessions == before
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
@@ -144,8 +140,7 @@ async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub):
     alice = await hub.person("alice")
     bob = (await hub.hub.accounts.register("bob")).account
     query = f"?token={alice.token}"
-    session_id = await open_session(hub, query)
-    headers = {"mcp-session-id": session_id}
+    headers = {"mcp-session-id": await open_session(hub, query)}
     news = await hub.hub.bus.subscribe(subject_of_mailbox(bob.id))
     store = hub.hub.store
     async with asyncio.TaskGroup() as tasks:
@@ -162,8 +157,7 @@ async def test_a_message_is_announced_also_when_its_sender_gave_up_waiting(hub):
         await hub.post({"jsonrpc": "2.0", **given_up}, query=query, headers=headers)
         await hub.post(rpc("ping", {}, 10), query=query, headers=headers)
         last.open()
-    event = await anext(aiter(news))
-    assert not isinstance(event, Missed)
+    assert not isinstance(await anext(aiter(news)), Missed)
     await news.close()
 
 

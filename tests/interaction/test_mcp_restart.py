@@ -56,8 +56,7 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
 async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path):
     port = free_port()
     async with meeting(tmp_path, port=port) as there:
-        made = await there.hub.accounts.register("alice")
-        alice = await there.returning(made.token)
+        alice = await there.returning((await there.hub.accounts.register("alice")).token)
         there._people.clear()
         assert (await alice.call("msg_whoami"))["handle"] == "alice"
     async with meeting(tmp_path, port=port):
@@ -123,8 +122,7 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
         assert [told(answer)["handle"] for answer in answers] == ["alice"] * 8
         assert there.hub.mcp.open_sessions == 1
         assert all(map(not_found, await everywhere(there, session_id)))
-        headers = {"mcp-session-id": session_id}
-        closing = there.ask("DELETE", query=mine, headers=headers)
+        closing = there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
         calls = [{**WHOAMI, "id": number} for number in range(8)]
         closed, *_ = await asyncio.gather(
             closing, *(call(there, session_id, mine, m) for m in calls)
@@ -145,11 +143,7 @@ async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp
         session_id = await open_session(there, mine)
     async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
         assert told(await call(there, session_id, mine))["handle"] == "alice"
-
-        async def idle() -> bool:
-            return there.hub.mcp.open_sessions == 0
-
-        await until(idle)
+        await until(lambda: there.hub.mcp.open_sessions == 0)
         assert all(map(not_found, await everywhere(there, session_id, mine)))
 
 
@@ -161,10 +155,8 @@ async def test_sessions_are_adopted_within_the_limits(tmp_path):
         nobodys = [await open_session(there) for _ in range(3)]
         alices = [await open_session(there, mine) for _ in range(3)]
     bounds = {"max_anonymous_sessions": 2}
-    quota = {"sessions_per_account": 2}
-    async with meeting(tmp_path, mcp=bounds, quotas=quota) as there:
-        statuses = [(await call(there, each)).status for each in nobodys]
-        assert statuses == [200, 200, 429]
+    async with meeting(tmp_path, mcp=bounds, quotas={"sessions_per_account": 2}) as there:
+        assert [(await call(there, each)).status for each in nobodys] == [200, 200, 429]
         for each in alices:
             assert told(await call(there, each, mine))["handle"] == "alice"
         assert there.hub.mcp.open_sessions == 4
@@ -188,15 +180,13 @@ async def test_a_session_in_which_someone_registered_ends_with_the_token_made_th
     async with meeting(tmp_path) as there:
         for query in (f"?token={bob.token}", "?token=nonsense"):
             assert all(map(not_found, await everywhere(there, session_id, query)))
-        by_token = await call(there, session_id, f"?token={made['token']}")
-        assert told(by_token)["handle"] == "alice"
+        assert told(await call(there, session_id, f"?token={made['token']}"))["handle"] == "alice"
         again = await there.hub.accounts.recover("alice", made["recovery_code"])
     async with meeting(tmp_path) as there:
         for query in ("", f"?token={made['token']}"):
             assert all(map(not_found, await everywhere(there, session_id, query)))
         await there.hub.accounts.delete(again.account)
-        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-        assert rows == []
+        assert await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions")) == []
 
 
 @pytest.mark.one_node("looks into the session")
@@ -217,7 +207,6 @@ async def test_what_a_session_chose_last_is_stored_last(hub):
     held.go_on.set()
     await second
     state, _ = await stored._rows.read(session_id)
-    assert state is not None
     assert state.log_level == "error"
     assert not stored._keeping
 
@@ -237,8 +226,7 @@ async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
         session_id = await open_session(there, mine)
         for message in (set_level, subscribe):
             assert (await call(there, session_id, mine, message)).json()["result"] == {}
-        later = {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}
-        again = rpc("initialize", later, 5)
+        again = rpc("initialize", {**INITIALIZE["params"], "protocolVersion": "2025-06-18"}, 5)
         assert (await call(there, session_id, mine, again)).status == 200
     for _ in range(2):
         async with meeting(tmp_path) as there:
@@ -308,12 +296,10 @@ async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(t
     declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
     long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
     async with meeting(tmp_path) as there:
-        opened = await there.post(long)
-        session_id = opened.headers["mcp-session-id"]
+        session_id = (await there.post(long)).headers["mcp-session-id"]
         set_level = rpc("logging/setLevel", {"level": "error"}, 3)
         assert (await call(there, session_id, "", set_level)).status == 200
-        closed = await there.ask("DELETE", headers={"mcp-session-id": session_id})
-        assert closed.status == 200
+        assert (await there.ask("DELETE", headers={"mcp-session-id": session_id})).status == 200
         assert not_found(await call(there, session_id))
         rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
         assert rows == []

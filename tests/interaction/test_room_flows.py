@@ -89,8 +89,7 @@ async def calculator(there: Square, name: str = "calculator") -> AsyncIterator[R
 
 def result(answered: Message) -> str:
     """The text of a tool's result."""
-    text: str = answered["payload"]["result"]["content"][0]["text"]
-    return text
+    return answered["payload"]["result"]["content"][0]["text"]
 
 
 def listing(to: str) -> Message:
@@ -109,8 +108,7 @@ def is_answer(told: Message, id_: str) -> bool:
 
 
 def text_of(told: Message) -> str:
-    text: str = told["payload"].get("text", "") if told["kind"] == "chat.message" else ""
-    return text
+    return told["payload"].get("text", "") if told["kind"] == "chat.message" else ""
 
 
 async def heard(seat: Seat, text: str) -> Message:
@@ -122,8 +120,7 @@ async def fulfilling(seat: Seat, target: str) -> None:
     while True:
         told = await seat.hear()
         if told["kind"].startswith("mcp.proposal"):
-            request = fulfilment(told, target)
-            done = (await asked(seat, request))["payload"]
+            done = (await asked(seat, fulfilment(told, target)))["payload"]
             failed = "error" in done or done["result"].get("isError")
             said = "Error fulfilling proposal" if failed else done["result"]["content"][0]["text"]
             await seat.send(chat(said, correlation_id=[told["id"]]))
@@ -174,8 +171,7 @@ async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_pat
                 await agent.said(message("reasoning.thought", {"message": thought}, **inside))
                 told = await asked(agent, call("calculator", tool, {"a": a, "b": b}, **inside))
                 assert float(result(told)) == wanted
-            end = message("reasoning.conclusion", {"message": "$64.80"}, **inside)
-            await agent.said(end)
+            await agent.said(message("reasoning.conclusion", {"message": "$64.80"}, **inside))
             await agent.said(chat("The total is $64.80", correlation_id=[wish["id"]]))
             await heard(ada, "The total is $64.80")
             within = [one["kind"] for one in ada.heard if one.get("context") == start["id"]]
@@ -216,8 +212,7 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
             assert written == {"foo.txt": "foo", "bar.txt": "bar"}
             # The right is for one tool of one participant.
             for to, tool in (("fileserver", "delete_file"), (calc.name, "write_file")):
-                refusal = await agent.refused(call(to, tool, bar))
-                assert refusal["error"] == "proposal_required"
+                assert (await agent.refused(call(to, tool, bar)))["error"] == "proposal_required"
 
 
 @pytest.mark.requirement("participant.pause-enforced", "room.participant-kinds")

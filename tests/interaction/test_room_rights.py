@@ -63,8 +63,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
                 done(await leaving.ask("DELETE", "/v1/me?confirm=bob"), 200)
             else:
                 await ann.said(message("room.kick", {"participant": "bob"}))
-            told = await ann.kind("system.proposal.withdrawn")
-            assert told["payload"] == {
+            assert (await ann.kind("system.proposal.withdrawn"))["payload"] == {
                 "proposal": proposed["id"],
                 "state": "withdrawn",
                 "reason": how,
@@ -87,8 +86,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
                 for back in (cat, dan):
                     welcome = await back.kind("system.welcome")
                     assert MOW in welcome["payload"]["you"]["capabilities"]
-                    refusal = await back.refused(call("ann"))
-                    assert refusal["error"] == "recipient_unknown"
+                    assert (await back.refused(call("ann")))["error"] == "recipient_unknown"
                 assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
             assert await waiting(there, "ann") == []
 
@@ -100,8 +98,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
     async def owners(who: str, *handles: str) -> Answer:
         return await there.rest(who, "PATCH", f"/{ROOM}", {"owners": list(handles)})
 
-    invited = await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})
-    assert invited.status == 201
+    assert (await there.rest("ann", "POST", f"/{ROOM}/invites", {"handle": "bob"})).status == 201
     for stranger in ("bob", "dan", "nobody"):
         # Also one who was invited must have come in first.
         refused = await owners("ann", "ann", stranger)
@@ -120,8 +117,7 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
         assert (handed.status, handed.json()["owners"]) == (200, ["bob"])
         told = await ann.kind("system.welcome")
         assert told["payload"]["you"]["role"] == "member"
-        late = await ann.refused(message("weather.report"))
-        assert late["error"] == "capability_denied"
+        assert (await ann.refused(message("weather.report")))["error"] == "capability_denied"
         assert (await there.rest("ann", "DELETE", f"/{ROOM}")).status == 403
         assert (await owners("ann", "ann")).status == 403
         await cat.said(message("room.kick", {"participant": "ann"}))
@@ -159,8 +155,7 @@ async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path):
 
 async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there):
     await there.people("ann", "bob", "cat", "dan")
-    grants = {"bob": ["mcp.request.*"], "cat": ["room.kick"]}
-    await there.room("ann", grants=grants)
+    await there.room("ann", grants={"bob": ["mcp.request.*"], "cat": ["room.kick"]})
 
     async def patch(wanted: Any) -> Answer:
         return await there.rest("ann", "PATCH", f"/{ROOM}", {"grants": wanted})

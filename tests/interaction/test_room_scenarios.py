@@ -37,8 +37,7 @@ async def test_what_is_said_in_any_way_is_heard_in_every_way_in_one_order(there,
         assert last == heard[-len(last) :]
         assert [one.sender for one in last] == ["gateway", *["bob", "ann"] * 3, "ann"]
         here = await there.rest("ann", "GET", "/plaza/participants")
-        names = [one["id"] for one in here.json()["participants"]]
-        assert names == ["ann", "bob"]
+        assert [one["id"] for one in here.json()["participants"]] == ["ann", "bob"]
 
 
 @pytest.mark.requirement("proposal.response-to-both", "room.tools", "proposal.not-own")
@@ -56,8 +55,7 @@ async def test_what_is_proposed_in_any_way_is_fulfilled_and_answered(there, way)
             with pytest.raises(Refused) as own:
                 await step
             assert str(own.value) == "You can withdraw your own proposal, not decide on it."
-        proposed = await ann.until(lambda told: told["id"] == id_)
-        await ann.said(fulfilment(proposed, "tools"))
+        await ann.said(fulfilment(await ann.until(lambda told: told["id"] == id_), "tools"))
         asked = await tools.kind("mcp.request.tools/call")
         assert asked["payload"]["params"]["arguments"] == {"rows": 3}
         done = await tools.said(answer(asked))
@@ -97,8 +95,7 @@ async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(the
         await ann.said(grant("bob", MOW, "mcpx.reject.proposal"))
         await bob.fulfil(ids[0], "tools")
         asked = await tools.until(lambda told: told["kind"].startswith("mcp.request"))
-        assert asked["from"] == "bob"
-        assert asked["correlation_id"] == [ids[0]]
+        assert (asked["from"], asked["correlation_id"]) == ("bob", [ids[0]])
         assert (await tools.said(answer(asked)))["to"] == ["bob", "cat"]
         assert await sentence(ids[0]) == "The proposal is already fulfilled."
         await bob.reject(ids[1], "not today")
@@ -117,8 +114,7 @@ async def test_who_may_decide_does_so_in_any_way_and_for_as_long_as_they_may(the
 @pytest.mark.requirement("chat.rate-limit", "chat.deny-both")
 @every_way
 async def test_who_says_too_much_or_may_not_speak_is_told_so_in_any_way(tmp_path, way):
-    rates = {"chat_person_per_minute": 3}
-    async with square(tmp_path, rate_limits="on", rates=rates) as there:
+    async with square(tmp_path, rate_limits="on", rates={"chat_person_per_minute": 3}) as there:
         await there.people("ann", "bob")
         await there.room("ann")
         async with there.seat("ann") as ann, taking_part(there, "bob", way) as bob:

@@ -91,8 +91,7 @@ async def test_the_chat_is_rebuilt_from_the_history_also_after_a_restart(tmp_pat
         there.tokens = tokens
         kept = await there.history("bob")
         assert kept[: len(everything)] == everything
-        epoch = ann.welcome["epoch"]
-        async with there.seat("bob", after=0, epoch=epoch) as bob:
+        async with there.seat("bob", after=0, epoch=ann.welcome["epoch"]) as bob:
             assert bob.welcome["resume"]["complete"] is True
             await bob.until(lambda told: told["seq"] == kept[-1]["seq"])
         assert talk(bob.heard) == talk(kept) == seen
@@ -157,4 +156,4 @@ async def test_old_kinds_are_read_only_where_the_setting_says_so(tmp_path, accep
                 told = await by.said(old)
                 # Everyone hears the new kind alone, so nobody need know the old ones.
                 assert told["kind"] == "mcp.request.tools/call"
-                assert (await bob.kind(told["kind"])) == told
+                assert await bob.kind(told["kind"]) == told

@@ -67,14 +67,12 @@ async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub):
 
 @pytest.mark.one_node("another node takes the session for a stranger's when it bounds the body")
 async def test_a_session_that_registered_is_signed_in_without_a_token(hub):
-    opened = await hub.post(opening())
-    session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    session = {"mcp-session-id": (await hub.post(opening())).headers["mcp-session-id"]}
     await hub.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=session)
     large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
     assert (await hub.post(large, headers=session)).status == 413
     register = {"name": "msg_register", "arguments": {"handle": "ada"}}
-    answer = await hub.post(rpc("tools/call", register), headers=session)
-    assert b"recovery_code" in answer.body
+    assert b"recovery_code" in (await hub.post(rpc("tools/call", register), headers=session)).body
     assert (await hub.post(large, headers=session)).status == 200
 
 

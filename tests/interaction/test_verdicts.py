@@ -95,8 +95,7 @@ class Callers:
         await self.hub.behind.granting.grant("dan", ["!mcp.request.tools/call:*"])
 
     async def _scoped(self, name: str, scope: str) -> None:
-        tokens = self.hub.accounts.authentication
-        made = await tokens.create(self._bob, scope=scope, operated=True)
+        made = await self.hub.accounts.authentication.create(self._bob, scope=scope, operated=True)
         self._tokens[name] = made.token
 
     def token(self, row: Operation, asking: Asking) -> str:
@@ -148,8 +147,7 @@ class Callers:
         else:
             sent = rpc("tools/call", params, 2)
             headers["mcp-session-id"] = await self._session(token, headers)
-        answer = await self.http.post("/mcp", headers=headers, content=json.dumps(sent))
-        text = answer.text
+        text = (await self.http.post("/mcp", headers=headers, content=json.dumps(sent))).text
         if not text.startswith("{"):
             text = text.rpartition("data: ")[2].strip()
         told = json.loads(text)

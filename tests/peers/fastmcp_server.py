@@ -100,8 +100,7 @@ async def greet(ctx: Context) -> Any:
 async def visit(ctx: Context, url: str) -> Any:
     """Lead someone to a page."""
     if ctx.session.protocol_version != STATELESS:
-        seen = await ctx.session.elicit_url("Please look.", url, "theirs", ctx.request_id)
-        return seen.action
+        return (await ctx.session.elicit_url("Please look.", url, "theirs", ctx.request_id)).action
     answers = ctx.input_responses or {}
     if "page" not in answers:
         page = types.ElicitRequestURLParams(

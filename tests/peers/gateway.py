@@ -63,8 +63,7 @@ async def reaches(hub: Hub, *namespaces: str) -> None:
 
 async def token_of(there: Meeting, handle: str) -> str:
     """The token of a new account."""
-    made = await there.hub.accounts.register(handle)
-    return made.token
+    return (await there.hub.accounts.register(handle)).token
 
 
 @asynccontextmanager

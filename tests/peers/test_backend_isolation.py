@@ -116,8 +116,7 @@ def probe(**more: Any) -> BackendSpec:
 
 
 async def said(client: Client, tool: str, about: Any = None) -> Any:
-    result = await client.call_tool(f"probe_{tool}", {"about": about})
-    return json.loads(result.content[0].text)  # type: ignore[union-attr]
+    return json.loads((await client.call_tool(f"probe_{tool}", {"about": about})).content[0].text)
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -214,8 +213,7 @@ async def test_a_sandbox_has_the_network_unless_it_is_taken(place):
         guest(there, await token_of(there, "ann")) as client,
     ):
         assert await said(client, "dial", urlsplit(there.url).port) == "reached"
-        missing = await said(client, "look", str(place / "plain.txt"))
-        assert missing == "No such file or directory"
+        assert await said(client, "look", str(place / "plain.txt")) == "No such file or directory"
 
 
 def python_folders() -> list[str]:

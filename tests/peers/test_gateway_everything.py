@@ -110,8 +110,7 @@ async def check_updates(client: Through, ears: Ears, era: str) -> None:
         return
     await client.session.subscribe_resource(RESOURCE)
     await client.call_tool("toggle-subscriber-updates", {})
-    updated = await ears.until(UPDATED)
-    assert updated["params"]["uri"] == client.uri(RESOURCE)
+    assert (await ears.until(UPDATED))["params"]["uri"] == client.uri(RESOURCE)
     await client.call_tool("toggle-subscriber-updates", {})
     await client.session.unsubscribe_resource(RESOURCE)
 
@@ -136,8 +135,7 @@ def check_everything(transport: Transport, folder: Path) -> None:
             for era in ERAS:
                 ears = Ears()
                 async with guest(there, token, ears, era=era) as client:
-                    through: Any = Through(client, NAMESPACE)
-                    check_used(own, await everything_used(through, ears))
+                    check_used(own, await everything_used(Through(client, NAMESPACE), ears))
             # Some of this has the server list more than it did.
             for era in ERAS:
                 await check_rest(there, era, token)

@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -55,7 +54,6 @@ async def test_clients_of_both_eras_get_of_server_filesystem_what_they_get_witho
         for era in ERAS:
             with emptied(folder):
                 async with guest(there, token, era=era) as client:
-                    through: Any = Through(client, "files")
-                    tools, *did = await files_used(through, folder)
+                    tools, *did = await files_used(Through(client, "files"), folder)
             assert as_own(did, "files") == as_own(own, "files")
             check_tools(own_tools["tools"], tools["tools"], "files")

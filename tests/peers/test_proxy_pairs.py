@@ -97,8 +97,7 @@ async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_h
             call = client.call_tool
             assert client.protocol_version == MODERN
             assert "echo" in {tool.name for tool in (await client.list_tools()).tools}
-            echoed = await call("echo", {"message": "across"})
-            assert text_of(echoed) == "Echo: across"
+            assert text_of(await call("echo", {"message": "across"})) == "Echo: across"
             long = {"duration": 0.1, "steps": 2}
             await call("trigger-long-running-operation", long, progress_callback=note)
             assert progress == [(1.0, 2.0, None), (2.0, 2.0, None)]
@@ -114,8 +113,7 @@ async def test_a_client_of_the_stateless_era_uses_a_server_that_only_knows_the_h
 
 
 def text_of(result: Any) -> str:
-    text: str = result.content[0].text
-    return text
+    return result.content[0].text
 
 
 @pytest.mark.timeout(300)
