@@ -224,8 +224,7 @@ async def test_another_credential_does_not_open_a_session_at_another_node(hub):
     ann = await hub[0].hub.accounts.register("ann")
     eve = await hub[0].hub.accounts.register("eve")
     wire = await wired(hub[0], ann.token)
-    thief = at(Wire(hub[0], eve.token, wire.session), hub[1])
-    assert (await thief.post(PING)).status == 404
+    assert (await at(Wire(hub[0], eve.token, wire.session), hub[1]).post(PING)).status == 404
     assert await whoami(at(wire, hub[1])) == "ann"
 
 
@@ -262,11 +261,10 @@ async def test_the_sdks_client_works_behind_a_balancer_that_knows_nothing(hub, t
         heard.append(message)
 
     http = httpx2.AsyncClient(transport=Balanced(hub), timeout=60)
-    url = f"{hub[0].url}?token={ann.token}"
     async with (
         http,
         Client(
-            streamable_http_client(url, http_client=http),
+            streamable_http_client(f"{hub[0].url}?token={ann.token}", http_client=http),
             mode="legacy",
             message_handler=hear,
         ) as client,
@@ -578,8 +576,7 @@ async def test_a_hub_has_so_many_sessions_at_all_nodes_and_counts_again(hub, mon
     pool = hub[0].hub.store._pool
     # As after a crash of the database's server.
     await pool.execute("TRUNCATE session_counts")
-    count = "SELECT count(*) FROM session_counts WHERE number = 1"
-    await until(lambda: pool.fetchval(count), 4)
+    await until(lambda: pool.fetchval("SELECT count(*) FROM session_counts WHERE number = 1"), 4)
     assert [await opening(there, ann.token) for there in hub] == [503, 503]
     assert (await hub[0].ask("DELETE", headers=wire.headers({}))).status == 200
     await until(lambda: opening(hub[0], ann.token), 200)

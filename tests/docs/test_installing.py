@@ -190,7 +190,6 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(installer, tmp_
     home.mkdir()
     clone.mkdir()
     copied(clone)
-    locks = ("constraints.txt", "constraints-dev.txt")
     bare = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PIP_CONFIG_FILE": os.devnull}
     # Whom a network trusts is no setting of pip's, and only pip calls it so.
     if trusted := os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"):
@@ -199,7 +198,7 @@ def test_a_clone_installs_its_lock_files_with_nothing_configured(installer, tmp_
         old = f".venv/bin/pip install --isolated pip=={OLDEST_PIP}"
         installed(shell(f"{sys.executable} -m venv .venv && {old}", clone, bare))
     chosen = f"PYTHON={sys.executable} UV={uv if installer == 'uv' else ''}"
-    for lock, stamp in zip(locks, ("run", "dev"), strict=True):
+    for lock, stamp in zip(("constraints.txt", "constraints-dev.txt"), ("run", "dev"), strict=True):
         make = f"make --no-print-directory .venv/{stamp}.stamp {chosen}"
         done = shell(make, clone, bare)
         installed(done)

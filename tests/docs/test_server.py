@@ -126,6 +126,5 @@ def test_the_tutorial_of_servers_can_be_followed_to_the_letter(tmp_path):
                 assert fits(wanted, got), f"line {block.line}: {printed}"
                 shown += 1
             elif block.language == "toml":
-                written = (data / "config.toml").read_text("utf-8")
-                assert author.seen(written) == block.text
+                assert author.seen((data / "config.toml").read_text("utf-8")) == block.text
     assert shown >= 7

@@ -371,8 +371,7 @@ async def test_a_call_that_waits_answers_nothing_that_was_denied_meanwhile(there
     answers = [asyncio.ensure_future(each) for each in waiting]
     await until(lambda: sum(len(live._waiters) for live in there.hub.rooms._live) == len(answers))
     await there.change("grant", f"!{TOOL}:room/read")
-    spoken = await rest(there.port, there.ann, "POST", f"/{ROOM}/messages", chat())
-    assert spoken.status == 201
+    assert (await rest(there.port, there.ann, "POST", f"/{ROOM}/messages", chat())).status == 201
     by_rest, by_tool = [await each for each in answers]
     assert (by_rest.status, by_rest.json()["error"]["code"]) == (403, DENIED)
     assert json.loads(by_tool["result"]["content"][0]["text"])["code"] == DENIED
@@ -405,8 +404,7 @@ async def test_no_more_is_heard_of_a_mailbox_that_is_denied(era, hub):
 
 async def test_a_deny_may_name_one_room(there):
     await rest(there.port, there.token, "POST", "", {"name": "tea"})
-    in_it = {"params": {"arguments": {"room": ROOM}}}
-    deny = {"kind": f"!{TOOL}:room/*", "payload": in_it}
+    deny = {"kind": f"!{TOOL}:room/*", "payload": {"params": {"arguments": {"room": ROOM}}}}
     async with joined(there.port, there.token) as here:
         for node in nodes_of(there.hub):
             await node.behind.rights.configure(GatewaySpec(grants={"bob": (deny,)}))

@@ -44,11 +44,10 @@ class Later(SystemClock):
 async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[Answer]:
     """What a session id is answered with every verb."""
     headers = {"mcp-session-id": session_id}
-    resumed = {**headers, "last-event-id": "0-57"}
     return [
         await call(there, session_id, query),
         await there.ask("GET", query=query, headers=headers),
-        await there.ask("GET", query=query, headers=resumed),
+        await there.ask("GET", query=query, headers={**headers, "last-event-id": "0-57"}),
         await there.ask("DELETE", query=query, headers=headers),
     ]
 
@@ -301,5 +300,4 @@ async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(t
         assert (await call(there, session_id, "", set_level)).status == 200
         assert (await there.ask("DELETE", headers={"mcp-session-id": session_id})).status == 200
         assert not_found(await call(there, session_id))
-        rows = await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions"))
-        assert rows == []
+        assert await there.hub.store.read(lambda tx: tx.fetch("SELECT * FROM mcp_sessions")) == []

@@ -139,10 +139,9 @@ async def test_what_an_operator_does_leaves_a_line_that_says_who_and_what(tmp_pa
     path = str(tmp_path.parent / "copy.db")
     async with meeting(tmp_path) as there:
         await there.people("bob")
-        socket = tmp_path / "control.sock"
 
         async def do(name: str, **arguments: Any) -> Any:
-            return await asyncio.to_thread(ask_socket, socket, name, arguments)
+            return await asyncio.to_thread(ask_socket, tmp_path / "control.sock", name, arguments)
 
         await do("folkmoot/backup", path=path)
         await do("folkmoot/suspend", handle="bob")

@@ -192,9 +192,8 @@ async def test_a_token_to_speak_in_a_room_directs_nobody_there(ada):
     bob = await ada.there.hub.accounts.register("bob")
     narrow = await ada.token(f"rooms:{ROOM}")
     manager = await ada.token(f"rooms:{ROOM} rooms.manage:{ROOM}")
-    directing = ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown")
     async with joined(port, bob.token), joined(port, narrow) as seat:
-        for verb in directing:
+        for verb in ("pause", "resume", "forget", "compact", "clear", "restart", "shutdown"):
             wanted = message(f"participant.{verb}", {}, to=["bob"])
             told = await seat.refused(wanted)
             assert told["error"] == MISSING

@@ -105,11 +105,10 @@ async def test_crafted_messages_are_refused_without_being_decoded(tmp_path, monk
 
 
 async def test_of_a_long_declaration_only_the_flags_remain(tmp_path):
-    icons = [{"src": "data:image/png;base64," + "A" * 30_000}]
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
     apps = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
     capabilities = {**experimental(300), **flags, "extensions": {**apps, "x": {"y": "z" * 9_000}}}
-    shown = {**SHOWN, "icons": icons}
+    shown = {**SHOWN, "icons": [{"src": "data:image/png;base64," + "A" * 30_000}]}
 
     reduced = reduce_declared(packed(opening(capabilities=capabilities, clientInfo=shown)))
     assert json.loads(reduced) == opening(
@@ -117,9 +116,8 @@ async def test_of_a_long_declaration_only_the_flags_remain(tmp_path):
     )
     meta = {**META, CAPABILITIES: capabilities, "mine": "x" * 5_000}
     call = {"name": "x", "arguments": {"a": 1}, "_meta": meta}
-    kept = {**meta, CAPABILITIES: {**flags, "extensions": apps}}
     assert json.loads(reduce_declared(packed(rpc("tools/call", call)))) == rpc(
-        "tools/call", {**call, "_meta": kept}
+        "tools/call", {**call, "_meta": {**meta, CAPABILITIES: {**flags, "extensions": apps}}}
     )
     usual = packed(opening(capabilities={**flags, "experimental": {"x": {"y": 1}}}))
     assert len(usual) < MAX_DECLARATION_BYTES
@@ -160,10 +158,9 @@ async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path):
     async with meeting(tmp_path, http=few) as there:
         query = f"?token={(await there.hub.accounts.register('ada')).token}"
         slow: list[asyncio.StreamWriter] = []
-        head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx"
         for number in range(101):
             _, writer = await asyncio.open_connection("127.0.0.1", there.port)
-            writer.write(head)
+            writer.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx")
             slow.append(writer)
             if number % 10 == 0:
                 assert (await ask(there.port, "/health")).status == 200
