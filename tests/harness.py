@@ -99,6 +99,13 @@ async def read_answer(reader: asyncio.StreamReader, *, method: str = "GET") -> A
     return Answer(int(first.split()[1]), headers, body)
 
 
+def head(path: str, method: str = "GET", **headers: str) -> bytes:
+    """The first lines of a request, up to its body."""
+    named = {"host": "localhost", **headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items()), "", ""]
+    return "\r\n".join(lines).encode("latin-1")
+
+
 async def ask(
     port: int,
     path: str = "/",
@@ -116,8 +123,7 @@ async def ask(
         named = {"host": f"localhost:{port}", "connection": "close", **(headers or {})}
         if body:
             named.setdefault("content-length", str(len(body)))
-        lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in named.items())]
-        writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+        writer.write(head(path, method, **named) + body)
         return await read_answer(reader, method=method)
     finally:
         writer.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from typing import Any
 
@@ -12,9 +11,8 @@ import pytest
 from folkmoot.accounts import registration
 from folkmoot.core.ports import SqlValue, Tx
 from folkmoot.operations import dispatch
-from tests.harness import ask
 from tests.interaction.test_mail_rates import Later, limited
-from tests.mcp_harness import Meeting, meeting, modern, one_era
+from tests.mcp_harness import Meeting, call_tool, meeting, one_era, payload
 from tests.transports.rest.test_sessions import Browser
 
 WRONG = "AAAA-AAAA-AAAA"
@@ -22,15 +20,12 @@ WRONG = "AAAA-AAAA-AAAA"
 
 async def attempt(there: Meeting, handle: str, code: str, source: str) -> str:
     """What recovering an account from an address is answered: an error, or nothing."""
-    return await use(there, "msg_recover", {"handle": handle, "recovery_code": code}, source)
+    return await use(there, "msg_recover", source, handle=handle, recovery_code=code)
 
 
-async def use(there: Meeting, tool: str, arguments: dict[str, Any], source: str) -> str:
-    message, headers = modern("tools/call", name=tool, arguments=arguments)
-    headers |= {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    body = json.dumps(message).encode()
-    answer = await ask(there.port, "/mcp", method="POST", headers=headers, body=body, source=source)
-    return json.loads(answer.json()["result"]["content"][0]["text"]).get("error", "")
+async def use(there: Meeting, tool: str, source: str, **arguments: Any) -> str:
+    answer = await call_tool(there.port, "", tool, source=source, **arguments)
+    return payload(answer).get("error", "")
 
 
 @pytest.mark.sqlite("counts by the clock of the test, and not by a server's")
@@ -217,8 +212,8 @@ async def test_registering_tells_one_address_only_so_many_taken_handles(tmp_path
             ("admin", "This handle needs an invite that was made for it."),
             ("@ALICE", "Handle already taken."),
         ):
-            assert await use(there, "msg_register", {"handle": handle}, "127.0.0.66") == said
+            assert await use(there, "msg_register", "127.0.0.66", handle=handle) == said
         for handle in ("alice", "free_one"):
-            told = await use(there, "msg_register", {"handle": handle}, "127.0.0.66")
+            told = await use(there, "msg_register", "127.0.0.66", handle=handle)
             assert told.startswith("Rate limit exceeded. Try again in 60 minutes.")
-        assert await use(there, "msg_register", {"handle": "free_one"}, "127.0.0.1") == ""
+        assert await use(there, "msg_register", "127.0.0.1", handle="free_one") == ""

@@ -12,8 +12,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.mail import PRIORITIES
-from tests.interaction.test_invalid_tokens import streaming
-from tests.mcp_harness import Meeting, Person, both_eras, meeting, modern, until
+from tests.mcp_harness import Meeting, Person, both_eras, meeting, until
+from tests.transports.mcp.gateway_support import wired
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -160,20 +160,16 @@ async def test_the_notice_of_urgent_mail_says_so_in_both_eras(hub):
     bob = await hub.returning(made.token, message_handler=note)
     await until(lambda: all_stream(hub))
     await bob.client.subscribe_resource(INBOX)
-    message, headers = modern("subscriptions/listen")
-    message["params"]["notifications"] = {"resourceSubscriptions": [INBOX]}
-    async with streaming(hub, "POST", f"?token={made.token}", headers, message) as lines:
-        metas = []
-        async for line in lines:
-            if "acknowledged" in line:
-                break
+    wire = await wired(hub, made.token, "stateless")
+    wanted = {"notifications": {"resourceSubscriptions": [INBOX]}}
+    metas = []
+    listen = wire.message("subscriptions/listen", wanted, 1, None)
+    async with wire.streamed(listen) as events:
+        assert "acknowledged" in str(await anext(events))
         for priority in PRIORITIES:
             await alice.call("msg/send", to="bob", body="Look!", priority=priority)
             assert await note.uris.get() == INBOX
-            async for line in lines:
-                if "resources/updated" in line:
-                    metas.append(json.loads(line.removeprefix("data: "))["params"]["_meta"])
-                    break
+            metas.append((await anext(events))["params"]["_meta"])
     urgent = [priority == "urgent" for priority in PRIORITIES]
     assert [meta.get("folkmoot/urgent", False) for meta in note.metas] == urgent
     assert [meta.get("folkmoot/urgent", False) for meta in metas] == urgent

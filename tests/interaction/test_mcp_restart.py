@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from folkmoot.clock import SystemClock
@@ -27,8 +26,10 @@ from tests.mcp_harness import INITIALIZE, Meeting, meeting, rpc, settings, until
 from tests.nodes import running
 from tests.ports import free_port
 from tests.stores import OneHeld
+from tests.transports.mcp.gateway_support import Wire, session_stream
 
 YEARS = 400 * 24 * 3600.0
+DECLARED = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
 
 
 class Later(SystemClock):
@@ -52,10 +53,17 @@ async def everywhere(there: Meeting, session_id: str, query: str = "") -> list[A
     ]
 
 
+async def alices_session(folder: Path) -> tuple[str, str]:
+    """The query with alice's token, and a session of hers at a hub that has stopped."""
+    async with meeting(folder) as there:
+        mine = f"?token={(await there.hub.accounts.register('alice')).token}"
+        return mine, await open_session(there, mine)
+
+
 async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp_path):
     port = free_port()
     async with meeting(tmp_path, port=port) as there:
-        alice = await there.returning((await there.hub.accounts.register("alice")).token)
+        alice = await there.person("alice")
         there._people.clear()
         assert (await alice.call("msg_whoami"))["handle"] == "alice"
     async with meeting(tmp_path, port=port):
@@ -67,14 +75,8 @@ async def test_a_client_that_never_initializes_again_goes_on_after_a_restart(tmp
 
 def forged(session_id: str) -> Iterator[str]:
     """Ids that were never given, most of them made from one that was."""
-    yield "0" * 32
-    yield "A" * 203
-    yield "AAAA.BBBB.CCCC"
-    yield "x" * 5_000
-    yield session_id[:-1]
-    yield session_id + "A"
-    yield session_id * 2
-    yield session_id[::-1]
+    yield from ("0" * 32, "A" * 203, "AAAA.BBBB.CCCC", "x" * 5_000)
+    yield from (session_id[:-1], session_id + "A", session_id * 2, session_id[::-1])
     for place in {0, len(session_id) // 3, len(session_id) // 2, len(session_id) - 1}:
         other = "0" if session_id[place] != "0" else "1"
         yield f"{session_id[:place]}{other}{session_id[place + 1 :]}"
@@ -111,10 +113,7 @@ async def test_after_a_restart_a_session_goes_on_for_its_owner_and_opens_for_nob
 
 
 async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
+    mine, session_id = await alices_session(tmp_path)
     async with meeting(tmp_path) as there:
         calls = [{**WHOAMI, "id": number} for number in range(8)]
         answers = await asyncio.gather(*(call(there, session_id, mine, m) for m in calls))
@@ -122,11 +121,8 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
         assert there.hub.mcp.open_sessions == 1
         assert all(map(not_found, await everywhere(there, session_id)))
         closing = there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-        calls = [{**WHOAMI, "id": number} for number in range(8)]
-        closed, *_ = await asyncio.gather(
-            closing, *(call(there, session_id, mine, m) for m in calls)
-        )
-        assert closed.status == 200
+        calls_too = (call(there, session_id, mine, m) for m in calls)
+        assert (await asyncio.gather(closing, *calls_too))[0].status == 200
         assert there.hub.mcp.open_sessions == 0
         assert all(map(not_found, await everywhere(there, session_id, mine)))
     async with meeting(tmp_path) as there:
@@ -136,10 +132,7 @@ async def test_many_requests_at_once_adopt_a_session_once(tmp_path):
 @pytest.mark.long
 @pytest.mark.requirement("mcp.unknown-session")
 async def test_a_session_that_was_adopted_and_then_idle_is_not_adopted_again(tmp_path):
-    async with meeting(tmp_path) as there:
-        made = await there.hub.accounts.register("alice")
-        mine = f"?token={made.token}"
-        session_id = await open_session(there, mine)
+    mine, session_id = await alices_session(tmp_path)
     async with meeting(tmp_path, mcp={"session_idle_seconds": 1}) as there:
         assert told(await call(there, session_id, mine))["handle"] == "alice"
         await until(lambda: there.hub.mcp.open_sessions == 0)
@@ -212,8 +205,7 @@ async def test_what_a_session_chose_last_is_stored_last(hub):
 
 @pytest.mark.one_node("looks into the session")
 async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
-    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-    params = {**INITIALIZE["params"], "capabilities": declared}
+    params = {**INITIALIZE["params"], "capabilities": DECLARED}
     set_level = rpc("logging/setLevel", {"level": "error"}, 3)
     subscribe = rpc("resources/subscribe", {"uri": INBOX}, 4)
     async with meeting(tmp_path) as there:
@@ -232,68 +224,53 @@ async def test_what_a_session_declared_and_chose_goes_on(tmp_path):
             for each in (long_id, session_id):
                 assert told(await call(there, each, mine))["handle"] == "alice"
             sessions = there.hub.mcp._sessions._sessions
-            assert sessions[long_id].capabilities == declared
+            assert sessions[long_id].capabilities == DECLARED
             assert sessions[session_id].version == "2025-06-18"
             assert sessions[session_id].log_level == "error"
             assert there.hub.mcp._parts.subscribed(sessions[session_id]) == (INBOX,)
     async with meeting(tmp_path) as there:
-        headers = {"mcp-session-id": session_id, "accept": "text/event-stream"}
         bob = await there.person("bob")
-        async with (
-            httpx2.AsyncClient(verify=False) as http,
-            http.stream("GET", f"{there.url}{mine}", headers=headers) as stream,
-        ):
-            assert stream.status_code == 200
+        wire = Wire(there, made.token, session_id)
+        async with session_stream(wire) as events:
             await bob.call("msg/send", to="alice", body="Hello")
-            async for line in stream.aiter_lines():
-                if line.startswith("data: {"):
-                    assert json.loads(line[6:])["params"]["uri"] == INBOX
-                    break
+            assert (await anext(events))["params"]["uri"] == INBOX
+        await wire.leave()
 
 
 async def test_the_id_of_a_session_is_in_no_file_and_in_no_envelope(tmp_path, caplog):
+    shown: list[str] = []
+
     class Seen:
         name = "seen"
         guards = False
 
-        def __init__(self) -> None:
-            self.shown: list[str] = []
-
         async def intercept(self, envelope: Any) -> Verdict:
             context = envelope.context
-            self.shown += [
-                str(context.session.session_id),
-                repr(context.transport.metadata.headers.pairs),
-            ]
+            shown.append(str(context.session.session_id))
+            shown.append(repr(context.transport.metadata.headers.pairs))
             return CONTINUE
 
-    def in_files(text: str) -> bool:
-        files = [path for path in tmp_path.rglob("*") if path.is_file()]
-        return any(text.encode() in path.read_bytes() for path in files)
-
-    seen = Seen()
     recording = settings(tmp_path / "hub", record={"folder": str(tmp_path / "tapes")})
     caplog.set_level("DEBUG")
-    async with running(recording, interceptors=[seen]) as hub:
+    async with running(recording, interceptors=[Seen()]) as hub:
         there = Meeting(hub, "handshake")
-        made = await hub.accounts.register("alice")
-        mine = f"?token={made.token}"
+        mine = f"?token={(await hub.accounts.register('alice')).token}"
         session_id = await open_session(there, mine)
         await call(there, session_id, mine, rpc("logging/setLevel", {"level": "error"}, 3))
         assert told(await call(there, session_id, mine))["handle"] == "alice"
         await there.ask("DELETE", query=mine, headers={"mcp-session-id": session_id})
-    assert short_hash(session_id) in seen.shown
-    assert session_id not in "".join(seen.shown)
+    assert short_hash(session_id) in shown
+    assert session_id not in "".join(shown)
     logged = [each for each in caplog.records if each.name.startswith("folkmoot")]
     assert logged
     assert not any(session_id in str(vars(each)) for each in logged)
-    assert not in_files(session_id)
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(session_id.encode() in content for content in files)
 
 
 async def test_a_stranger_s_session_is_not_written_down_whatever_is_done_in_it(tmp_path):
     """Anyone can open sessions, so a write for each would be anyone's to cause."""
-    declared = {"extensions": {"x": {"y": "z" * 740}}, "elicitation": {"form": {}}}
-    long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": declared}}
+    long = {**INITIALIZE, "params": {**INITIALIZE["params"], "capabilities": DECLARED}}
     async with meeting(tmp_path) as there:
         session_id = (await there.post(long)).headers["mcp-session-id"]
         set_level = rpc("logging/setLevel", {"level": "error"}, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -11,10 +12,9 @@ import pytest
 from folkmoot.core import strict
 from folkmoot.transports.limits import MAX_DECLARATION_BYTES
 from folkmoot.transports.mcp.admission import reduce_declared
-from tests.harness import Answer, ask, reached, read_answer
-from tests.mcp_harness import META, MODERN, Meeting, meeting, rpc
+from tests.harness import Answer, ask, head, reached, read_answer
+from tests.mcp_harness import BOTH, META, MODERN, Meeting, meeting, rpc
 
-HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 STATELESS = {"mcp-protocol-version": MODERN, "mcp-method": "tools/list"}
 WRONG = {"authorization": "Bearer sk_" + "0" * 32}
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -34,27 +34,19 @@ def packed(message: Any) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
 
 
-async def head_only(port: int, path: str, length: int, headers: dict[str, str]) -> Answer:
-    """The answer to a request whose body is announced and never sent."""
+async def head_only(port: int, path: str, headers: dict[str, str]) -> Answer:
+    """The answer to a request whose large body is announced and never sent."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    named = {"host": "localhost", "content-length": str(length), **HEADERS, **headers}
-    lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-    writer.write(f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode())
-    try:
+    with closing(writer):
+        writer.write(head(path, "POST", **BOTH, **headers, **{"content-length": "3600000"}))
         return await read_answer(reader)
-    finally:
-        writer.close()
-
-
-async def sent(there: Meeting, body: bytes, headers: dict[str, str]) -> Answer:
-    return await there.post(body, headers=headers)
 
 
 async def test_a_large_body_is_read_only_from_those_who_are_signed_in(hub):
     made = await hub.hub.accounts.register("ada")
     for path in ("/mcp", "/v1/rooms", f"/mcp?token={WRONG['authorization'][7:]}"):
         for headers in ({}, WRONG) if "?" not in path else ({},):
-            answer = await head_only(hub.port, path, 3_600_000, headers)
+            answer = await head_only(hub.port, path, headers)
             assert answer.status == 413
             assert "Without a valid token" in answer.text
     large = rpc("tools/call", {"name": "msg_send", "arguments": {"body": "x" * 100_000}})
@@ -95,11 +87,11 @@ async def test_crafted_messages_are_refused_without_being_decoded(tmp_path, monk
 
         monkeypatch.setattr(strict, "decode", watched)
         for body, status in crafted.values():
-            assert (await sent(there, body, {})).status == status
+            assert (await there.post(body)).status == status
         body = packed(rpc("tools/list", {"_meta": meta}))
-        assert (await sent(there, body, STATELESS)).status == 413
+        assert (await there.post(body, headers=STATELESS)).status == 413
         assert decoded == []
-        assert (await sent(there, packed(opening()), {})).status == 200
+        assert (await there.post(opening())).status == 200
         assert decoded
         assert there.hub.mcp.open_sessions == 1
 
