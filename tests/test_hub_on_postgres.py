@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from tests import postgres
 from tests.ports import free_port
-from tests.process import Process
+from tests.process import Process, environment, ran
 
 pytestmark = postgres.NEEDED
 KEY = "ab" * 32
 
 
-def folkmoot(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FOLKMOOT_")}
-    return subprocess.run(
-        [sys.executable, "-m", "folkmoot", *arguments],
-        capture_output=True,
-        text=True,
-        env={**kept, **variables},
-        timeout=300,
-        check=False,
-    )
+def folkmoot(*arguments: str, **variables: str) -> CompletedProcess[str]:
+    return ran(sys.executable, "-m", "folkmoot", *arguments, env=environment(**variables))
 
 
 def test_a_hub_moves_to_a_server_and_has_all_that_it_had(tmp_path):

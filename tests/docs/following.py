@@ -16,7 +16,7 @@ from typing import Any
 import pyte
 
 from tests.docs.pages import Block
-from tests.process import environment
+from tests.process import environment, ran
 
 COLUMNS, ROWS = 400, 1_000
 """A terminal on which nothing is wrapped and nothing scrolls away."""
@@ -143,10 +143,7 @@ def check_unit(unit: str, folder: Path) -> None:
     """Have systemd look at a unit; its program and its user need not be here."""
     unit = unit.replace("/opt/folkmoot/bin/folkmoot", "/bin/true").replace("User=folkmoot\n", "")
     (folder / "folkmoot.service").write_text(unit)
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "./folkmoot.service"],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = ran("systemd-analyze", "verify", "./folkmoot.service", cwd=folder)
     told = (done.stdout + done.stderr).splitlines()
     assert [line for line in told if "folkmoot.service" in line] == []
     assert done.returncode == 0, done.stderr

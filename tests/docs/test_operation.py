@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.pages import ROOT, Page, pages
 from tests.ports import free_port
+from tests.process import ran
 
 MOST_LINES = 60
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "*.pyc", "node_modules")
@@ -74,15 +75,7 @@ class Clone:
 
     def run(self, *command: str) -> str:
         """What a Python program prints that must succeed."""
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=self.folder,
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        done = ran(sys.executable, "-m", *command, cwd=self.folder, env=self._environ)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

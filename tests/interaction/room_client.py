@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
@@ -240,6 +240,12 @@ class Square:
         """Someone who comes in, as a context."""
         return joined(self.port, self.tokens[handle], room, **query)
 
+    @asynccontextmanager
+    async def seats(self, *handles: str) -> AsyncIterator[list[Seat]]:
+        """Several who come in, one after the other."""
+        async with AsyncExitStack() as stack:
+            yield [await stack.enter_async_context(self.seat(handle)) for handle in handles]
+
     async def rest(self, handle: str, method: str, path: str, content: Any = None) -> Answer:
         """A request of someone's to the REST interface."""
         return await rest(self.port, self.tokens[handle], method, path, content)
@@ -278,8 +284,13 @@ class Posting:
 
 @asynccontextmanager
 async def square(
-    folder: Path, interceptors: Sequence[Interceptor] = (), **values: object
+    folder: Path,
+    interceptors: Sequence[Interceptor] = (),
+    tokens: dict[str, str] | None = None,
+    **values: object,
 ) -> AsyncIterator[Square]:
-    """A hub, and nobody in it."""
+    """A hub, and nobody in it but those who had tokens before it was restarted."""
     async with running(settings(folder, **values), interceptors=interceptors) as hub:
-        yield Square(hub)
+        there = Square(hub)
+        there.tokens |= tokens or {}
+        yield there

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import pytest
 
 from tests.interaction.manifest import BUILT, PARTS, ManifestError, load, summary_table
 from tests.interaction.marks import TESTS
+from tests.process import ran
 
 PAGE = TESTS.parent / "docs" / "reference" / "requirements.md"
 
@@ -68,19 +68,9 @@ class Run(NamedTuple):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8")
         ours = ("PYTEST_", "FOLKMOOT_", "COVERAGE_", "COV_", "TEST_")
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *self.args],
-            cwd=root,
-            env={
-                **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                "FOLKMOOT_TEST_PROFILE": self.profile,
-            },
-            capture_output=True,
-            text=True,
-            timeout=250,
-            check=False,
-        )
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "FOLKMOOT_TEST_PROFILE": self.profile}
+        done = ran(sys.executable, "-m", "pytest", *self.args, cwd=root, env={**kept, **own})
         return done.returncode, done.stdout + done.stderr
 
 

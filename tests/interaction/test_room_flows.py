@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,6 @@ async def at_work(*agents: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def seats(there: Square, stack: AsyncExitStack, *names: str) -> list[Seat]:
-    """Several people and agents who come in, one after the other."""
-    return [await stack.enter_async_context(there.seat(name)) for name in names]
-
-
 async def asked(seat: Seat, sent: Message) -> Message:
     """Ask for something, and get the answer."""
     await seat.said(sent)
@@ -92,11 +87,10 @@ async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path):
         rights = {"fulfiller": [{"kind": TOOLS, "to": "calculator"}, "chat.*"]}
         rights["calculator"] = ["mcp.response.*"]
         await there.room("ada", capabilities=["mcp.proposal.*"], grants=rights)
-        async with AsyncExitStack() as stack:
-            calc, fulfiller, proposer = await seats(
-                there, stack, "calculator", "fulfiller", "proposer"
-            )
-            await stack.enter_async_context(at_work(computing(calc), fulfilling(fulfiller)))
+        async with (
+            there.seats("calculator", "fulfiller", "proposer") as (calc, fulfiller, proposer),
+            at_work(computing(calc), fulfilling(fulfiller)),
+        ):
             sum_ = {"a": 10, "b": 5}
             refusal = await proposer.refused(call("calculator", "add", sum_))
             assert refusal["error"] == "proposal_required"
@@ -109,9 +103,10 @@ async def test_what_a_proposer_may_not_do_a_fulfiller_does(tmp_path):
 async def test_thinking_aloud_keeps_its_context_from_start_to_conclusion(tmp_path):
     async with hub_with(tmp_path, "calculator", "research") as there:
         await there.room("ada", grants={"research": [TOOLS]})
-        async with AsyncExitStack() as stack:
-            calc, ada, agent = await seats(there, stack, "calculator", "ada", "research")
-            await stack.enter_async_context(at_work(computing(calc)))
+        async with (
+            there.seats("calculator", "ada", "research") as (calc, ada, agent),
+            at_work(computing(calc)),
+        ):
             wish = await ada.said(chat("What do 5 items at $12 cost, with 8% tax?"))
             start = message("reasoning.start", {"message": "With tax"})
             await agent.said({**start, "correlation_id": [wish["id"]]})
@@ -147,11 +142,8 @@ async def test_an_agent_proposes_is_granted_the_right_for_one_target_and_then_as
 
     async with hub_with(tmp_path, "agent", "fileserver", "calculator") as there:
         await there.room("ada")
-        async with AsyncExitStack() as stack:
-            ada, agent, files, calc = await seats(
-                there, stack, "ada", "agent", "fileserver", "calculator"
-            )
-            await stack.enter_async_context(at_work(serving(files)))
+        names = ("ada", "agent", "fileserver", "calculator")
+        async with there.seats(*names) as (ada, agent, files, calc), at_work(serving(files)):
             await agent.send(proposal("write_file", writing("foo.txt", "foo"), to=["fileserver"]))
             proposed = await ada.kind("mcp.proposal.tools/call")
             constraint = {"method": "tools/call", "params": {"name": "write_file"}}
@@ -200,11 +192,11 @@ async def test_an_agent_is_cleared_restarted_compacted_paused_and_shut_down(tmp_
 
     async with hub_with(tmp_path, "agent", people=("bob",)) as there:
         await there.room("ada", grants={"bob": ["participant.*"], "agent": ["participant.*"]})
-        async with AsyncExitStack() as stack:
-            bob, agent = await seats(there, stack, "bob", "agent")
-            # A device of the agent's account that has not noticed that it is paused.
-            (rogue,) = await seats(there, stack, "agent")
-            await stack.enter_async_context(at_work(controlled(agent)))
+        # The rogue is a device of the agent's account that has not noticed that it is paused.
+        async with (
+            there.seats("bob", "agent", "agent") as (bob, agent, rogue),
+            at_work(controlled(agent)),
+        ):
 
             async def orders(operation: str, *wanted: str, **payload: Any) -> None:
                 order = message(f"participant.{operation}", payload, to=["agent"])

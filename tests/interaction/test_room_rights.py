@@ -41,12 +41,7 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
         await there.room("ann", capabilities=[*MEMBER, "mcp.proposal.*"])
         accounts = there.hub.accounts
         bobs = await accounts.named("bob")
-        async with (
-            there.seat("ann") as ann,
-            there.seat("bob") as bob,
-            there.seat("cat") as cat,
-            there.seat("dan") as dan,
-        ):
+        async with there.seats("ann", "bob", "cat", "dan") as (ann, bob, cat, dan):
             await ann.said(grant("bob", MOW))
             await bob.kind("system.welcome")
             await bob.said(grant("cat", MOW))
@@ -74,21 +69,21 @@ async def test_what_someone_proposed_and_granted_ends_with_their_place(tmp_path,
                 assert MOW not in welcome["payload"]["you"]["capabilities"]
                 assert (await lost.refused(call("ann")))["error"] == "proposal_required"
             assert await granted_in(there) == ([] if how == "deleted" else ["bob"])
-            tokens = there.tokens
-    async with square(tmp_path) as there:
-        there.tokens = tokens
-        # Nor does it come back when the room is loaded again.
-        async with there.seat("cat") as cat, there.seat("dan") as dan:
-            for lost in (cat, dan):
-                assert (await lost.refused(call("ann")))["error"] == "proposal_required"
-            if how == "suspended":
-                await there.hub.accounts.suspend(bobs, suspended=False)
-                for back in (cat, dan):
-                    welcome = await back.kind("system.welcome")
-                    assert MOW in welcome["payload"]["you"]["capabilities"]
-                    assert (await back.refused(call("ann")))["error"] == "recipient_unknown"
-                assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
-            assert await waiting(there, "ann") == []
+    # Nor does it come back when the room is loaded again.
+    async with (
+        square(tmp_path, tokens=there.tokens) as there,
+        there.seats("cat", "dan") as (cat, dan),
+    ):
+        for lost in (cat, dan):
+            assert (await lost.refused(call("ann")))["error"] == "proposal_required"
+        if how == "suspended":
+            await there.hub.accounts.suspend(bobs, suspended=False)
+            for back in (cat, dan):
+                welcome = await back.kind("system.welcome")
+                assert MOW in welcome["payload"]["you"]["capabilities"]
+                assert (await back.refused(call("ann")))["error"] == "recipient_unknown"
+            assert sorted(await granted_in(there)) == ["bob", "cat", "dan"]
+        assert await waiting(there, "ann") == []
 
 
 async def test_a_room_has_several_owners_and_is_handed_over(there):
