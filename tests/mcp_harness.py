@@ -100,7 +100,7 @@ class Meeting:
         """Someone who connects with the SDK's client."""
         person = Person()
         self._people.append(person)
-        await person.come(url, ERAS[self.era], headers, options)
+        await person.come(url, ERAS.get(self.era, self.era), headers, options)
         return person
 
     async def post(

@@ -9,6 +9,7 @@ from mcp.client import advertise
 
 from tests.mcp_harness import (
     INITIALIZE,
+    MODERN,
     Person,
     both_eras,
     modern,
@@ -44,6 +45,14 @@ async def test_names_are_safe_for_model_apis_by_default(hub):
         assert tool.name == tool.title.replace("/", "_")
         assert tool.title not in APP_ONLY
         assert not {"oneOf", "anyOf", "allOf"} & tool.input_schema.keys()
+
+
+@pytest.mark.requirement("mcp.both-eras")
+async def test_a_client_that_chooses_by_itself_ends_in_the_stateless_era(hub):
+    hub.era, alice = "auto", await hub.hub.accounts.register("alice")
+    person = await hub.returning(alice.token)
+    assert person.client.protocol_version == MODERN
+    assert (await person.call("msg_whoami"))["handle"] == "alice"
 
 
 @pytest.mark.requirement("wire-name.chosen", "wire-name.canonical-combinators")

@@ -28,29 +28,22 @@ SOMEONE = "nobody"
 PROBE = r"""
 import json, os, socket, sys
 
-def look(path):
+def tried(act):
     try:
-        if os.path.isdir(path):
-            return sorted(os.listdir(path))
-        with open(path, "rb") as file:
-            return file.read(64).decode("latin-1")
+        return act()
     except OSError as error:
         return error.strerror
+
+def look(path):
+    if os.path.isdir(path):
+        return tried(lambda: sorted(os.listdir(path)))
+    return tried(lambda: open(path, "rb").read(64).decode("latin-1"))
 
 def write(path):
-    try:
-        with open(path, "w") as file:
-            file.write("written")
-        return "written"
-    except OSError as error:
-        return error.strerror
+    return tried(lambda: open(path, "w").write("written") and "written")
 
 def dial(port):
-    try:
-        socket.create_connection(("127.0.0.1", port), 5).close()
-        return "reached"
-    except OSError as error:
-        return error.strerror
+    return tried(lambda: socket.create_connection(("127.0.0.1", port), 5) and "reached")
 
 def who(_):
     return [os.getuid(), os.getgid(), os.getgroups(), os.getcwd(), dict(os.environ)]
@@ -67,13 +60,13 @@ for line in sys.stdin:
     elif method == "tools/call":
         said = json.dumps(DOES[params["name"]](params["arguments"].get("about")))
         told = {"content": [{"type": "text", "text": said}]}
-    elif "id" in asked:
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"],
-            "error": {"code": -32601, "message": "Method not found"}}), flush=True)
-        continue
     else:
+        told = None
+    if "id" not in asked:
         continue
-    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": told}), flush=True)
+    answer = {"error": {"code": -32601, "message": "Method not found"}}
+    answer = answer if told is None else {"result": told}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
 """
 
 needs_python = pytest.mark.skipif(not PYTHON, reason="the system has no python3 that all may run")
@@ -195,13 +188,12 @@ async def test_a_sandbox_shows_no_folder_with_a_secret_file_of_the_hub(place):
     spec = probe(sandbox="bwrap", folders=(str(shown), *python_folders()))
     async with fronted(place / "hub", spec, other, reached=False) as there:
 
-        async def refused() -> bool:
-            views = {view.namespace: view for view in there.hub.behind.fleet.views()}
-            return "cannot show" in views["probe"].why
+        def why() -> str:
+            views = there.hub.behind.fleet.views()
+            return next(view.why for view in views if view.namespace == "probe")
 
-        await until(refused)
-        (view,) = [v for v in there.hub.behind.fleet.views() if v.namespace == "probe"]
-        assert f"cannot show {shown}: the hub's own file {token} is there" in view.why
+        await until(lambda: "cannot show" in why())
+        assert f"cannot show {shown}: the hub's own file {token} is there" in why()
 
 
 @needs_bwrap
