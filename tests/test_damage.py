@@ -12,8 +12,8 @@ from folkmoot.app import Hub
 from folkmoot.cli.doctor_data import check_data
 from folkmoot.cli.operator import ask_socket
 from folkmoot.core import errors as e
+from tests.clocks import Later
 from tests.harness import ask
-from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import Meeting, meeting, settings
 
 DAMAGED = "The database is damaged: nothing is written until it is restored and the hub restarted."

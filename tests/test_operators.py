@@ -17,9 +17,9 @@ from folkmoot.core import errors as e
 from folkmoot.settings import Settings
 from folkmoot.store import meta
 from folkmoot.telemetry.redaction import redactor
+from tests.clocks import Later
 from tests.forge import forked
 from tests.harness import Answer, ask, run
-from tests.interaction.test_mail_rates import Later
 from tests.mcp_harness import settings
 from tests.nodes import port
 from tests.process import Process, environment

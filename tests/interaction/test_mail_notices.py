@@ -12,7 +12,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from folkmoot.mail import PRIORITIES
-from tests.mcp_harness import Meeting, Person, both_eras, meeting, until
+from tests.mcp_harness import Meeting, Person, both_eras, until
 from tests.transports.mcp.gateway_support import wired
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -139,18 +139,19 @@ async def test_a_device_hears_what_another_reads_marks_and_deletes(hub):
 
 
 @pytest.mark.requirement("auth.old-token-stops")
-async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(tmp_path):
-    async with meeting(tmp_path, "stateless", http={"shutdown_seconds": 60}) as there:
-        alice, bob, carol = await there.people("alice", "bob", "carol")
-        async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
-            await there.hub.accounts.recover("bob", bob.recovery_code)
-            await alice.call("msg/send", to="bob", body="Not for the old token")
-            assert [event async for event in events] == []
-        async with carol.client.listen(
-            resource_subscriptions=[INBOX], tools_list_changed=True
-        ) as events:
-            there.hub.stop()
-            assert [event async for event in events] == []
+@pytest.mark.parametrize("era", ["stateless"])
+@pytest.mark.settings(http={"shutdown_seconds": 60})
+async def test_a_listening_stream_ends_with_its_token_and_with_the_hub(hub):
+    alice, bob, carol = await hub.people("alice", "bob", "carol")
+    async with bob.client.listen(resource_subscriptions=[INBOX]) as events:
+        await hub.hub.accounts.recover("bob", bob.recovery_code)
+        await alice.call("msg/send", to="bob", body="Not for the old token")
+        assert [event async for event in events] == []
+    async with carol.client.listen(
+        resource_subscriptions=[INBOX], tools_list_changed=True
+    ) as events:
+        hub.hub.stop()
+        assert [event async for event in events] == []
 
 
 @pytest.mark.requirement("notice.urgent", "notice.both-eras")

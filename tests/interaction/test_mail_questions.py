@@ -7,7 +7,7 @@ from typing import Any
 import mcp_types as types
 import pytest
 
-from tests.mcp_harness import both_eras, meeting
+from tests.mcp_harness import both_eras
 
 
 def saying(action: Any, content: Any, asked: list[str]) -> Any:
@@ -87,13 +87,12 @@ async def test_nobody_is_asked_who_cannot_be(hub):
     assert asked == []
 
 
-async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(tmp_path):
+async def test_nothing_is_deleted_where_a_client_declares_what_it_cannot_do(hub):
     async def refuse(_: Any, __: Any) -> types.ErrorData:
         return types.ErrorData(code=types.METHOD_NOT_FOUND, message="No questions here.")
 
-    async with meeting(tmp_path, "handshake") as there:
-        made = await there.hub.accounts.register("alice")
-        alice = await there.returning(made.token, elicitation_callback=refuse)
-        said = await alice.refused("msg/delete_account", confirm="alice")
-        assert said.startswith("The client answered the server with an error")
-        assert (await alice.call("msg/whoami"))["handle"] == "alice"
+    made = await hub.hub.accounts.register("alice")
+    alice = await hub.returning(made.token, elicitation_callback=refuse)
+    said = await alice.refused("msg/delete_account", confirm="alice")
+    assert said.startswith("The client answered the server with an error")
+    assert (await alice.call("msg/whoami"))["handle"] == "alice"

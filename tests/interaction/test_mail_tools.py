@@ -8,7 +8,7 @@ import pytest
 
 from folkmoot.web.clients import CLIENTS
 from tests.harness import ask
-from tests.mcp_harness import INVALID, both_eras, meeting
+from tests.mcp_harness import INVALID, both_eras
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 KEY = "B" * 42 + "A="
@@ -91,11 +91,10 @@ async def test_a_client_that_goes_on_sending_another_token_is_told_so(hub):
 
 
 @pytest.mark.requirement("auth.says-what-next")
-async def test_the_address_to_stay_signed_in_at_is_the_public_one(tmp_path):
-    public = {"public_url": "https://moot.example/", "registration": "open"}
-    async with meeting(tmp_path, **public) as there:
-        made = await (await there.stranger()).call("msg/register", handle="alice")
-        assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
+@pytest.mark.settings(public_url="https://moot.example/", registration="open")
+async def test_the_address_to_stay_signed_in_at_is_the_public_one(hub):
+    made = await (await hub.stranger()).call("msg/register", handle="alice")
+    assert made["server_url"] == f"https://moot.example/mcp?token={made['token']}"
 
 
 @pytest.mark.requirement(

@@ -120,32 +120,32 @@ async def test_a_room_has_several_owners_and_is_handed_over(there):
     assert (await there.rest("bob", "DELETE", f"/{ROOM}")).status == 204
 
 
-async def test_whom_a_room_counts_for_goes_with_its_owners(tmp_path):
-    async with square(tmp_path, rooms={"max_rooms_each": 1}) as there:
-        await there.people("ann", "bob", "cat")
-        await there.room("ann")
-        await there.room("cat", "other")
+@pytest.mark.settings(rooms={"max_rooms_each": 1})
+async def test_whom_a_room_counts_for_goes_with_its_owners(there):
+    await there.people("ann", "bob", "cat")
+    await there.room("ann")
+    await there.room("cat", "other")
 
-        async def counts_for() -> str:
-            row = await there.hub.store.read(
-                lambda tx: tx.fetch_one(
-                    "SELECT u.handle FROM rooms r CROSS JOIN users u "
-                    "WHERE u.id = r.created_by AND r.name = ?",
-                    (ROOM,),
-                )
+    async def counts_for() -> str:
+        row = await there.hub.store.read(
+            lambda tx: tx.fetch_one(
+                "SELECT u.handle FROM rooms r CROSS JOIN users u "
+                "WHERE u.id = r.created_by AND r.name = ?",
+                (ROOM,),
             )
-            return str(row[0]) if row else ""
+        )
+        return str(row[0]) if row else ""
 
-        async with there.seat("bob"), there.seat("cat"):
-            full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
-            assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
-            for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
-                done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
-                assert done.status == 200
-                assert await counts_for() == payer
-        await there.room("ann", "another")
-        back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
-        assert back.status == 429
+    async with there.seat("bob"), there.seat("cat"):
+        full = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": ["ann", "cat"]})
+        assert (full.status, full.json()["error"]["code"]) == (429, "too_many_rooms")
+        for owners, payer in ((["bob", "ann"], "ann"), (["bob"], "bob")):
+            done = await there.rest("ann", "PATCH", f"/{ROOM}", {"owners": owners})
+            assert done.status == 200
+            assert await counts_for() == payer
+    await there.room("ann", "another")
+    back = await there.rest("bob", "PATCH", f"/{ROOM}", {"owners": ["bob", "ann"]})
+    assert back.status == 429
 
 
 async def test_the_grants_of_a_change_take_the_place_of_those_until_now(there):

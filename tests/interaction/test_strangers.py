@@ -96,12 +96,11 @@ async def test_crafted_messages_are_refused_without_being_decoded(tmp_path, monk
         assert there.hub.mcp.open_sessions == 1
 
 
-async def test_of_a_long_declaration_only_the_flags_remain(tmp_path):
+async def test_of_a_long_declaration_only_the_flags_remain(hub):
     flags = {"elicitation": {"form": {}}, "roots": {"listChanged": True}}
     apps = {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}
     capabilities = {**experimental(300), **flags, "extensions": {**apps, "x": {"y": "z" * 9_000}}}
     shown = {**SHOWN, "icons": [{"src": "data:image/png;base64," + "A" * 30_000}]}
-
     reduced = reduce_declared(packed(opening(capabilities=capabilities, clientInfo=shown)))
     assert json.loads(reduced) == opening(
         capabilities={**flags, "extensions": apps}, clientInfo=SHOWN
@@ -114,14 +113,13 @@ async def test_of_a_long_declaration_only_the_flags_remain(tmp_path):
     usual = packed(opening(capabilities={**flags, "experimental": {"x": {"y": 1}}}))
     assert len(usual) < MAX_DECLARATION_BYTES
     assert reduce_declared(usual) is usual
-    async with meeting(tmp_path) as there:
-        answer = await there.post(opening(capabilities=capabilities, clientInfo=shown))
-        assert answer.status == 200
-        named = "x" * 60_000
-        answer = await there.post(opening(clientInfo={"name": named, "version": "1"}))
-        assert answer.status == 200
-        answer = await there.post(opening(protocolVersion=named))
-        assert answer.status == 413
+    answer = await hub.post(opening(capabilities=capabilities, clientInfo=shown))
+    assert answer.status == 200
+    named = "x" * 60_000
+    answer = await hub.post(opening(clientInfo={"name": named, "version": "1"}))
+    assert answer.status == 200
+    answer = await hub.post(opening(protocolVersion=named))
+    assert answer.status == 413
 
 
 @pytest.mark.one_node("looks at the sessions of one node")
@@ -145,20 +143,19 @@ async def test_sessions_of_strangers_make_room_for_each_other_and_for_people(hub
     assert statuses == [404] * 3 + [200] * 5
 
 
-async def test_slow_bodies_of_one_address_keep_nobody_else_away(tmp_path):
-    few = {"max_connections": 100, "max_connections_per_address": 30}
-    async with meeting(tmp_path, http=few) as there:
-        query = f"?token={(await there.hub.accounts.register('ada')).token}"
-        slow: list[asyncio.StreamWriter] = []
-        for number in range(101):
-            _, writer = await asyncio.open_connection("127.0.0.1", there.port)
-            writer.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx")
-            slow.append(writer)
-            if number % 10 == 0:
-                assert (await ask(there.port, "/health")).status == 200
-                assert (await there.post(opening(), query=query)).status == 200
-        stranger = await ask(there.port, "/", headers={"host": "localhost"}, source="127.0.0.2")
-        assert stranger.status == 200
-        for writer in slow:
-            writer.close()
-        await reached(lambda: there.hub.metrics.in_flight == 0)
+@pytest.mark.settings(http={"max_connections": 100, "max_connections_per_address": 30})
+async def test_slow_bodies_of_one_address_keep_nobody_else_away(hub):
+    query = f"?token={(await hub.hub.accounts.register('ada')).token}"
+    slow: list[asyncio.StreamWriter] = []
+    for number in range(101):
+        _, writer = await asyncio.open_connection("127.0.0.1", hub.port)
+        writer.write(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 60000\r\n\r\nx")
+        slow.append(writer)
+        if number % 10 == 0:
+            assert (await ask(hub.port, "/health")).status == 200
+            assert (await hub.post(opening(), query=query)).status == 200
+    stranger = await ask(hub.port, "/", headers={"host": "localhost"}, source="127.0.0.2")
+    assert stranger.status == 200
+    for writer in slow:
+        writer.close()
+    await reached(lambda: hub.hub.metrics.in_flight == 0)
