@@ -291,30 +291,6 @@ def test_what_another_file_describes_is_removed_there(cli, tmp_path):
     assert cli("backends", "remove", "web", "--config", "hub.toml").code == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["add", "abc"], "give one NAME, and either --url URL or a command after --"),
-        (["add", "abc", "--url", "http://h", "--", "x"], "give one NAME, and either --url"),
-        (
-            ["add", "a-b", "--", "x"],
-            '"a-b" is not a valid namespace; give it one with --namespace',
-        ),
-        (["add", "Bad Name", "--", "x"], '"Bad Name" is not a valid namespace; '),
-        (["add", "abc", "--env", "sesame", "--", "x"], "--env must be NAME=VALUE, NAME=env:VARI"),
-        (["add", "abc", "--url", "http://me:sesame@h"], "abc.url must be an http:// or https://"),
-        (["add", "chat", "--", "x"], "the namespace chat is reserved; choose another"),
-        (["add", "--from", "x.json", "--url", "http://h"], "--from imports servers as they are"),
-        (["test"], "give a NAME, or --url URL, or a command after --"),
-        (["test", "abc", "--env", "A=b"], "--namespace, --env and --header are for other servers"),
-        (["accept"], "give the tools or backends to accept, or --all"),
-    ],
-)
-def test_a_wrong_command_line_is_told_in_a_sentence(cli, arguments, said):
-    ran = cli.fails("backends", *arguments, told=f"folkmoot: error: {said}", code=ExitCode.USAGE)
-    assert "sesame" not in ran.err
-
-
 def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(cli, server, tmp_path):
     ran = cli("backends", "test", "--json", "--namespace", "small", "--", *server)
     told = json.loads(ran.out)

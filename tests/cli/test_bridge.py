@@ -168,8 +168,6 @@ def test_the_bridge_says_in_one_line_why_it_does_not_start(cli, tmp_path):
     ledger.touch()
     ledger.chmod(0o666)
     cli.fails("bridge", told="chmod 600", **given)
-    told = "options come after"
-    cli.fails("bridge", "--keyring", "key", "show", told=told, code=ExitCode.USAGE, **given)
     for group in ("key", "peers"):
         assert cli("bridge", group, **given).code == ExitCode.USAGE
     assert os.listdir(tmp_path / "folkmoot") == ["bridge.db"]  # noqa: PTH208

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.settings import FIELDS
-
-if TYPE_CHECKING:
-    pass
 
 
 def test_show_tells_each_value_and_where_it_came_from(cli, tmp_path):

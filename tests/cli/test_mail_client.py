@@ -377,13 +377,6 @@ def test_a_connection_that_breaks_is_not_called_a_hub_that_is_not_there():
     }
 
 
-@pytest.mark.parametrize("url", ["localhost:8420", "ftp://x", "http://", "http://a:b@c", "x"])
-def test_an_address_that_is_none_is_a_mistake(cli, url):
-    cli.fails(
-        "register", "ada", "--url", url, told="folkmoot: error: --url must ", code=ExitCode.USAGE
-    )
-
-
 def test_an_account_is_deleted_only_by_someone_who_means_it(ada, hub):
     ada.fails("account", "delete", told="--yes", code=ExitCode.USAGE)
     assert hub.asked == []

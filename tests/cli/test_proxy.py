@@ -32,34 +32,6 @@ def asks(number: int, method: str) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": method}) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give either --upstream URL or a command after --"),
-        (["--upstream", "http://x/mcp", "--", "cat"], "give either --upstream URL or a command"),
-        (["npx", "-y", "server"], "no such command 'npx' (put a server's command after --)"),
-        (["--upstream", "nowhere"], "--upstream must be a URL such as"),
-        (["--upstream", "ftp://x/"], "--upstream must be a URL such as"),
-        (["--listen", "here", "--", "cat"], "--listen must be HOST:PORT"),
-        (["--listen", "127.0.0.1:65536", "--", "cat"], "a port from 0 to 65535"),
-        (["--record", "a", "--record-dir", "b", "--", "cat"], "either --record or --record-dir"),
-        (["--redact", "$.a", "--", "cat"], "--redact needs --record or --record-dir"),
-        (["--record", "a", "--redact", "pin", "--", "cat"], "'pin' is not a path in a message"),
-        (["--hold-in", "square", "--", "cat"], "--hold-in needs --rules or --interceptor"),
-        (["--as", "ada", "--", "cat"], "--as needs --hold-in"),
-        (["--header", "x: y", "--", "cat"], "--header needs --upstream"),
-        (["--record", "a", "held", "list"], "options come after 'held', not before it"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_what_makes_no_sense_is_told_in_a_line_and_nothing_is_begun(
-    cli, tmp_path, arguments, words
-):
-    ran = cli.fails("proxy", *arguments, told=words, code=ExitCode.USAGE)
-    assert ran.err.endswith("Try 'folkmoot proxy --help'.\n")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.requirement("proxy.stdio", "proxy.record")
 def test_only_messages_are_on_standard_output_and_all_of_them_on_the_tape(cli):
     ran = cli("proxy", "--record", "t.jsonl", "--", *ECHO, given=asks(1, "one") + asks(2, "two"))

@@ -330,41 +330,6 @@ def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room):
     assert "\x1b" not in ada("room", "history", "planning").out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["show", "../x"],
-         ("NAME must be 1 to 64 lower-case letters, digits, dots, underscores and hyphens, "
-          "beginning with a letter or a digit, not '../x'")),
-        (["create", "x", "--access", "secret"],
-         "--access must be open, invite or private, not 'secret'"),
-        (["create", "x", "--grant", "bob"], "--grant must be HANDLE=PATTERN, not 'bob'"),
-        (["create", "x", "--capability", "{"], "'{' is neither a pattern nor JSON"),
-        (["change", "x"], "give at least one setting to change"),
-        (["change", "x", "--grant", "bob=a.b", "--ungrant", "bob"],
-         "--grant and --ungrant both name 'bob'"),
-        (["history", "x", "--after", "1", "--before", "2"],
-         "--after and --before cannot be combined"),
-        (["history", "x", "--limit", "0"],
-         "--limit must be a whole number from 1 to 10000, not '0'"),
-        (["invite", "x"], "give either a HANDLE or --guest"),
-        (["invite", "x", "bob", "--guest", "grace"], "give either a HANDLE or --guest"),
-        (["invite", "x", "bob", "--grant", "a.b"],
-         "--grant is for a --guest; use 'room change --grant' for a handle"),
-        (["join", "x", "--invitation", "--as", "bob"], "--invitation and --as cannot be combined"),
-        (["join", "x", "--invitation"],
-         "no invitation in FOLKMOOT_INVITATION or on the standard input"),
-        (["say", "x", " "], "the text is empty"),
-        (["--json", "list"], "options come after 'list', not before it"),
-        (["--as", "bob", "say", "x", "y"], "options come after 'say', not before it"),
-    ],
-)  # fmt: skip
-def test_a_wrong_command_line_is_one_line(cli, arguments, message):
-    ran = cli("room", *arguments)
-    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert ran.err.splitlines()[0] == f"folkmoot: error: {message}"
-
-
 def test_a_name_and_its_choices_are_those_of_the_hub():
     assert (options.ROOM_NAME, options.ACCESS) == (spec.ROOM_NAME, model.ACCESS)
     assert tuple(state.value for state in ProposalStatus) == options.STATES

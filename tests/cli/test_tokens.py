@@ -114,7 +114,6 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
     assert ada(*wanted).code == ExitCode.FAILED
     assert "There is no scope" in ada("connect", "cursor", "--scope", "all", "--file",
                                       str(tmp_path / "other.json")).err  # fmt: skip
-    assert "--scope must name" in ada("connect", "cursor", "--scope", " ").err
     assert len(ada.json("tokens")) == 2
     assert not (tmp_path / "other.json").exists()
 

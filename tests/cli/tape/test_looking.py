@@ -165,20 +165,3 @@ def test_a_file_that_is_no_tape_is_one_clear_line(here, tmp_path):
         )  # fmt: skip
     (tmp_path / "folder").mkdir()
     assert here("show", "folder").err.endswith("Is a directory.\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--kind", "mcp..x"], "is not a valid capability pattern"),
-        (["--direction", "up"], "must be client or server, not 'up'"),
-        (["--limit", "0"], "must be a whole number from 1"),
-        (["--follow", "--pairs"], "--follow and --pairs cannot be combined"),
-        (["--last", "1", "--limit", "1"], "--limit and --last cannot be combined"),
-        (["--slower-than", "soon"], "must be a time such as 500ms or 2s, not 'soon'"),
-    ],
-)
-def test_a_wrong_option_is_told_in_a_line(here, tape, options, said):
-    ran = here("show", "a.jsonl", *options)
-    assert ran.code == 2
-    assert said in ran.err.splitlines()[0]

@@ -75,14 +75,3 @@ def test_a_client_over_http_is_answered_until_a_signal(tape, cli):
         process.send_signal(signal.SIGTERM)
         assert "Never asked for:" in process.stderr.read()
         assert process.wait(60) == 0
-
-
-def test_what_makes_no_sense_is_refused(cli, tape):
-    for arguments, words in (
-        (["--mode", "fuzzy"], "must be exact, arguments or order"),
-        (["--timing", "-1"], "must be a number from 0 to 100"),
-        (["--listen", "here"], "HOST:PORT"),
-        (["--ignore", "params"], "is not a path in a message"),
-    ):
-        cli.fails("tape", "serve", str(tape), *arguments, told=words, code=2)
-    cli.fails("tape", "serve", "gone.jsonl", told="gone.jsonl")
