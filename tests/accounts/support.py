@@ -12,29 +12,24 @@ from folkmoot.accounts import Account, Accounts, Policy, Registered
 from folkmoot.core.ports import Row, SqlStatement, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
+from tests.clocks import NOON, StillClock
 from tests.store.support import Gate
 from tests.stores import ON_POSTGRES, open_store
 
 T = TypeVar("T")
 
 DAY = 86_400
-START = 1_700_000_000
+START = NOON
 
 
-class SetClock:
-    """A clock that stands still until it is told to go on."""
-
-    def __init__(self) -> None:
-        self.time = float(START)
+class SetClock(StillClock):
+    """A clock that is never at the beginning of a second."""
 
     def now(self) -> float:
-        return self.time + 0.75
-
-    def monotonic(self) -> float:
-        return self.time
+        return self.seconds + 0.75
 
     def advance(self, seconds: float) -> None:
-        self.time += seconds
+        self.seconds += seconds
 
 
 class RecordingTx:

@@ -70,8 +70,7 @@ async def test_what_is_no_handle_is_not_registered(world, handle):
 
 
 @pytest.mark.requirement("tool.change-handle.invalid")
-async def test_nobody_changes_to_what_is_no_handle(world):
-    alice = await world.join("alice")
+async def test_nobody_changes_to_what_is_no_handle(world, alice):
     for handle in INVALID:
         with pytest.raises(e.HandleInvalid, match=r"^Invalid handle format\.$"):
             await world.accounts.change_handle(alice, handle)
@@ -121,8 +120,7 @@ async def leads_to(here: World, handle: str) -> str:
 
 
 @pytest.mark.requirement("handle.redirect", "handle.redirect-expires", "handle.resolution")
-async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(world):
-    alice = await world.join("alice")
+async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_then(world, alice):
     change = await world.accounts.change_handle(alice, "Alice_V2")
     assert (change.old_handle, change.new_handle) == ("alice", "alice_v2")
     assert change.redirects_until == START + 2_592_000
@@ -140,8 +138,7 @@ async def test_an_old_handle_leads_to_the_new_one_for_thirty_days_and_is_free_th
 
 
 @pytest.mark.requirement("handle.redirect-chain")
-async def test_a_chain_of_changes_leads_to_the_present_handle(world):
-    alice = await world.join("alice")
+async def test_a_chain_of_changes_leads_to_the_present_handle(world, alice):
     for name in ("second", "third", "fourth"):
         await world.accounts.change_handle(alice, name)
         world.clock.advance(DAY)
@@ -154,8 +151,7 @@ async def test_a_chain_of_changes_leads_to_the_present_handle(world):
 
 
 @pytest.mark.requirement("handle.redirect-protected", "handle.redirect-taken-back")
-async def test_only_its_owner_takes_a_redirected_handle_back(world):
-    alice, bob = await world.join("alice"), await world.join("bobby")
+async def test_only_its_owner_takes_a_redirected_handle_back(world, alice, bob):
     await world.accounts.change_handle(alice, "second")
     with pytest.raises(e.HandleTaken):
         await world.accounts.change_handle(bob, "alice")
@@ -166,8 +162,7 @@ async def test_only_its_owner_takes_a_redirected_handle_back(world):
 
 
 @pytest.mark.requirement("handle.live-user-wins")
-async def test_a_live_user_wins_over_what_once_led_elsewhere(world):
-    alice, bob = await world.join("alice"), await world.join("bobby")
+async def test_a_live_user_wins_over_what_once_led_elsewhere(world, alice, bob):
     await world.accounts.change_handle(alice, "second")
     world.clock.advance(30 * DAY)
     await world.accounts.change_handle(bob, "alice")
@@ -175,8 +170,7 @@ async def test_a_live_user_wins_over_what_once_led_elsewhere(world):
     assert await world.rows("SELECT kind FROM handles WHERE handle = 'alice'") == [("live",)]
 
 
-async def test_nobody_hoards_names_by_changing_again_and_again(world):
-    alice = await world.join("alice")
+async def test_nobody_hoards_names_by_changing_again_and_again(world, alice):
     for number in range(10):
         await world.accounts.change_handle(alice, f"alice_{number}")
     with pytest.raises(e.TooManyHandleChanges) as refused:
@@ -190,8 +184,7 @@ async def test_nobody_hoards_names_by_changing_again_and_again(world):
 
 @pytest.mark.requirement("handle.redirect-for-tools")
 @pytest.mark.requirement("tool.lookup.redirect", "tool.add-contact.redirect")
-async def test_whoever_takes_a_handle_follows_its_redirect(world):
-    bob = await world.join("bobby")
+async def test_whoever_takes_a_handle_follows_its_redirect(world, bob):
     old = await world.register("alice")
     await world.accounts.change_handle(old.account, "alice_v2")
     accounts = world.accounts

@@ -30,9 +30,8 @@ async def test_an_invite_is_stored_by_the_hash_of_its_code_with_its_message_seal
 
 @pytest.mark.requirement("invite.claimed-at-registration", "invite.pending-message")
 async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_same_transaction(
-    world,
+    world, alice
 ):
-    alice = await world.join("alice")
     code = await world.accounts.create_invite(alice, BODY)
     assert (await world.accounts.invitation(code)).state == "valid"
     welcomed: list[tuple[str, str | None, str | None]] = []
@@ -57,8 +56,7 @@ async def test_whoever_registers_with_a_code_claims_it_and_is_welcomed_in_the_sa
 
 
 @pytest.mark.requirement("invite.bad-code-creates-nothing")
-async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world):
-    alice = await world.join("alice")
+async def test_an_unknown_or_claimed_code_is_an_error_and_makes_no_account(world, alice):
     code = await world.accounts.create_invite(alice)
     await world.accounts.register("first", invite_code=code)
     with pytest.raises(e.InviteClaimed, match=r"^This invite has already been claimed\.$"):
@@ -103,8 +101,7 @@ async def test_without_an_invite_nobody_learns_which_names_are_taken(world):
 
 @pytest.mark.parametrize("message", ["x" * 26, "x" * 1_000_000, "half \ud83c"])
 @pytest.mark.settings(max_message_characters=25)
-async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world, message):
-    alice = await world.join("alice")
+async def test_a_pending_message_has_a_limit_and_is_valid_unicode(world, alice, message):
     with pytest.raises(e.ArgumentInvalid, match="message"):
         await world.accounts.create_invite(alice, message)
     assert await world.rows("SELECT * FROM invites") == []

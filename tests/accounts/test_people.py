@@ -47,8 +47,7 @@ async def test_a_restricted_profile_is_for_those_in_its_own_contacts_alone(world
 
 
 @pytest.mark.requirement("privacy.no-enumeration", "tool.lookup.not-found")
-async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(world):
-    viewer = await world.join("viewer")
+async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_users(world, viewer):
     await world.join("hidden", privacy="private")
     await world.join("halfway", privacy="contacts_only")
     asked = []
@@ -64,8 +63,7 @@ async def test_looking_up_does_the_same_work_for_absent_hidden_and_impossible_us
 
 
 @pytest.mark.requirement("tool.block.blocks", "tool.block.one-way", "tool.block.unblock")
-async def test_a_block_works_in_one_direction_until_it_is_lifted(world):
-    alice, bob = await world.join("alice"), await world.join("bobby")
+async def test_a_block_works_in_one_direction_until_it_is_lifted(world, alice, bob):
     await world.accounts.add_contact(alice, "bobby")
     for _ in range(2):
         assert (await world.accounts.block(alice, "@Bobby")).id == bob.id
@@ -86,8 +84,7 @@ async def test_a_block_holds_for_a_contact_of_someone_private(world):
 
 
 @pytest.mark.requirement("tool.block.not-found", "tool.add-contact.not-found")
-async def test_nobody_adds_or_blocks_whom_there_is_not(world):
-    alice = await world.join("alice")
+async def test_nobody_adds_or_blocks_whom_there_is_not(world, alice):
     accounts = world.accounts
     for action in (
         accounts.block,
@@ -105,8 +102,7 @@ async def test_nobody_adds_or_blocks_whom_there_is_not(world):
 
 
 @pytest.mark.requirement("tool.add-contact.self")
-async def test_nobody_adds_or_blocks_themselves(world):
-    alice = await world.join("alice")
+async def test_nobody_adds_or_blocks_themselves(world, alice):
     await world.accounts.change_handle(alice, "alice_v2")
     for handle in ("alice_v2", "@Alice"):
         with pytest.raises(e.CannotAddSelf, match=r"^Cannot add yourself as a contact\.$"):
@@ -137,8 +133,7 @@ async def test_contacts_are_listed_by_present_handle_with_the_last_nickname_give
         await accounts.remove_contact(alice, "bob_v2")
 
 
-async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world):
-    viewer = await world.join("viewer")
+async def test_the_list_of_contacts_tells_no_display_name_that_is_private(world, viewer):
     people: list[Account] = []
     for privacy in ("public", "contacts_only", "private"):
         name = f"{privacy[:7]}_one"
@@ -193,9 +188,8 @@ async def test_contacts_and_blocks_come_in_pages_by_handle(world):
     ],
 )
 async def test_a_page_of_contacts_has_a_limit_and_a_cursor_that_a_page_gave(
-    world, limit, cursor, wrong
+    world, alice, limit, cursor, wrong
 ):
-    alice = await world.join("alice")
     for listing in (world.accounts.contacts, world.accounts.blocked):
         with pytest.raises(e.ArgumentInvalid, match=wrong):
             await listing(alice, limit, cursor)

@@ -23,8 +23,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.requirement("tool.register.creates", "profile.defaults", "crypto.key-pair")
-async def test_a_new_account_has_keys_credentials_and_an_open_profile(world):
-    new = await world.register("alice")
+async def test_a_new_account_has_keys_credentials_and_an_open_profile(world, new):
     alice = new.account
     assert uuid.UUID(alice.id).version == 4
     assert (alice.handle, alice.display_name) == ("alice", "alice")
@@ -54,8 +53,7 @@ async def test_the_account_type_and_the_clients_key_are_given_at_registration(wo
 
 @pytest.mark.sqlite("reads its file")
 @pytest.mark.requirement("auth.token-hashed", "recovery.code-hashed", "crypto.private-key-sealed")
-async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(world, tmp_path):
-    new = await world.register("alice")
+async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(world, new, tmp_path):
     [(recovery_hash, sealed)] = await world.rows("SELECT recovery_hash, private_key FROM users")
     [(token_hash,)] = await world.rows("SELECT hash FROM credentials")
     assert token_hash == sha256(new.token.encode()).hexdigest()
@@ -81,8 +79,7 @@ async def test_the_database_holds_hashes_and_a_sealed_key_and_no_secret(world, t
 
 
 @pytest.mark.requirement("auth.token-never-logged", "crypto.private-key-never-out")
-async def test_what_registering_answers_prints_no_secret(world):
-    new = await world.register("alice")
+async def test_what_registering_answers_prints_no_secret(world, new):
     back = await world.accounts.recover("alice", new.recovery_code)
     assert (repr(new), str(back)) == ("<Registered alice>", "<Recovered alice>")
     fields = set(Account.__struct_fields__)
@@ -136,8 +133,7 @@ async def test_with_registration_by_invite_an_account_needs_a_code(world):
 
 
 @pytest.mark.requirement("recovery.new-token", "auth.old-token-stops", "recovery.code-stays")
-async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(world):
-    new = await world.register("alice")
+async def test_a_recovery_code_gives_a_new_token_and_ends_the_old_one_every_time(world, new):
     token = new.token
     for _ in range(3):
         world.clock.advance(DAY)
@@ -269,8 +265,7 @@ async def test_if_what_joins_a_deletion_fails_nothing_is_deleted(world):
     assert [f.handle for f in await world.accounts.search(new.account, "alice")] == ["alice"]
 
 
-async def test_whoever_was_deleted_meanwhile_does_nothing_more(world):
-    alice = await world.join("alice")
+async def test_whoever_was_deleted_meanwhile_does_nothing_more(world, alice):
     await world.join("bobby")
     accounts = world.accounts
     await accounts.delete(alice)

@@ -69,8 +69,11 @@ class PostOffice(Struct):
     accounts: Accounts
     mail: Mail
 
+    async def person(self, handle: str) -> Account:
+        return (await self.accounts.register(handle)).account
+
     async def people(self, *handles: str) -> list[Account]:
-        return [(await self.accounts.register(handle)).account for handle in handles]
+        return [await self.person(handle) for handle in handles]
 
     async def read(self, reader: Account, **options: Any) -> MailPage:
         """Read the inbox as a client does who gets the answer."""

@@ -16,8 +16,7 @@ once = pytest.mark.requirement("message.idempotency-key")
 
 
 @once
-async def test_the_same_key_is_answered_with_the_first_message(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_the_same_key_is_answered_with_the_first_message(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k1")
     office.clock.seconds += 60
     again = await office.mail.send(alice, "@Bob", body="hello", idempotency_key="k1")
@@ -47,8 +46,7 @@ async def test_a_key_is_known_after_a_restart(tmp_path):
 
 
 @once
-async def test_attempts_at_the_same_moment_send_one_message(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_attempts_at_the_same_moment_send_one_message(office, alice, bob):
     attempts = [
         office.mail.send(alice, "bob", body="hello", idempotency_key="k") for _ in range(20)
     ]
@@ -59,8 +57,7 @@ async def test_attempts_at_the_same_moment_send_one_message(office):
 
 
 @once
-async def test_whoever_waits_hears_of_a_repeated_message_once(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_whoever_waits_hears_of_a_repeated_message_once(office, alice, bob):
     await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     await office.read(bob)
     hearing = asyncio.create_task(office.mail.inbox(bob, wait=50))
@@ -71,8 +68,7 @@ async def test_whoever_waits_hears_of_a_repeated_message_once(office):
 
 
 @once
-async def test_a_key_ends_after_a_day_and_is_forgotten(office):
-    alice, _ = await office.people("alice", "bob")
+async def test_a_key_ends_after_a_day_and_is_forgotten(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for number in range(40):
         await office.mail.send(alice, "bob", body="hello", idempotency_key=f"k{number}")
@@ -87,8 +83,7 @@ async def test_a_key_ends_after_a_day_and_is_forgotten(office):
 
 
 @once
-async def test_a_clock_that_is_set_back_forgets_no_key(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_clock_that_is_set_back_forgets_no_key(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
     again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
@@ -97,8 +92,7 @@ async def test_a_clock_that_is_set_back_forgets_no_key(office):
 
 
 @once
-async def test_a_key_is_its_senders_own(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_key_is_its_senders_own(office, alice, bob, carol):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     other = await office.mail.send(carol, "bob", body="hello", idempotency_key="k")
     assert first.message_id != other.message_id
@@ -106,8 +100,7 @@ async def test_a_key_is_its_senders_own(office):
 
 
 @once
-async def test_a_key_that_comes_with_another_message_is_refused(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_key_that_comes_with_another_message_is_refused(office, alice, bob, carol):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     for to, words in (("bob", "goodbye"), ("carol", "hello")):
         with pytest.raises(e.ArgumentInvalid, match="was used for another message") as caught:
@@ -121,8 +114,7 @@ async def test_a_key_that_comes_with_another_message_is_refused(office):
 
 @once
 @pytest.mark.parametrize("key", ["", "k" * 256], ids=["empty", "too long"])
-async def test_a_key_has_1_to_255_characters(office, key):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_key_has_1_to_255_characters(office, alice, bob, key):
     sent = await office.mail.send(alice, "bob", body="hello", idempotency_key="k" * 255)
     with pytest.raises(e.ArgumentInvalid, match="idempotency_key must have 1 to 255 characters"):
         await office.mail.send(alice, "bob", body="hello", idempotency_key=key)
@@ -132,8 +124,7 @@ async def test_a_key_has_1_to_255_characters(office, key):
 
 
 @once
-async def test_a_reply_has_its_key_too(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_reply_has_its_key_too(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="hello")
     first = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
     again = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
@@ -142,8 +133,7 @@ async def test_a_reply_has_its_key_too(office):
 
 
 @once
-async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_client_that_encrypts_may_make_a_new_box_for_each_attempt(office, alice, bob):
     boxes = [payload(nonce=letter * 31 + "A") for letter in "AB"]
     answers = [
         await office.mail.send(alice, "bob", encrypted_payload=box, idempotency_key="k")
@@ -174,8 +164,7 @@ async def test_a_repeated_message_is_answered_whatever_has_changed_since(office,
 
 
 @once
-async def test_what_was_refused_can_be_tried_again_under_its_key(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_what_was_refused_can_be_tried_again_under_its_key(office, alice, bob):
     await office.accounts.block(bob, "alice")
     with pytest.raises(e.CannotSend):
         await office.mail.send(alice, "bob", body="hello", idempotency_key="k")

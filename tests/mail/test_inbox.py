@@ -24,8 +24,7 @@ async def all_pages(office: PostOffice, reader: Account, **options: object) -> l
 
 
 @pytest.mark.requirement("tool.inbox.output")
-async def test_a_message_is_shown_with_the_members_of_the_specification(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_message_is_shown_with_the_members_of_the_specification(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="hello")
     sealed = await office.mail.send(alice, "bob", encrypted_payload=payload())
     page = await office.mail.inbox(bob)
@@ -52,8 +51,7 @@ async def test_a_message_is_shown_with_the_members_of_the_specification(office):
 
 
 @pytest.mark.requirement("tool.inbox.addressed-to-me", "tool.inbox.newest-first")
-async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(bob, "alice", body="my own")
     await office.mail.send(carol, "bob", body="two")
@@ -62,8 +60,7 @@ async def test_the_inbox_has_what_others_sent_to_the_reader_newest_first(office)
 
 
 @pytest.mark.requirement("tool.inbox.thread", "thread.both-sides-shown", "crypto.sender-reads-own")
-async def test_a_thread_shows_both_sides_to_both(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_thread_shows_both_sides_to_both(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="elsewhere")
     await office.mail.reply(bob, sent.message_id, body="two")
@@ -74,16 +71,14 @@ async def test_a_thread_shows_both_sides_to_both(office):
 
 
 @pytest.mark.requirement("crypto.sender-reads-own")
-async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_sender_reads_their_own_after_the_recipients_keys_changed(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="one")
     await office.change("UPDATE users SET public_key = ? WHERE id = ?", alice.public_key, bob.id)
     assert await office.bodies(alice, thread_id=sent.thread_id) == ["one"]
 
 
 @pytest.mark.requirement("tool.inbox.limit")
-async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(office, alice, bob):
     await office.write_some(alice, bob, 103)
     assert len(await office.bodies(bob)) == 50
     assert len(await office.bodies(bob, limit=100)) == 100
@@ -94,8 +89,7 @@ async def test_fifty_are_returned_unless_told_and_never_more_than_a_hundred(offi
 
 
 @pytest.mark.requirement("paging.cursor")
-async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office, alice, bob, carol):
     sent = await office.write_some(alice, bob, 10)
     await office.write_some(carol, bob, 5)
     newest_first = [f"number {n}" for n in (4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
@@ -105,8 +99,7 @@ async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office):
     assert of_thread == newest_first[5:]
 
 
-async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office, alice, bob):
     sent = await office.write_some(alice, bob, 6)
     page = await office.mail.inbox(bob, limit=2)
     await office.mail.send(alice, "bob", body="new")
@@ -135,8 +128,7 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
 
 
 @pytest.mark.requirement("tool.inbox.before")
-async def test_before_returns_what_is_older_than_that_second(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_before_returns_what_is_older_than_that_second(office, alice, bob):
     assert await office.bodies(bob, before=NOON) == []
     for second in (0, 0, 1, 3, 3, 7):
         office.clock.seconds = NOON + second
@@ -165,8 +157,7 @@ SWINGS = {
 @pytest.mark.requirement("paging.clock-set-back")
 @pytest.mark.parametrize("swing", SWINGS)
 @pytest.mark.parametrize("gaps", [False, True], ids=["whole", "with gaps"])
-async def test_a_clock_that_goes_back_hides_no_message_from_before(office, swing, gaps):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_clock_that_goes_back_hides_no_message_from_before(office, alice, bob, swing, gaps):
     sent = []
     for seconds in SWINGS[swing]:
         office.clock.seconds = NOON + seconds
@@ -186,8 +177,7 @@ async def test_a_clock_that_goes_back_hides_no_message_from_before(office, swing
 
 
 @pytest.mark.requirement("tool.inbox.marks-read", "thread.unread-per-message")
-async def test_what_was_returned_is_read_and_only_that(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_what_was_returned_is_read_and_only_that(office, alice, bob, carol):
     await office.write_some(alice, bob, 5)
     await office.write_some(carol, bob, 1)
     await office.read(bob, limit=3)
@@ -212,8 +202,7 @@ async def test_nothing_is_read_after_a_peek_or_before_the_answer_was_handed_over
     assert (await office.mail.digest(bob)).total_unread == 0
 
 
-async def test_nobody_marks_what_is_not_theirs(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_nobody_marks_what_is_not_theirs(office, alice, bob, carol):
     await office.write_some(alice, bob, 2)
     page = await office.mail.inbox(bob)
     for stranger in (alice, carol):
@@ -222,8 +211,7 @@ async def test_nobody_marks_what_is_not_theirs(office):
 
 
 @pytest.mark.requirement("thread.last-read-at")
-async def test_reading_sets_last_read_at_of_the_threads_returned(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_reading_sets_last_read_at_of_the_threads_returned(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="one")
     await office.mail.send(carol, "bob", body="two")
     for seconds, reading in enumerate(({"limit": 1}, {"limit": 2}, {"limit": 1}), start=1):
@@ -233,8 +221,7 @@ async def test_reading_sets_last_read_at_of_the_threads_returned(office):
     assert [t.last_read_at for t in threads] == [NOON + 3, NOON + 2]
 
 
-async def test_reading_again_within_the_second_has_nothing_to_mark(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_reading_again_within_the_second_has_nothing_to_mark(office, alice, bob):
     await office.mail.send(alice, "bob", body="one")
     assert (await office.read(bob)).seqs == (1,)
     assert (await office.read(bob)).seqs == ()
@@ -242,8 +229,7 @@ async def test_reading_again_within_the_second_has_nothing_to_mark(office):
 
 
 @pytest.mark.requirement("tool.inbox.thread-not-found", "tool.inbox.access-denied")
-async def test_threads_of_others_and_of_nobody_are_refused(office):
-    alice, _, carol = await office.people("alice", "bob", "carol")
+async def test_threads_of_others_and_of_nobody_are_refused(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="one")
     for reading in (
         office.mail.inbox(carol, thread_id=sent.thread_id),
@@ -257,8 +243,7 @@ async def test_threads_of_others_and_of_nobody_are_refused(office):
 
 
 @pytest.mark.requirement("crypto.tampering-detected")
-async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office, alice, bob, carol):
     sent = await office.write_some(alice, bob, 4)
     other = await office.mail.send(carol, "bob", body="swapped in")
     await office.change(

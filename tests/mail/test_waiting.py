@@ -42,8 +42,7 @@ async def waiter(
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_with_the_new_message_alone(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_ends_with_the_new_message_alone(office, alice, bob):
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     async with waiter(office, bob) as waiting_bob:
@@ -53,8 +52,7 @@ async def test_a_wait_ends_with_the_new_message_alone(office):
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_a_wait_ends_empty_when_nothing_comes(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_ends_empty_when_nothing_comes(office, alice, bob):
     await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
@@ -62,8 +60,7 @@ async def test_a_wait_ends_empty_when_nothing_comes(office):
 
 
 @pytest.mark.requirement("tool.inbox.wait")
-async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="unread and old")
     newer = await office.write_some(carol, bob, 60)
     await office.mail.mark_read(bob, newer[0].thread_id)
@@ -74,15 +71,13 @@ async def test_what_came_before_and_is_unread_ends_a_wait_at_once(office):
 
 
 @pytest.mark.parametrize("wait", [-1, 55.5, 1e9, float("nan"), float("inf")])
-async def test_nobody_waits_longer_than_fifty_five_seconds(office, wait):
-    [bob] = await office.people("bob")
+async def test_nobody_waits_longer_than_fifty_five_seconds(office, bob, wait):
     with pytest.raises(e.ArgumentInvalid, match="wait must be from 0 to 55 seconds"):
         await office.mail.inbox(bob, wait=wait)
 
 
 @pytest.mark.requirement("tool.inbox.vanished-client")
-async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         waiting_bob.task.cancel()
     async with waiter(office, bob) as waiting_bob:
@@ -93,8 +88,7 @@ async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(
 
 
 @pytest.mark.requirement("thread.muted-no-notice")
-async def test_a_muted_thread_ends_no_wait(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_muted_thread_ends_no_wait(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="old")
     await office.mail.mute(bob, sent.thread_id)
     assert await office.mail.inbox(bob, wait=SHORT) == MailPage([])
@@ -109,8 +103,7 @@ async def test_a_muted_thread_ends_no_wait(office):
         assert await anywhere.bodies() == ["loud", "muted", "old"]
 
 
-async def test_a_wait_for_one_thread_is_not_ended_by_another(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="old")
     await office.read(bob)
     async with waiter(office, bob, thread_id=sent.thread_id) as there:
@@ -124,8 +117,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office):
 
 
 @pytest.mark.requirement("notice.own-only")
-async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office, alice, bob):
     everything = await office.bus.subscribe("mail.*")
     sent = await office.mail.send(alice, "bob", body="secret")
     await office.mail.mute(bob, sent.thread_id)
@@ -146,8 +138,7 @@ async def test_news_goes_to_the_recipient_alone_and_tells_no_content(office):
 
 
 @pytest.mark.requirement("notice.changes")
-async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office, alice, bob):
     one, two, three, old = [
         await office.mail.send(alice, "bob", body=f"number {number}") for number in range(4)
     ]
@@ -183,8 +174,7 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
         assert heard == {subject_of_mailbox(each.id) for each in mailboxes}
 
 
-async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         await office.bus.close()
         assert await waiting_bob.bodies() == []
@@ -192,8 +182,7 @@ async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office):
     assert await office.bodies(bob) == ["kept"]
 
 
-async def test_whoever_missed_the_news_looks_again(office):
-    alice, bob = await office.people("alice", "bob")
+async def test_whoever_missed_the_news_looks_again(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         for _ in range(2_000):  # more than a subscription holds
             await office.bus.publish(
@@ -217,8 +206,7 @@ async def test_many_wait_at_once_and_each_gets_their_own(office):
 
 
 @pytest.mark.sqlite("reads its file")
-async def test_what_is_published_is_committed_already(office):
-    alice, _ = await office.people("alice", "bob")
+async def test_what_is_published_is_committed_already(office, alice, bob):
     stored: list[Any] = []
 
     def looked_up(_: Event) -> None:

@@ -7,8 +7,7 @@ import pytest
 from folkmoot.core import errors as e
 
 
-async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office):
-    alice, bob, carol = await office.people("alice", "bob", "carol")
+async def test_the_beginning_of_an_id_names_a_message_of_ones_own_alone(office, alice, bob, carol):
     name = (await office.mail.send(alice, "bob", body="hello")).message_id
     for whose in (alice, bob):
         for given in (name[:8], f" {name[:9].upper()}", name[:35]):
