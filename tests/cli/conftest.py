@@ -228,7 +228,6 @@ def hub(start_hub: StartHub) -> Hub:
     return start_hub(FOLKMOOT_RATE_LIMITS="off")
 
 
-People = tuple[Cli, Cli]
 Person = Callable[..., Cli]
 
 
@@ -252,13 +251,16 @@ def person(hub: Hub, cli: Cli) -> Person:
 
 
 @pytest.fixture
-def people(person: Person) -> People:
-    """Ada and Bob."""
-    return person("ada"), person("bob")
+def ada(person: Person) -> Cli:
+    return person("ada")
 
 
 @pytest.fixture
-def room(people: People) -> People:
-    """Ada and Bob, and Ada's room `planning`, which is empty."""
-    assert people[0]("room", "create", "planning").code == 0
-    return people
+def bob(person: Person) -> Cli:
+    return person("bob")
+
+
+@pytest.fixture
+def room(ada: Cli, bob: Cli) -> None:
+    """Ada's room `planning`, which is empty."""
+    assert ada("room", "create", "planning").code == 0

@@ -12,9 +12,8 @@ from tests.transports.rest.test_sessions import SESSION, Browser
 
 
 @pytest.mark.requirement("browser.one-time-code", "browser.listed")
-def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(hub, person, cli):
+def test_the_command_makes_a_link_and_the_list_of_tokens_ends_the_session(hub, ada, cli):
     port = hub.port
-    ada = person("ada")
 
     made = ada("open", "--print")
     link = re.fullmatch(rf"http://localhost:{port}/sign-in#(oc_[0-9a-f]{{64}})\n", made.out)

@@ -95,8 +95,7 @@ def test_a_server_that_cannot_be_had_is_told_in_a_line(cli):
         cli.fails("call", *words, told=said)
 
 
-def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub, person):
-    ada = person("ada")
+def test_denied_and_a_dead_token_are_told_from_no_such_tool(hub, ada):
     reader = ada.json("tokens", "create", "--scope", "mail.read")["token"]
 
     def called(token: str, tool: str, era: str) -> str:

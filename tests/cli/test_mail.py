@@ -23,8 +23,7 @@ def read(url: str, path: str) -> tuple[int, str]:
     return answer.status, text
 
 
-def test_two_people_write_to_each_other(people):
-    ada, bob = people
+def test_two_people_write_to_each_other(ada, bob):
     sent = ada("send", "@Bob", "The boat is ready.\n\x1b[31mAda")
     assert re.fullmatch(r"Sent to @bob: [0-9a-f]{8}\n", sent.out)
     name = sent.out.split()[-1]
@@ -60,8 +59,7 @@ def test_two_people_write_to_each_other(people):
     assert bob("threads").err == "No conversations.\n"
 
 
-def test_people_are_found_kept_and_kept_away(people):
-    ada, bob = people
+def test_people_are_found_kept_and_kept_away(ada, bob):
     assert bob("account", "profile", "--name", "Bob B", "--bio", "Builds\nboats").out == (
         "Profile updated.\n"
     )
@@ -82,8 +80,7 @@ def test_people_are_found_kept_and_kept_away(people):
 
 
 @pytest.mark.requirement("invite.page-valid", "invite.page-claimed", "invite.page-invalid")
-def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli):
-    ada, _ = people
+def test_someone_is_invited_and_finds_the_words_that_were_left(hub, ada, cli):
     link = ada("invite", "--message", "Welcome, Cy!").out.strip()
     path = urlsplit(link).path
     code = path.rsplit("/", 1)[1]
@@ -107,8 +104,7 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub, people, cli)
     assert "sk_" not in stopped.err.replace("sk_[", "")
 
 
-def test_a_handle_is_changed_and_an_account_left(people):
-    ada, bob = people
+def test_a_handle_is_changed_and_an_account_left(ada, bob):
     assert ada("account", "change-handle", "countess").code == 0
     assert "@countess" in ada("account", "whoami").out
     assert bob("send", "ada", "Still you?").code == 0
@@ -124,8 +120,7 @@ def test_a_handle_is_changed_and_an_account_left(people):
     assert bob("send", "countess", "Gone?").err == "folkmoot: error: User not found.\n"
 
 
-def test_someone_downloads_all_that_is_theirs(people, tmp_path):
-    ada, _ = people
+def test_someone_downloads_all_that_is_theirs(ada, tmp_path):
     file = tmp_path / "ada-copy.json"
     ran = ada("account", "export", "-o", str(file))
     assert (ran.code, ran.out) == (0, f"Exported your data to {file}.\n")

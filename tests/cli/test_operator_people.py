@@ -19,7 +19,6 @@ from tests.mcp_harness import INITIALIZE, both_eras, meeting
 
 
 def test_everything_works_while_no_hub_runs(cli, data):
-    assert data.is_dir()
     rows = [line.split() for line in cli("people").out.splitlines()]
     assert [row[:2] for row in rows] == [["@alice", "person"], ["@robot", "agent"]]
     shown = cli("people", "show", "alice").out
@@ -84,7 +83,6 @@ def test_audit_lines_are_found_by_outcome_text_and_time_and_followed_as_they_com
 
 
 def test_on_a_narrow_terminal_nothing_is_cut_and_numbers_are_named(cli, data):
-    assert data.is_dir()
     shown = re.sub(r"\x1b\[\d+m", "", cli.shown("people", columns=40))
     lines = [line.rstrip() for line in shown.splitlines()]
     assert lines[0].startswith("@alice  person  20")
@@ -123,7 +121,6 @@ def test_the_operator_makes_the_first_account_whatever_is_set(start_hub, cli, tm
 
 @pytest.mark.requirement("credentials.operate")
 def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(cli, data):
-    assert data.is_dir()
     wanted = ("tokens", "create", "--for", "@Alice", "--scope", "operate", "--label", "deploys")
     ran = cli(*wanted)
     assert (ran.code, ran.err) == (0, "")

@@ -25,8 +25,7 @@ def refused(ran: Ran, *sentences: str, code: ExitCode = ExitCode.FAILED) -> None
     assert ran == (code, "", "".join(lines))
 
 
-def test_a_room_is_made_listed_shown_changed_and_deleted(people):
-    ada, bob = people
+def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
     assert ada("room") == (0, "", "No rooms. 'folkmoot room create NAME' makes one.\n")
     made = ada(
         "room", "create", "planning", "--access", "invite", "--capability", "chat.*",
@@ -68,14 +67,12 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(people):
     refused(ada("room", "show", "planning"), "There is no such room.")
 
 
-def test_a_room_in_memory_says_so(people):
-    ada, _ = people
+def test_a_room_in_memory_says_so(ada):
     assert ada.json("room", "create", "passing", "--memory")["durable"] is False
     assert "in memory only" in ada("room", "show", "passing").out
 
 
-def test_something_is_said_and_read_again_page_by_page(room):
-    ada, bob = room
+def test_something_is_said_and_read_again_page_by_page(room, ada, bob):
     assert ada("room", "say", "planning", "one").out == "Sent to planning, as message 1.\n"
     assert bob("room", "say", "planning", "-", given="two\n\x1b[2Jlines\n").code == 0
     said = ada.json("room", "say", "planning", "**three**", "--markdown", "--to", "bob")
@@ -99,8 +96,7 @@ def test_something_is_said_and_read_again_page_by_page(room):
     assert ada("room", "history", "planning", "--after", "3").err == "No messages.\n"
 
 
-def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room):
-    ada, _ = room
+def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room, ada):
     for number in range(1, 131):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     whole = ada.json("room", "history", "planning", "--limit", "1000")["messages"]
@@ -109,8 +105,7 @@ def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room):
     assert [it["seq"] for it in onwards] == list(range(6, 126))
 
 
-def test_rights_are_granted_to_one_who_is_here_and_taken_back(room):
-    ada, bob = room
+def test_rights_are_granted_to_one_who_is_here_and_taken_back(room, ada, bob):
     refused(
         ada("room", "grant", "planning", "bob", "mcp.request.*"),
         "The participant who is named is not in the room.",
@@ -135,8 +130,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(room):
     refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
 
 
-def test_one_who_may_not_is_told_what_is_allowed(people):
-    ada, bob = people
+def test_one_who_may_not_is_told_what_is_allowed(ada, bob):
     ada("room", "create", "planning", "--capability", "chat.*", "--capability", "mcp.proposal.*")
     bob("room", "say", "planning", "hi")
     refused(
@@ -147,8 +141,7 @@ def test_one_who_may_not_is_told_what_is_allowed(people):
     refused(bob("room", "delete", "planning", "--yes"), "Only an owner of the room may do this.")
 
 
-def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room):
-    ada, bob = room
+def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room, ada, bob):
     assert ada("room", "proposals", "planning") == (0, "", "No proposals.\n")
     with bob.begin("room", "join", "planning") as joined:
         joined.stdout.readline()
@@ -178,8 +171,7 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room):
         assert joined.wait(60) == 0
 
 
-def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room):
-    ada, bob = room
+def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason(room, ada, bob):
     with bob.begin("room", "join", "planning") as joined:
         joined.stdout.readline()
         for path in ("one", "two", "three"):
@@ -203,8 +195,7 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert joined.wait(60) == 0
 
 
-def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room):
-    ada, bob = room
+def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others(room, ada, bob):
     propose(bob, "planning", "one")
     propose(bob, "planning", "two", id="1")
     assert ada("room", "reject", "planning", "1", "No.").code == 0
@@ -214,8 +205,7 @@ def test_a_number_names_the_proposal_with_this_number_whatever_the_ids_of_others
     assert states == {1: "rejected", 2: "open"}
 
 
-def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room):
-    ada, bob = room
+def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room, ada, bob):
     propose(bob, "planning", "one")
     refused(ada("room", "withdraw", "planning", "1"), "Only the proposer can withdraw a proposal.")
     assert bob("room", "withdraw", "planning", "#1").out == "Withdrawn, as message 2.\n"
@@ -223,8 +213,7 @@ def test_a_proposal_is_withdrawn_by_the_one_who_made_it(room):
     refused(bob("room", "withdraw", "planning", "9"), "There is no proposal 9 in the room.")
 
 
-def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room):
-    ada, bob = room
+def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room, ada, bob):
     with bob.begin("room", "tail", "planning") as present:
         present.stdout.readline()
         said = ada.json("room", "say", "planning", "@Bob, @carl and a@bob: ask @bob.")
@@ -233,8 +222,7 @@ def test_those_who_are_here_and_are_named_with_an_at_are_mentioned(room):
         present.kill()
 
 
-def test_a_room_in_which_nothing_was_said_has_no_messages(room):
-    ada, _ = room
+def test_a_room_in_which_nothing_was_said_has_no_messages(room, ada):
     shown = ada("room", "show", "planning").out
     assert re.search(r"^Messages +none$", shown, re.MULTILINE)
     assert re.search(r"^Rejections +1 closes a proposal$", shown, re.MULTILINE)
@@ -251,10 +239,7 @@ def test_a_room_in_which_nothing_was_said_has_no_messages(room):
 
 @pytest.mark.requirement("room.guest-once", "room.guest-secret")
 @pytest.mark.parametrize("way", ["stdin", "environment", "terminal"])
-def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
-    hub, people, cli, tmp_path, way
-):
-    ada, _ = people
+def test_a_guest_comes_in_with_an_invitation_once_and_later_without(hub, ada, cli, tmp_path, way):
     ada("room", "create", "planning", "--access", "invite")
     invited = ada("room", "invite", "planning", "--guest", "grace", "--grant", "mcp.proposal.*")
     assert INVITATION.fullmatch(invited.out)
@@ -296,8 +281,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(
     assert kept[0]["credential"] not in log
 
 
-def test_someone_is_invited_by_handle(people):
-    ada, bob = people
+def test_someone_is_invited_by_handle(ada, bob):
     ada("room", "create", "planning", "--access", "private")
     refused(bob("room", "say", "planning", "hi"), "There is no such room.")
     assert ada("room", "invite", "planning", "@Bob").out == "Invited @bob to planning.\n"
@@ -305,8 +289,7 @@ def test_someone_is_invited_by_handle(people):
     refused(ada("room", "invite", "planning", "nobody"), "User not found.")
 
 
-def test_a_room_is_deleted_only_by_one_who_types_its_name(room):
-    ada, _ = room
+def test_a_room_is_deleted_only_by_one_who_types_its_name(room, ada):
     told = "there is no terminal to ask for confirmation; use --yes"
     ada.fails("room", "delete", "planning", told=told, code=ExitCode.USAGE)
     with ada.at_terminal("room", "delete", "planning") as terminal:
@@ -319,8 +302,7 @@ def test_a_room_is_deleted_only_by_one_who_types_its_name(room):
     assert ada("room", "list").err.startswith("No rooms.")
 
 
-def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room):
-    ada, _ = room
+def test_history_on_a_terminal_has_colours_and_in_a_pipe_has_none(room, ada):
     ada("room", "say", "planning", "Look, @ada!")
     with ada.at_terminal("room", "history", "planning", columns=40) as terminal:
         assert terminal.end() == 0
@@ -386,9 +368,9 @@ def test_with_a_token_that_is_none_every_command_says_how_to_get_another(hub, cl
         )
 
 
-def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(people):
+def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(ada):
     for arguments in QUICK[2:]:
-        refused(people[0]("room", *arguments), "There is no such room.")
+        refused(ada("room", *arguments), "There is no such room.")
 
 
 @pytest.mark.parametrize(

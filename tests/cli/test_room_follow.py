@@ -34,8 +34,7 @@ def is_end(process: Forked) -> tuple[int, str]:
     return code, process.stderr.read()
 
 
-def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room):
-    ada, bob = room
+def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room, ada, bob):
     with bob.begin("room", "tail", "planning", "--json") as tail:
         assert envelope_of(tail)["kind"] == "system.presence.join"
         spaced = '{ "protocol": "mcpx/v1",\n\n "kind": "chat.message",\r\n "payload": {"n": 1.10,'
@@ -54,8 +53,7 @@ def test_tail_prints_each_envelope_as_a_line_at_once_and_ends_with_ctrl_c(room):
     assert said[-1] == "system.presence.leave"
 
 
-def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room):
-    ada, bob = room
+def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room, ada, bob):
     for number in range(1, 6):
         post(ada, "planning", "chat.message", {"text": f"number {number}"})
     for as_json in (True, False):
@@ -74,8 +72,7 @@ def test_tail_begins_where_it_is_told_to_and_brings_nothing_twice(room):
             post(ada, "planning", "chat.message", {"text": "between"})
 
 
-def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room):
-    _, bob = room
+def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room, bob):
     with bob.begin("room", "tail", "planning") as tail:
         tail.stdout.readline()
         tail.stdout.close()
@@ -83,8 +80,7 @@ def test_tail_ends_when_nobody_reads_it_though_nothing_is_said(room):
 
 
 @pytest.mark.requirement("room.resume")
-def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(hub, room, start_hub):
-    ada, bob = room
+def test_tail_goes_on_after_the_hub_was_killed_and_brings_all_once(hub, room, ada, bob, start_hub):
     with bob.begin("room", "tail", "planning", "--json") as tail:
         seqs = [envelope_of(tail)["seq"]]
         post(ada, "planning", "chat.message", {"text": "before"})
@@ -101,8 +97,7 @@ def test_tail_goes_on_after_the_hub_was_killed_without_a_gap_or_a_duplicate(hub,
         assert is_end(tail)[0] == ExitCode.INTERRUPTED
 
 
-def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room):
-    ada, bob = room
+def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room, ada, bob):
     ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
     assert (ran.code, ran.err) == (0, "")
     fields = [line.split(" ", 4) for line in ran.out.splitlines()]
@@ -116,8 +111,7 @@ def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room):
     assert "bob left" in ada("room", "history", "planning").out
 
 
-def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room):
-    ada, bob = room
+def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room, ada, bob):
     ada("room", "change", "planning", "--capability", "reasoning.*")
     ran = bob("room", "join", "planning", given="one\ntwo\n")
     assert ran.code == ExitCode.FAILED
@@ -126,8 +120,7 @@ def test_a_line_that_is_refused_is_told_and_the_rest_is_said(room):
     assert ran.err.endswith("folkmoot: error: 2 of the lines were refused.\n")
 
 
-def test_one_who_is_put_out_is_told_and_the_command_fails(room):
-    ada, bob = room
+def test_one_who_is_put_out_is_told_and_the_command_fails(room, ada, bob):
     with bob.begin("room", "join", "planning") as joined:
         line_of(joined)
         post(ada, "planning", "room.kick", {"participant": "bob"})
@@ -136,8 +129,7 @@ def test_one_who_is_put_out_is_told_and_the_command_fails(room):
         assert said == "folkmoot: error: You may not enter this room, or may no longer be in it.\n"
 
 
-def test_a_proposal_is_one_line_with_its_arguments(room):
-    ada, bob = room
+def test_a_proposal_is_one_line_with_its_arguments(room, ada, bob):
     with bob.begin("room", "tail", "planning") as tail:
         line_of(tail)
         propose(ada, "planning", "a b")

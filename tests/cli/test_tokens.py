@@ -12,8 +12,7 @@ from tests.cli.conftest import Ran
 
 
 @pytest.mark.requirement("credentials.many")
-def test_tokens_are_created_listed_and_revoked_on_the_command_line(person):
-    ada = person("ada")
+def test_tokens_are_created_listed_and_revoked_on_the_command_line(ada):
 
     wanted = ("--label", "the tides", "--expires", "7", "--scope", "rooms:square mail.read")
     made = ada("tokens", "create", *wanted)
@@ -56,9 +55,8 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(person):
 
 
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
-    hub, person, tmp_path
+    hub, ada, tmp_path
 ):
-    ada = person("ada")
     laptop = ada._replace(
         environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
     )
@@ -92,8 +90,7 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
     assert (wrong.code, "a token of @ada" in wrong.err) == (ExitCode.USAGE, True)
 
 
-def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
-    ada = person("ada")
+def test_connect_gives_a_client_a_token_of_its_own_scope(hub, ada, tmp_path):
     file = tmp_path / "mcp.json"
     wanted = ("connect", "cursor", "--scope", "mail.read rooms:square", "--file", str(file))
     shown = ada(*wanted, "--dry-run")
@@ -118,8 +115,7 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(hub, person, tmp_path):
     assert not (tmp_path / "other.json").exists()
 
 
-def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(person):
-    ada = person("ada")
+def test_a_command_that_is_made_from_its_row_shows_what_the_operation_answers(ada):
     ran = ada("digest")
     assert (ran.code, ran.err) == (0, "")
     assert re.search(r"^Total unread +0$", ran.out, re.MULTILINE), ran.out
