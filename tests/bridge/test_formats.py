@@ -71,8 +71,7 @@ def sent_boxes(there: Town) -> list[dict[str, str]]:
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_any_other_client_reads_what_the_bridge_sends(town):
-    [ada] = await town.people("ada")
+async def test_any_other_client_reads_what_the_bridge_sends(town, ada):
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Grüße 🛶\n{}")
     assert sent["bridge"]["mode"] == "e2e"
@@ -86,8 +85,7 @@ async def test_any_other_client_reads_what_the_bridge_sends(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes", "bridge.first-key")
-async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town):
-    [ada] = await town.people("ada")
+async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town, ada):
     app = await App.joining(town, "bob")
     sent = await ada.call("msg/send", to="bob", body="Shall I pay? Yes.")
     me, bob = ada.bridge.device.owner, encode(bytes(app.key.public_key))
@@ -118,8 +116,7 @@ async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town, ada, bob):
     profile = await ada.call("msg/lookup", handle="bob")
     assert profile["payload_formats"] == [VERSION]
 
@@ -146,8 +143,7 @@ async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town):
 
 
 @pytest.mark.requirement("bridge.plain-boxes")
-async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town):
-    [ada] = await town.people("ada")
+async def test_another_clients_key_says_nothing_of_letters_until_a_bridge_does(town, ada):
     hub = ada.bridge.device.hub
     assert (await hub.call("msg/whoami"))["payload_formats"] == [VERSION]
     own = ada.bridge.device.owner
@@ -192,8 +188,7 @@ SPECIFIED = [
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_refusals_have_the_specifications_shape_and_words(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_refusals_have_the_specifications_shape_and_words(town, ada, bob):
     town.calls.clear()
     for tool, told, sentence in SPECIFIED:
         assert await ada.refused(tool, **told) == {"error": sentence}, told
@@ -206,8 +201,7 @@ async def test_refusals_have_the_specifications_shape_and_words(town):
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(town, ada, bob):
     for privacy, sentence in (
         ("contacts_only", "Cannot send message to this user."),
         ("private", "User not found."),
@@ -218,8 +212,7 @@ async def test_someone_who_takes_mail_from_contacts_only_is_not_called_absent(to
 
 
 @pytest.mark.requirement("bridge.errors")
-async def test_what_the_hub_refuses_is_told_as_it_is(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_what_the_hub_refuses_is_told_as_it_is(town, ada, bob):
     await bob.call("msg/block", handle="ada")
     told = await ada.refused("msg/send", to="bob", body="x")
     assert told == {"error": "Cannot send message to this user."}
@@ -240,8 +233,7 @@ async def test_a_dead_token_and_a_dead_hub_are_results_that_say_what_to_do(town)
 
 
 @pytest.mark.requirement("bridge.first-key")
-async def test_a_key_is_called_verified_once_it_was_compared(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_key_is_called_verified_once_it_was_compared(town, ada, bob):
     first = await ada.call("msg/send", to="bob", body="One.")
     assert (first["bridge"]["verified"], first["bridge"]["key"]) == (False, "new")
     assert fingerprint(bob.bridge.device.owner) in first["bridge"]["note"]
@@ -262,8 +254,7 @@ async def test_a_key_is_called_verified_once_it_was_compared(town):
     assert (await ada.call("msg/lookup", handle="bob"))["bridge"]["verified"] is True
 
 
-async def test_a_message_is_answered_by_the_beginning_of_its_id(town):
-    ada, bob = await town.people("ada", "bob")
+async def test_a_message_is_answered_by_the_beginning_of_its_id(town, ada, bob):
     sent = await bob.call("msg/send", to="ada", body="Well?")
     name = sent["message_id"]
     for known in (False, True):
@@ -275,8 +266,7 @@ async def test_a_message_is_answered_by_the_beginning_of_its_id(town):
             await ada.call("msg/inbox")
 
 
-async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_admitted(town):
-    ada, _ = await town.people("ada", "bob")
+async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_told(town, ada, bob):
     town.calls.clear()
     given = {"to": "bob", "body": "Once.", "idempotency_key": "k"}
     request = {"name": "msg_send", "arguments": given}

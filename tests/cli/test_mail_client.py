@@ -64,16 +64,13 @@ def ada(cli: Cli, hub: Scripted) -> Cli:
 
 
 def test_register_shows_the_secrets_once_and_keeps_them_for_the_owner_alone(cli, hub, keys):
-    ran = cli("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
-    assert (ran.code, ran.err) == (0, "")
-    assert TOKEN in ran.out
-    assert CODE in ran.out
-    assert "Keep both in a safe place: anyone who has one can act as you.\n" in ran.out
-    assert "'folkmoot account token ada' shows the token again. The recovery code is" in ran.out
+    out = cli.says("register", "@Ada", "--invite", "an-invite", "--url", f"{hub.url}/mcp/")
+    assert TOKEN in out
+    assert CODE in out
+    assert "Keep both in a safe place: anyone who has one can act as you.\n" in out
+    assert "'folkmoot account token ada' shows the token again. The recovery code is" in out
     assert cli("account", "token", "ada").out == f"{TOKEN}\n"
-    assert ran.out.endswith(
-        "Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n"
-    )
+    assert out.endswith("Next: 'folkmoot connect CLIENT' adds the hub to your assistant, as you.\n")
     assert hub.asked == [("msg/register", {"handle": "ada", "invite_code": "an-invite"}, None)]
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     assert stat.S_IMODE(keys.parent.stat().st_mode) == 0o700

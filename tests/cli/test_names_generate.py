@@ -95,11 +95,10 @@ def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli):
 
 
 def test_new_server_makes_it_and_says_how_to_go_on(cli, tmp_path):
-    made = cli("new", "server", "my-notes", "--namespace", "memos")
-    assert (made.code, made.err) == (0, "")
-    assert made.out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
-    assert "  pytest                                        # its own tests\n" in made.out
-    assert max(map(len, made.out.splitlines())) <= 80
+    out = cli.says("new", "server", "my-notes", "--namespace", "memos")
+    assert out.startswith("Created my-notes, an MCP server with the namespace memos:\n")
+    assert "  pytest                                        # its own tests\n" in out
+    assert max(map(len, out.splitlines())) <= 80
     assert 'NAMESPACE = "memos"' in (tmp_path / "my-notes/src/my_notes/names.py").read_text()
 
 

@@ -122,10 +122,9 @@ def test_the_operator_makes_the_first_account_whatever_is_set(start_hub, cli, tm
 @pytest.mark.requirement("credentials.operate")
 def test_the_operator_creates_a_token_for_someone_and_the_audit_log_has_it(cli, data):
     wanted = ("tokens", "create", "--for", "@Alice", "--scope", "operate", "--label", "deploys")
-    ran = cli(*wanted)
-    assert (ran.code, ran.err) == (0, "")
-    assert re.match(r"Token  sk_[0-9a-f]{64}\nID     c_[0-9a-f]{8}\nScope  operate\n", ran.out)
-    assert "can act as @alice within its scope. It is not shown again." in ran.out
+    out = cli.says(*wanted)
+    assert re.match(r"Token  sk_[0-9a-f]{64}\nID     c_[0-9a-f]{8}\nScope  operate\n", out)
+    assert "can act as @alice within its scope. It is not shown again." in out
     (line,) = cli.json("audit", "--action", "token.*")["lines"]
     assert (line["by"], line["about"]) == ("operator", "alice")
     assert cli.json(*wanted)["scope"] == "operate"

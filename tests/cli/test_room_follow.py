@@ -98,9 +98,8 @@ def test_tail_goes_on_after_the_hub_was_killed_and_brings_all_once(hub, room, ad
 
 
 def test_lines_of_the_standard_input_are_said_and_its_end_leaves(room, ada, bob):
-    ran = bob("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
-    assert (ran.code, ran.err) == (0, "")
-    fields = [line.split(" ", 4) for line in ran.out.splitlines()]
+    out = bob.says("room", "join", "planning", given="one\n\n/two\n\x1b[2Jthree")
+    fields = [line.split(" ", 4) for line in out.splitlines()]
     assert [it[0] for it in fields] == ["1", "2", "3", "4"]
     assert [it[2:] for it in fields] == [
         ["gateway", "system.presence.join", "bob joined"],
