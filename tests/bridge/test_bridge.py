@@ -32,7 +32,8 @@ async def unread(desk: Desk) -> int:
     return total
 
 
-async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_opened_by_both(town, ada, bob):
+async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_both_ends(town):
+    ada, bob = await town.people("ada", "bob")
     town.calls.clear()
     sent = await ada.call("msg_send", to="@Bob", body="The boat is ready.")
     assert "first message sealed for @bob" in sent["bridge"].pop("note")
