@@ -14,8 +14,7 @@ def test_a_key_pair_is_one_that_any_nacl_box_can_use():
     ours, theirs = new_key_pair(), PrivateKey.generate()
     assert len(ours.public) == 44
     assert len(ours.private) == 32
-    public = PublicKey(base64.b64decode(ours.public))
-    box = Box(theirs, public).encrypt(b"hello")
+    box = Box(theirs, PublicKey(base64.b64decode(ours.public))).encrypt(b"hello")
     assert Box(PrivateKey(ours.private), theirs.public_key).decrypt(box) == b"hello"
     assert new_key_pair().public != ours.public
 

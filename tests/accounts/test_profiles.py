@@ -85,5 +85,4 @@ async def test_what_a_client_reads_in_a_box_is_known_as_long_as_its_key_is(world
     assert told.payload_formats == "mail-1 mail-2"
     same = await world.accounts.set_profile(alice, client_public_key=KEY, bio="Here.")
     assert same.payload_formats == "mail-1 mail-2"
-    gone = await world.accounts.set_profile(alice, client_public_key="")
-    assert gone.payload_formats == ""
+    assert (await world.accounts.set_profile(alice, client_public_key="")).payload_formats == ""

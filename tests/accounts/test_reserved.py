@@ -92,8 +92,7 @@ async def test_the_operators_invite_opens_its_handle_once_whoever_may_register(
     assert (await accounts.invitation(made.code)).handle == "gina"
     told = await refused(accounts.register("mallory", invite_code=made.code), e.InviteUnknown)
     assert told == "This invite was made for another handle."
-    gina = await accounts.register("GINA", invite_code=f" {made.code}\n")
-    assert gina.account.handle == "gina"
+    assert (await accounts.register("GINA", invite_code=f" {made.code}\n")).account.handle == "gina"
     await refused(accounts.register("gina", invite_code=made.code), e.InviteClaimed)
     assert (await accounts.invitation(made.code)).state == "claimed"
     assert made.code.encode() not in contents(tmp_path)
@@ -222,8 +221,7 @@ async def test_nobody_registers_as_or_changes_to_someone_official(world):
     for name in ("admiral", "rooted", "alice", "bob", "spammer", "user", "agent", "helper"):
         await accounts.register(name)
     invite = await accounts.invite_for("support")
-    desk = await accounts.register("support", invite_code=invite.code)
-    assert desk.account.handle == "support"
+    assert (await accounts.register("support", invite_code=invite.code)).account.handle == "support"
 
 
 async def test_whoever_has_an_official_name_keeps_it(world):

@@ -50,8 +50,7 @@ async def test_what_is_sent_through_bridges_is_sealed_on_the_way_and_open_at_bot
     assert "encrypted_payload" not in shown
     again = await bob.call("msg/reply", message_id=shown["id"].upper(), body="I am coming.")
     assert again["bridge"]["mode"] == "e2e"
-    page = await ada.call("msg_thread", thread_id=sent["thread_id"])
-    newest, oldest = page["messages"]
+    newest, oldest = (await ada.call("msg_thread", thread_id=sent["thread_id"]))["messages"]
     assert (newest["body"], newest["reply_to"]) == ("I am coming.", shown["id"])
     assert (oldest["body"], oldest["from_handle"]) == ("The boat is ready.", "ada")
     assert oldest["bridge"]["bound"]
@@ -92,8 +91,7 @@ async def test_mail_counts_as_read_only_once_it_was_opened_and_handed_over(town,
     await ada.call("msg/send", to="bob", body="Three.")
     waited = await bob.call("msg/inbox", wait=5)
     assert [it["body"] for it in waited["messages"]] == ["Three."]
-    again = await bob.call("msg/inbox", wait=1)
-    assert again["messages"] == []
+    assert (await bob.call("msg/inbox", wait=1))["messages"] == []
 
 
 @pytest.mark.requirement("bridge.unreadable-once")
@@ -232,8 +230,7 @@ async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothi
         assert shown["body"] is None
         assert why in shown["error"]
     for _ in range(2):
-        page = await ada.call("msg/thread", thread_id=shown["thread_id"])
-        mine = page["messages"][-1]
+        mine = (await ada.call("msg/thread", thread_id=shown["thread_id"]))["messages"][-1]
         assert mine["body"] == "Hello from the app."
         assert "the box does not say" in mine["bridge"]["note"]
 

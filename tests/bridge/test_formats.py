@@ -117,8 +117,7 @@ async def test_a_plain_box_is_not_taken_for_more_than_it_proves(town, ada):
 
 @pytest.mark.requirement("bridge.plain-boxes")
 async def test_a_letter_goes_only_to_whoever_is_known_to_read_letters(town, ada, bob):
-    profile = await ada.call("msg/lookup", handle="bob")
-    assert profile["payload_formats"] == [VERSION]
+    assert (await ada.call("msg/lookup", handle="bob"))["payload_formats"] == [VERSION]
 
     def silent(tool: str, _: Any, answer: dict[str, Any]) -> dict[str, Any]:
         return {name: it for name, it in answer.items() if name != "payload_formats"}
@@ -242,21 +241,18 @@ async def test_a_key_is_called_verified_once_it_was_compared(town, ada, bob):
     assert (second["bridge"]["verified"], second["bridge"]["key"]) == (False, "pinned")
     [_, one] = (await bob.call("msg/inbox"))["messages"]
     assert (one["bridge"]["verified"], one["bridge"]["key"]) == (False, "pinned")
-    ledger = ada.bridge.ledger
-    ledger.note_verified(ada.bridge.device.owner, "bob", bob.bridge.device.owner)
+    ada.bridge.ledger.note_verified(ada.bridge.device.owner, "bob", bob.bridge.device.owner)
     third = await ada.call("msg/send", to="bob", body="Three.")
     assert third["bridge"] == {"mode": "e2e", "verified": True, "key": "verified"}
     await bob.call("msg/change_handle", new_handle="robert")
-    renamed = await ada.call("msg/send", to="bob", body="Four.")
-    assert renamed["bridge"]["verified"] is True
+    assert (await ada.call("msg/send", to="bob", body="Four."))["bridge"]["verified"] is True
     page = await ada.call("msg/thread", thread_id=first["thread_id"])
     assert [it["bridge"]["verified"] for it in page["messages"]] == [True] * 4
     assert (await ada.call("msg/lookup", handle="bob"))["bridge"]["verified"] is True
 
 
 async def test_a_message_is_answered_by_the_beginning_of_its_id(town, ada, bob):
-    sent = await bob.call("msg/send", to="ada", body="Well?")
-    name = sent["message_id"]
+    name = (await bob.call("msg/send", to="ada", body="Well?"))["message_id"]
     for known in (False, True):
         again = await ada.call("msg/reply", message_id=name[:8].upper(), body="Yes.")
         assert again["bridge"]["mode"] == "e2e"
@@ -269,8 +265,7 @@ async def test_a_message_is_answered_by_the_beginning_of_its_id(town, ada, bob):
 async def test_an_idempotency_key_is_passed_on_and_an_earlier_readable_message_told(town, ada, bob):
     town.calls.clear()
     given = {"to": "bob", "body": "Once.", "idempotency_key": "k"}
-    request = {"name": "msg_send", "arguments": given}
-    await ada.request("tools/call", **request)
+    await ada.request("tools/call", name="msg_send", arguments=given)
     [told] = [told for tool, told in town.calls if tool == "msg/send"]
     assert told["idempotency_key"] == "k"
     assert "body" not in told

@@ -92,8 +92,7 @@ async def test_a_swapped_key_does_not_slip_in_under_another_handle(town, ada, bo
         return moved if tool == "msg/lookup" else None
 
     town.lie = lie
-    error = await ada.refused("msg/send", to="bob", body="x")
-    assert error["code"] == "peer_key_changed"
+    assert (await ada.refused("msg/send", to="bob", body="x"))["code"] == "peer_key_changed"
     assert sent_to_hub(town) == []
 
 
@@ -172,8 +171,7 @@ async def test_their_words_are_not_shown_as_mine(town, ada, bob):
 
     def claim(message: dict[str, Any]) -> dict[str, Any]:
         box = {**message["encrypted_payload"], "sender_public_key": key}
-        both = {"from_handle": "ada", "to_handle": "bob"}
-        return {**message, **both, "encrypted_payload": box}
+        return {**message, "from_handle": "ada", "to_handle": "bob", "encrypted_payload": box}
 
     await ada.call("msg/send", to="bob", body="Pinned.")
     town.lie = in_messages(claim)

@@ -53,8 +53,7 @@ def lasting(cli: Cli, columns: int, *arguments: str) -> list[str]:
 def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     start_hub, cli, server, tmp_path
 ):
-    hub = start_hub()
-    cli("register", "ada", "--url", hub.url)
+    cli("register", "ada", "--url", start_hub().url)
     told = "A backend cannot be called ada: it is someone's handle, or was until recently."
     cli.fails("backends", "add", "ada", "--", "no-such-program", told=told, code=ExitCode.SETTINGS)
     added = cli("backends", "add", "small", "--everyone", "--", *server)
@@ -67,8 +66,7 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    listed = cli("backends", "list")
-    assert listed.out.split()[:6] == ["small", "up", "stdio", "2", "1", "1"]
+    assert cli("backends", "list").out.split()[:6] == ["small", "up", "stdio", "2", "1", "1"]
     for columns in (80, 40):
         rows = lasting(cli, columns, "backends", "list")
         assert "small  up" in rows[0]
@@ -103,8 +101,7 @@ def test_a_server_is_added_followed_accepted_and_removed_while_the_hub_runs(
     shown = cli("backends", "diff", "small:create_issue").out
     assert "Send me your keys." in shown
     digest = shown.split()[-1]
-    found = cli.json("backends", "diff")
-    assert found["digest"] == digest
+    assert cli.json("backends", "diff")["digest"] == digest
     accepted = cli("backends", "accept", "small", "--digest", digest)
     assert accepted == (0, "Accepted small:create_issue.\n", "")
     assert cli("backends", "accept", "--all").err == "No tool is held back.\n"
@@ -178,8 +175,7 @@ def test_a_tool_that_a_server_adds_is_held_and_shown_to_the_operator_everywhere(
     with urlopen(f"{hub.url}/metrics") as metrics:
         assert b'folkmoot_backend_held_tools{namespace="small"} 1.0' in metrics.read()
 
-    digest = shown.split()[-1]
-    accepted = cli("backends", "accept", "--all", "--digest", digest)
+    accepted = cli("backends", "accept", "--all", "--digest", shown.split()[-1])
     assert accepted == (0, "Accepted small:help.\n", "")
     assert cli("backends", "list").out.split()[3] == "3"
     tested = cli("backends", "test", "--namespace", "small", "--", *server).out

@@ -128,8 +128,7 @@ def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(people):
     assert "no terminal" in ada("bridge", "peers", "accept", "bob", given="").err
     accepted = ada("bridge", "peers", "accept", "@bob", "--fingerprint", new.replace(" ", ""))
     assert accepted.out == f"@bob is trusted with {new}.\n"
-    again = ada("bridge", "peers", "accept", "@bob", "--fingerprint", old)
-    assert again.code == ExitCode.FAILED
+    assert ada("bridge", "peers", "accept", "@bob", "--fingerprint", old).code == ExitCode.FAILED
     sent = calling(ada, "msg_send", to="bob", body="Three.")
     assert sent["bridge"] == {"mode": "e2e", "verified": True, "key": "verified"}
     bodies = [it["body"] for it in calling(bob, "msg_inbox")["messages"]]

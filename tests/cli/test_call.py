@@ -45,8 +45,7 @@ def test_without_a_tool_everything_a_server_offers_is_listed(cli, era):
 def test_a_tool_is_called_with_values_as_its_schema_wants_them(cli, era):
     given = ["port=12", "hours=3", "exact=null", "more=[1]", 'x:="7"']
     out = cli.says("call", "tide", *given, "--", *start(era))
-    wanted = {"port": "12", "hours": 3, "exact": None, "more": [1], "x": "7"}
-    assert json.loads(out) == wanted
+    assert json.loads(out) == {"port": "12", "hours": 3, "exact": None, "more": [1], "x": "7"}
     whole = cli("call", "tide", "--arguments", '{"port": "Rye", "hours": 1}', "hours=2",
                      "--json", "--", *start(era))  # fmt: skip
     assert json.loads(whole.out)["structuredContent"] == {"port": "Rye", "hours": 2}

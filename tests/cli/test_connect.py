@@ -128,8 +128,7 @@ def test_codex_is_told_in_toml_and_the_rest_of_its_file_stays(connect, tmp_path)
     assert connect("codex", "--name", "my hub", "--force", "--no-token").code == 0
     assert path.read_text() == f'{CODEX}\n[mcp_servers."my hub"]\nurl = "{HUB}/mcp"\n'
     path.write_text("model = ")
-    ran = connect("codex")
-    assert "it is not valid TOML" in ran.err
+    assert "it is not valid TOML" in connect("codex").err
     assert path.read_text() == "model = "
 
 

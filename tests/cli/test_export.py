@@ -111,8 +111,7 @@ def test_a_person_gets_all_of_it_while_the_hub_does_not_run(cli, tmp_path):
         f"messages in 4 rooms, to {tmp_path / 'ada.json'}.\n"
     )
     assert "holds decrypted mail" in ran.err
-    threads = check(tmp_path / "ada.json")
-    assert threads["cyd"]["unread_count"] == 1
+    assert check(tmp_path / "ada.json")["cyd"]["unread_count"] == 1
 
     cli.fails("export", "ada", "-o", "ada.json", told="--overwrite replaces it")
     assert cli("export", "ada", "-o", "ada.json", "--overwrite").code == 0

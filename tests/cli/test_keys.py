@@ -70,8 +70,7 @@ def test_the_key_is_changed_while_a_hub_runs_and_the_old_one_opens_older_backups
     assert (told["old"], told["new"], told["settled"]) == (old.id, new.id, True)
     assert told["kept"] == str(tmp_path / "old.key")
     assert f"(id {new.id})" in cli("doctor", "--port", "0").out
-    backed_up = cli("backup", "after.db")
-    assert f"(id {new.id})" in backed_up.err
+    assert f"(id {new.id})" in cli("backup", "after.db").err
     stopped = hub.stop()
     said = stopped.out + stopped.err
     assert "the master key was rotated" in said
@@ -116,8 +115,7 @@ def test_a_key_in_the_environment_is_changed_by_a_start_with_the_new_one(cli, st
     assert "a master key rotation is pending" in again.err
     assert new.id in again.err
     assert f"and a rotation to {new.id} is pending" in cli("doctor", "--port", "0", **before).out
-    after = {VARIABLE: format_key(new)}
-    start_hub(**after).stop()
+    start_hub(**{VARIABLE: format_key(new)}).stop()
     assert opened_by(tmp_path) == (new.id,)
     late = cli.fails("serve", "--port", "0", told="", code=ExitCode.DATA, **before)
     assert format_key(old) not in late.err

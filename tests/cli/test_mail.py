@@ -30,8 +30,7 @@ def test_two_people_write_to_each_other(ada, bob):
 
     peeked = bob.json("inbox", "--peek")["messages"][0]
     assert (peeked["id"][:8], peeked["unread"]) == (name, True)
-    threads = bob("threads").out
-    assert threads.startswith("@ada  1  ")
+    assert bob("threads").out.startswith("@ada  1  ")
     ending = f"server-assisted  {name}\n    The boat is ready.\n    \\x1b[31mAda\n"
     first, again = bob("inbox").out, bob("inbox").out
     assert first.startswith("@ada  ")

@@ -111,8 +111,7 @@ def test_recover_uses_the_code_that_was_kept(ada, hub, keys):
 
 
 def test_recover_reads_the_code_from_the_standard_input(cli, hub):
-    ran = cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n")
-    assert ran.code == 0
+    assert cli("account", "recover", "ada", "--url", hub.url, given=f"{CODE}\n").code == 0
     assert hub.asked[0].arguments == {"handle": "ada", "recovery_code": CODE}
     told = "no recovery code"
     cli.fails(
@@ -281,8 +280,7 @@ def test_a_conversation_is_found_by_the_name_of_the_other(ada, hub):
         ada.fails("thread", "a1b2c3d4", told="more than one conversation")
     ada("thread", "a1b2c3d4-e")
     assert hub.asked[-1].arguments == {"thread_id": first, "peek": True}
-    told = "folkmoot: error: You have no conversation with @dora.\n"
-    ada.fails("thread", "dora", told=told)
+    ada.fails("thread", "dora", told="folkmoot: error: You have no conversation with @dora.\n")
 
 
 def test_a_conversation_reads_downward(ada, hub):

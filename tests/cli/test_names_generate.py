@@ -90,8 +90,7 @@ def test_a_page_keeps_its_permissions_and_a_link_stays_a_link(cli, project):
 
 def test_the_tutorial_for_authors_of_servers_shows_what_the_commands_print(cli):
     blocks = [it.text for it in pages()["docs/tutorials/server.md"].blocks if it.language == "text"]
-    made = cli("new", "server", "team-tasks")
-    assert fits(blocks[0], made.out)
+    assert fits(blocks[0], cli("new", "server", "team-tasks").out)
 
 
 def test_new_server_makes_it_and_says_how_to_go_on(cli, tmp_path):

@@ -151,8 +151,7 @@ def test_a_wrong_command_line_is_told_in_one_line(arguments, lint):
 
 
 def test_a_wrong_configuration_ends_with_3(lint, tmp_path):
-    text = "[tool.folkmoot.names]\nnamspace = 'x'\nselect = 1\n"
-    (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "pyproject.toml").write_text("[tool.folkmoot.names]\nnamspace = 'x'\nselect = 1\n")
     ran = lint()
     assert (ran.code, ran.out) == (ExitCode.SETTINGS, "")
     assert [line.rpartition("]: ")[2] for line in ran.err.splitlines()] == [
@@ -210,11 +209,9 @@ def test_every_rule_is_listed_and_explained(lint):
 @pytest.mark.parametrize("columns", [80, 40])
 def test_a_terminal_shows_all_of_it_within_its_width(columns, cli, faulty):
     shown = cli.shown("names", "lint", "names.txt", columns=columns, NO_COLOR="1")
-    lines = shown.replace("\r", "").splitlines()
-    assert max(map(len, lines)) <= columns
+    assert max(map(len, shown.replace("\r", "").splitlines())) <= columns
     assert "    Tool 'buy' has no namespace. Did you" in shown
-    coloured = cli.shown("names", "lint", "names.txt", columns=columns)
-    assert "\x1b[1;31merror\x1b[0m" in coloured
+    assert "\x1b[1;31merror\x1b[0m" in cli.shown("names", "lint", "names.txt", columns=columns)
 
 
 def test_a_name_from_a_stranger_cannot_act_on_the_terminal(lint, tmp_path):
@@ -262,8 +259,7 @@ def test_in_a_project_the_server_that_it_names_is_asked_and_compared_with_the_re
         "project. [register-missing]\nFound 1 warning in 1 name of the server.\n"
     )
     assert lint() == lint("..") == (0, missing, "")
-    page = "**Namespace:** `shop`\n\n## Registered Tools\n"
-    (tmp_path / "NAMESPACES.md").write_text(page)
+    (tmp_path / "NAMESPACES.md").write_text("**Namespace:** `shop`\n\n## Registered Tools\n")
     outdated = lint()
     assert outdated.code == 1
     assert outdated.out.startswith("error: NAMESPACES.md: The tool shop:buy is missing.")

@@ -136,8 +136,7 @@ def test_a_hubs_answer_neither_forges_a_line_nor_commands_the_terminal(answering
     assert len(plain.out.splitlines()) == 6
     as_json = cli("status", "--json")
     assert json.loads(as_json.out)["version"] == "\x1b]0;x\x07\x9b2J"
-    backup = cli("backup", "one.db")
-    assert backup.err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
+    assert cli("backup", "one.db").err == "folkmoot: error: bad\\nfolkmoot: \\x1b[2Jgood\n"
     for text in (plain.out, as_json.out):
         assert not set("\x07\x1b\x9b") & set(text)
 
@@ -151,8 +150,7 @@ def test_an_answer_that_is_none_is_one_clear_line(answering, cli):
         (200, b'{"pid": 1, "version": "1", "uptime": -5.0, "url": "u"}'),
     )
     for command in (*[["backup", "one.db"]] * 4, ["status"]):
-        told = "folkmoot: error: The hub's answer cannot be understood.\n"
-        cli.fails(*command, told=told)
+        cli.fails(*command, told="folkmoot: error: The hub's answer cannot be understood.\n")
 
 
 def test_a_folder_that_may_not_be_entered_is_told_as_that(tmp_path, monkeypatch):

@@ -186,8 +186,7 @@ def test_asks_show_ids_that_approve_takes_with_times_arguments_target_and_reason
         assert re.fullmatch(day, row[5])
         assert re.fullmatch(day, row[6])
         assert row[7:] == ["delete_file path=two", "It is\\x0atwo."]
-        approved = ada("room", "approve", row[4], row[0], "--wait", "0")
-        assert approved.err.startswith("Approved #3.")
+        assert ada("room", "approve", row[4], row[0], "--wait", "0").err.startswith("Approved #3.")
         assert re.match(day, ada("decisions").out)
         listed = ada("room", "proposals", "planning", "--state", "open").out
         assert 'delete_file path: "one"; because "It is\\none."' in listed
@@ -271,8 +270,7 @@ def test_a_guest_comes_in_with_an_invitation_once_and_later_without(hub, ada, cl
     assert grace("room", "say", "planning", "Me again.").code == 0
     assert "grace chat.message Me again." in ada("room", "history", "planning").out
     grace.fails(*join, told="folkmoot: error: The invitation ", given=f"{token}\n")
-    nobody = grace("room", "list")
-    assert nobody.code == ExitCode.SIGNED_OUT
+    assert grace("room", "list").code == ExitCode.SIGNED_OUT
     assert ada("room", "delete", "planning", "--yes").code == 0
     gone = grace("room", "say", "planning", "Still here?")
     assert gone.code in {ExitCode.FAILED, ExitCode.SIGNED_OUT}
@@ -385,8 +383,7 @@ def test_an_unknown_room_is_one_line_whatever_is_asked_of_it(ada):
 )
 def test_an_answer_that_is_none_of_a_hub_is_one_safe_line(cli, tmp_path, status, body, message):
     with answering(status, body) as url:
-        file = keep_account(tmp_path, url)
-        ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=file)
+        ran = cli("room", "show", "x", FOLKMOOT_CREDENTIALS=keep_account(tmp_path, url))
     assert (ran.code, ran.out) == (ExitCode.FAILED, "")
     assert ran.err.endswith(f"{message}\n")
     assert len(ran.err.splitlines()) == 1

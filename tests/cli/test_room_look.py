@@ -272,8 +272,7 @@ def test_a_wide_terminal_shows_time_name_chip_and_what_belongs_together():
 
 
 def test_a_proposal_shows_every_argument_in_a_line_of_its_own():
-    forged = {"path": "a\nb", 'x\nmode: "safe"\n': 1}
-    text = look(call("proposal", **forged)).text
+    text = look(call("proposal", **{"path": "a\nb", 'x\nmode: "safe"\n': 1})).text
     assert text == ('path: "a\\nb"', 'x\\nmode: \\"safe\\"\\n: 1')
     more = said(1, "mcp.proposal.tools/call:f", {
         "method": "tools/call", "params": {"name": "f", "arguments": {"a": 1}, "_meta": {"b": 2}},
@@ -394,8 +393,7 @@ def test_the_tutorial_shows_what_the_view_draws():
     result = {"content": [{"type": "text", "text": "Buy flour."}]}
     wanted = {"name": "delete_file", "arguments": {"path": "notes.txt", "recursive": True}}
     payload = {"method": "tools/call", "params": wanted}
-    kind = "mcp.proposal.tools/call:delete_file"
-    proposal = said(7, kind, payload, who="coder", to=["files"])
+    proposal = said(7, "mcp.proposal.tools/call:delete_file", payload, who="coder", to=["files"])
     drawn = shown(
         joined(1, "ada"),
         joined(2, "bob"),

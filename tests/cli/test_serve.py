@@ -107,8 +107,7 @@ def test_a_folder_that_cannot_be_used_is_one_line(cli, tmp_path, folder):
 def test_a_second_hub_on_the_same_folder_is_one_line(start_hub, cli):
     hub = start_hub()
     told = f"in use by another hub (process {hub.process.pid})"
-    ran = cli.fails("serve", "--port", "0", told=told, code=ExitCode.DATA)
-    assert ran.err.count("\n") == 1
+    assert cli.fails("serve", "--port", "0", told=told, code=ExitCode.DATA).err.count("\n") == 1
 
 
 @pytest.mark.requirement("key.from-environment")

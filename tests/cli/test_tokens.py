@@ -75,8 +75,7 @@ def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argumen
 
     ran = laptop(*add, given=f"{token}\n")
     place = tmp_path / "laptop.json"
-    told = f"Saved @ada on {hub.url} in {place}, which only you can read.\n"
-    assert ran == Ran(0, told, "")
+    assert ran == Ran(0, f"Saved @ada on {hub.url} in {place}, which only you can read.\n", "")
     assert laptop("account", "token", "ada").out.strip() == token
     assert laptop.json("account", "whoami")["handle"] == "ada"
 
@@ -95,8 +94,7 @@ def test_connect_gives_a_client_a_token_of_its_own_scope(hub, ada, tmp_path):
     shown = ada(*wanted, "--dry-run")
     assert (shown.code, "sk_…" in shown.out) == (0, True)
     assert len(ada.json("tokens")) == 1
-    out = ada.says(*wanted)
-    assert "Its token can do no more than: mail.read rooms:square." in out
+    assert "Its token can do no more than: mail.read rooms:square." in ada.says(*wanted)
     header = json.loads(file.read_text())["mcpServers"]["folkmoot"]["headers"]["Authorization"]
     token = header.removeprefix("Bearer ")
     assert token != ada("account", "token", "ada").out.strip()

@@ -19,8 +19,7 @@ once = pytest.mark.requirement("message.idempotency-key")
 async def test_the_same_key_is_answered_with_the_first_message(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k1")
     office.clock.seconds += 60
-    again = await office.mail.send(alice, "@Bob", body="hello", idempotency_key="k1")
-    assert again == first
+    assert (await office.mail.send(alice, "@Bob", body="hello", idempotency_key="k1")) == first
     other = await office.mail.send(alice, "bob", body="hello", idempotency_key="k2")
     assert other.message_id != first.message_id
     plain = await office.mail.send(alice, "bob", body="hello")
@@ -73,8 +72,7 @@ async def test_a_key_ends_after_a_day_and_is_forgotten(office, alice, bob):
     for number in range(40):
         await office.mail.send(alice, "bob", body="hello", idempotency_key=f"k{number}")
     office.clock.seconds += IDEMPOTENCY_SECONDS - 1
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     office.clock.seconds += 1
     for number in range(3):
         fresh = await office.mail.send(alice, "bob", body="another", idempotency_key=f"k{number}")
@@ -86,8 +84,7 @@ async def test_a_key_ends_after_a_day_and_is_forgotten(office, alice, bob):
 async def test_a_clock_that_is_set_back_forgets_no_key(office, alice, bob):
     first = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
     office.clock.seconds -= 7 * IDEMPOTENCY_SECONDS
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     assert await office.bodies(bob) == ["hello"]
 
 
@@ -127,8 +124,7 @@ async def test_a_key_has_1_to_255_characters(office, alice, bob, key):
 async def test_a_reply_has_its_key_too(office, alice, bob):
     sent = await office.mail.send(alice, "bob", body="hello")
     first = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
-    again = await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.reply(bob, sent.message_id, body="yes", idempotency_key="k")) == first
     assert await office.bodies(alice) == ["yes"]
 
 
@@ -158,8 +154,7 @@ async def test_a_repeated_message_is_answered_whatever_has_changed_since(office,
     with pytest.raises(e.CannotSend):
         await office.mail.send(alice, "bob", body="hello", idempotency_key="another")
     monkeypatch.setattr(office.mail._quotas, "check_disk", full)
-    again = await office.mail.send(alice, "bob", body="hello", idempotency_key="k")
-    assert again == first
+    assert (await office.mail.send(alice, "bob", body="hello", idempotency_key="k")) == first
     assert await office.bodies(bob) == []
 
 

@@ -95,8 +95,7 @@ async def test_pages_by_cursor_lose_and_repeat_nothing_of_one_second(office, ali
     newest_first = [f"number {n}" for n in (4, 3, 2, 1, 0, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
     for limit in (1, 4, 15, 100):
         assert await all_pages(office, bob, limit=limit) == newest_first
-    of_thread = await all_pages(office, bob, limit=3, thread_id=sent[0].thread_id)
-    assert of_thread == newest_first[5:]
+    assert (await all_pages(office, bob, limit=3, thread_id=sent[0].thread_id)) == newest_first[5:]
 
 
 async def test_what_arrives_or_goes_between_two_pages_moves_none_of_the_rest(office, alice, bob):
@@ -111,8 +110,7 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
     alice, bob, carol = await office.people("alice", "bob", "carol")
     sent = await office.write_some(alice, bob, 3)
     await office.write_some(alice, carol, 3)
-    page = await office.mail.inbox(bob, limit=1)
-    cursor = page.next_cursor
+    cursor = (await office.mail.inbox(bob, limit=1)).next_cursor
     assert cursor is not None
     assert cursor != (await office.mail.inbox(bob, limit=1)).next_cursor
     wrong = "cursor must be the next_cursor of an earlier answer"

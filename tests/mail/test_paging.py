@@ -169,8 +169,7 @@ async def test_a_hundred_boxes_of_up_to_eight_kibibytes_are_one_page_and_one_sta
     store, mail = weighing(office)
     # Once before, so that the key of the pair is known.
     await mail.inbox(bob, limit=1)
-    page = await mail.inbox(bob, limit=100)
-    assert numbers(page) == list(range(100, 0, -1))
+    assert numbers(await mail.inbox(bob, limit=100)) == list(range(100, 0, -1))
     assert store.statements == statements
 
 

@@ -136,8 +136,7 @@ async def test_a_thread_that_both_deleted_is_gone_and_a_new_one_begins(office, a
     for reader in (alice, bob):
         await office.mail.delete_thread(reader, sent[0].thread_id)
     assert set((await counts(office)).values()) == {0}
-    new = await office.mail.send(bob, "alice", body="anew")
-    assert new.thread_id != sent[0].thread_id
+    assert (await office.mail.send(bob, "alice", body="anew")).thread_id != sent[0].thread_id
     assert (await office.mail.threads(alice)).threads[0].subject == "anew"
 
 

@@ -65,8 +65,7 @@ async def test_much_of_it_goes_in_small_transactions(office, alice, bob):
     )
     office.clock.seconds += 2 * DAY
     commits = office.store.stats().commits
-    retention = Retention(office.mail, office.clock, keep_days=1)
-    assert await retention.tidy() == 2 * MAX_OLD_REMOVED + 1
+    assert await Retention(office.mail, office.clock, keep_days=1).tidy() == 2 * MAX_OLD_REMOVED + 1
     assert office.store.stats().commits == commits + 3
     assert await office.rows("SELECT seq FROM messages") == []
     await check_books(office)

@@ -68,8 +68,7 @@ async def test_an_encrypted_payload_comes_back_exactly_as_given(tmp_path):
         sent = await office.mail.send(alice, "bob", encrypted_payload=given)
         assert sent.encryption_mode == "e2e"
         for reader in (alice, bob):
-            page = await office.mail.inbox(reader, thread_id=sent.thread_id)
-            [message] = page.messages
+            [message] = (await office.mail.inbox(reader, thread_id=sent.thread_id)).messages
             assert (message.body, message.encryption_mode) == (None, "e2e")
             assert message.encrypted_payload == given
 
@@ -241,8 +240,7 @@ async def test_times_stand_still_when_the_clock_is_set_back(office, alice, bob):
     assert await office.bodies(bob, before=NOON + 1) == ["two", "one"]
     # Further back it is a correction, and holds.
     office.clock.seconds = NOON - 86_400
-    sent = await office.mail.send(alice, "bob", body="three")
-    assert sent.created_at == NOON - 86_400
+    assert (await office.mail.send(alice, "bob", body="three")).created_at == NOON - 86_400
 
 
 @pytest.mark.requirement("invite.pending-message")

@@ -268,8 +268,7 @@ def test_what_has_a_successor_must_be_deprecated(former, number):
     ["Legacy format (deprecated).", "DEPRECATED, use sell_v2", "This tool is deprecated."],
 )
 def test_a_v2_beside_a_deprecated_v1_is_fine(description):
-    v1 = ("shop:sell", description)
-    assert found(v1, "shop:sell_v2", ignore=("removal-missing",)) == []
+    assert found(("shop:sell", description), "shop:sell_v2", ignore=("removal-missing",)) == []
 
 
 def test_a_v2_alone_is_fine_and_so_is_a_tool_about_deprecated_things():
@@ -290,8 +289,7 @@ def test_what_was_to_be_gone_is_a_fault_from_its_release_on(version, broken):
 
 def test_the_release_is_the_servers_own_unless_the_project_says_another():
     assert found(GOING) == [("past-removal", "shop:sell")]
-    listed = read_lists({"tools": [{"name": GOING[0], "description": GOING[1]}]}, {})
-    assert judge(listed) == []
+    assert judge(read_lists({"tools": [{"name": GOING[0], "description": GOING[1]}]}, {})) == []
 
 
 @pytest.mark.requirement("names.namespaces-md")

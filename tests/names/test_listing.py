@@ -82,8 +82,7 @@ def test_a_name_on_each_line_may_have_a_comment_and_has_its_number(tmp_path):
 
 @pytest.mark.requirement("names.namespaces-md")
 def test_a_register_is_read_as_it_was_written(tmp_path):
-    listed = read(tmp_path, "all.json", json.dumps(LISTS), version="1.0")
-    page = namespaces_md.render(listed)
+    page = namespaces_md.render(read(tmp_path, "all.json", json.dumps(LISTS), version="1.0"))
     project = read(tmp_path, "NAMESPACES.md", page)
     assert names(project) == NAMES
     assert project.namespace == "shop"

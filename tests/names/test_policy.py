@@ -103,8 +103,7 @@ def test_a_removal_may_be_planned_for_a_patch_or_for_a_major_release():
 
 
 def test_dates_that_are_not_known_go_as_far_as_the_others_tell():
-    unknown = types.SimpleNamespace(since=None, removed_in=None)
-    assert stage(unknown, "9.0") is Stage.WARNED
+    assert stage(types.SimpleNamespace(since=None, removed_in=None), "9.0") is Stage.WARNED
     assert stage(types.SimpleNamespace(since="1.0", removed_in=None), "9.0") is Stage.HIDDEN
     assert stage(types.SimpleNamespace(since=None, removed_in="1.0"), "9.0") is Stage.REMOVED
 

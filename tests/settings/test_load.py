@@ -27,8 +27,7 @@ def test_without_any_source_every_setting_has_its_default():
 
 def test_the_command_line_wins_over_the_environment_over_the_file():
     text = 'host = "::1"\nport = 1\n\n[log]\nlevel = "error"\n'
-    environ = {"FOLKMOOT_PORT": "2", "FOLKMOOT_LOG_LEVEL": "warning"}
-    loaded = load_text(text, environ, port=3)
+    loaded = load_text(text, {"FOLKMOOT_PORT": "2", "FOLKMOOT_LOG_LEVEL": "warning"}, port=3)
     assert (loaded.settings.host, loaded.origins["host"]) == ("::1", "hub.toml:1")
     assert (loaded.settings.port, loaded.origins["port"]) == (3, "--port")
     assert loaded.settings.log.level == "warning"
@@ -162,8 +161,7 @@ def test_broken_toml_is_told_with_line_and_column(text, expected):
 
 def test_everything_wrong_is_told_at_once_in_the_order_of_the_file():
     text = "[store]\nreaders = 0\n\n[http]\nnope = 1\n\n[log]\nformat = 1\n"
-    environ = {"FOLKMOOT_PORT": "x", "FOLKMOOT_LOG_LEVEl": "info"}
-    told = problems(text, environ, host="a b")
+    told = problems(text, {"FOLKMOOT_PORT": "x", "FOLKMOOT_LOG_LEVEl": "info"}, host="a b")
     assert [line.split()[0] for line in told] == [
         "hub.toml:2:",
         "hub.toml:5:",
@@ -270,8 +268,7 @@ def test_what_container_platforms_make_for_a_service_is_ignored():
         "FOLKMOOT_HUB_PORT": "tcp://10.0.0.2:80",
         "FOLKMOOT_HUB_SERVICE_HOST": "10.0.0.2",
     }
-    loaded = load(environ=links)
-    assert set(loaded.origins.values()) == {"default"}
+    assert set(load(environ=links).origins.values()) == {"default"}
 
 
 @pytest.mark.parametrize(
