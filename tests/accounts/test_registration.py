@@ -164,8 +164,7 @@ async def test_a_wrong_recovery_changes_nothing_and_never_makes_the_writer_work(
     for code in (bob.recovery_code, new.token, "", "A" * 1_000_000, "\ud800\0", *wrong):
         with pytest.raises(e.RecoveryCodeInvalid) as refused:
             await world.accounts.recover("alice", code)
-        assert refused.value.message == "Invalid recovery code."
-        assert refused.value.data == {}
+        assert (refused.value.message, refused.value.data) == ("Invalid recovery code.", {})
     assert world.store.writes == before
     assert await world.accounts.authenticate(new.token) == new.account
 
@@ -295,8 +294,7 @@ async def test_everything_that_belongs_to_an_account_can_be_taken_away(world):
     found = await accounts.belongings(alice.id)
     assert world.store.long_reads == 1
     assert found is not None
-    assert found.account == change.account
-    assert found.redirects == {"alice": change.redirects_until}
+    assert (found.account, found.redirects) == (change.account, {"alice": change.redirects_until})
     assert [contact.handle for contact in found.contacts] == [
         "invited",
         *(f"user_{number:03}" for number in range(120)),

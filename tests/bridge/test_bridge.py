@@ -216,8 +216,7 @@ async def test_plain_text_in_a_box_of_another_program_is_shown_as_bound_to_nothi
     for content, text in plain.items():
         await deliver(town, ada, "bob", content, key)
         shown = (await bob.call("msg/inbox"))["messages"][0]
-        assert shown["body"] == text
-        assert shown["bridge"]["bound"] is False
+        assert (shown["body"], shown["bridge"]["bound"]) == (text, False)
         assert "the box does not say" in shown["bridge"]["note"]
     refused = {
         b"\xff\xfe": "not text",

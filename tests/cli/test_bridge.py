@@ -120,8 +120,7 @@ def test_a_changed_key_is_refused_until_its_fingerprint_is_accepted(people):
     assert bob("bridge", "key", "rotate", "--yes").code == 0
     new = bob.json("bridge", "key", "show")["fingerprint"]
     error = calling(ada, "msg_send", to="bob", body="Two.")
-    assert error["code"] == "peer_key_changed"
-    assert (error["pinned"], error["offered"]) == (old, new)
+    assert (error["code"], error["pinned"], error["offered"]) == ("peer_key_changed", old, new)
     assert "folkmoot bridge peers accept @bob" in error["error"]
 
     ada.fails("bridge", "peers", "accept", "@bob", "--fingerprint", old, told="another key")

@@ -53,8 +53,7 @@ def test_a_hub_says_where_it_is_serves_and_stops_in_good_order(
     ended = hub.stop(number)
     assert (ended.code, ended.out) == (ExitCode.OK, "Folkmoot has stopped.\n")
     logged = [json.loads(line)["message"] for line in ended.err.splitlines()]
-    assert logged[0] == "listening"
-    assert logged[-1] == "stopped"
+    assert (logged[0], logged[-1]) == ("listening", "stopped")
 
 
 def test_a_hub_that_was_told_to_outlive_its_terminal_does(start_hub):

@@ -324,8 +324,7 @@ def test_settings_can_be_loaded_again_as_they_were_asked_for(tmp_path):
     assert (loaded.file, loaded.place) == (None, str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(f"[backends.abc]\n{ONE_URL}\n")
     again = loaded.again()
-    assert again.settings.port == 7
-    assert again.file == str(tmp_path / "config.toml")
+    assert (again.settings.port, again.file) == (7, str(tmp_path / "config.toml"))
     assert list(again.gateway.backends) == ["abc"]
 
 

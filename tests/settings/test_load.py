@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 def test_without_any_source_every_setting_has_its_default():
     loaded = load(environ={})
-    assert loaded.settings == Settings()
-    assert loaded.file is None
+    assert (loaded.settings, loaded.file) == (Settings(), None)
     assert loaded.origins == dict.fromkeys(FIELDS, "default")
 
 
@@ -31,8 +30,7 @@ def test_the_command_line_wins_over_the_environment_over_the_file():
     assert (loaded.settings.host, loaded.origins["host"]) == ("::1", "hub.toml:1")
     assert (loaded.settings.port, loaded.origins["port"]) == (3, "--port")
     assert loaded.settings.log.level == "warning"
-    assert loaded.origins["log.level"] == "FOLKMOOT_LOG_LEVEL"
-    assert loaded.file == "hub.toml"
+    assert (loaded.origins["log.level"], loaded.file) == ("FOLKMOOT_LOG_LEVEL", "hub.toml")
 
 
 def test_an_option_that_was_not_given_changes_nothing():

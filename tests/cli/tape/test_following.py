@@ -31,8 +31,7 @@ def test_lines_are_given_as_they_are_written(tmp_path, name):
 
         seen = list(steps(tmp_path / name, later, lambda: None, studio.recorder.close))
     kinds = [type(each) for each in seen]
-    assert kinds[:2] == [Header, type(None)]
-    assert kinds[2:4] == [MessageLine, MessageLine]
+    assert (kinds[:2], kinds[2:4]) == ([Header, type(None)], [MessageLine, MessageLine])
     assert kinds.count(type(None)) == 3
     assert kinds[-1] is EndLine
 

@@ -79,8 +79,7 @@ def test_filters_choose_what_is_shown(here, tape):
 def test_messages_are_shown_as_json_for_programs(here, tape):
     out = here("show", "a.jsonl", "--json", "--from", "17").out
     told = [json.loads(line) for line in out.splitlines()]
-    assert told[0]["verdict"] == "block"
-    assert told[0]["error"]["message"] == "rm is not allowed here."
+    assert (told[0]["verdict"], told[0]["error"]["message"]) == ("block", "rm is not allowed here.")
     assert (told[1]["answers"], told[1]["outcome"]) == (17, "error")
     assert told[2]["at_server"]["params"]["data"] == "?"
     assert told[3]["message"] == {"jsonrpc": "2.0", "id": 7, "method": "ping"}
