@@ -41,13 +41,8 @@ SEED = """\
 
 
 def project(*declared: Declared, version: str = "1.1.0", **more: Any) -> Project:
-    return Project(
-        name="myproject",
-        namespace="myproject",
-        version=version,
-        declared=list(declared),
-        **more,
-    )
+    named = {"name": "myproject", "namespace": "myproject", "version": version}
+    return Project(**named, declared=list(declared), **more)
 
 
 CREATE = Declared(kind="tool", name="myproject:create_task", description="Create new task")
@@ -161,13 +156,8 @@ def test_a_page_without_marks_is_left_alone_unless_it_is_to_be_replaced():
     ("version", "listed"), [("1.1.0", True), ("1.1.7", True), ("1.2.0", False), ("1.3.0", False)]
 )
 def test_a_deprecated_tool_is_documented_in_its_release_only(version, listed):
-    going = Declared(
-        kind="tool",
-        name="myproject:create_task",
-        deprecation=DeclaredDeprecation(
-            since="1.1.0", removed_in="1.3.0", use="myproject:add_task"
-        ),
-    )
+    dates = DeclaredDeprecation(since="1.1.0", removed_in="1.3.0", use="myproject:add_task")
+    going = Declared(kind="tool", name="myproject:create_task", deprecation=dates)
     page = namespaces_md.render(project(going, LIST, version=version))
     assert ("| myproject:create_task | 1.1.0 | 1.3.0 | myproject:add_task |" in page) is listed
     assert ("myproject:create_task" in page) is listed
