@@ -94,16 +94,13 @@ def test_a_clients_file_is_taken_as_it_is_with_comments():
         ({"serverUrl": "http://h/"}, {"url": "http://h/"}),
         ({"httpUrl": "http://h/"}, {"url": "http://h/", "transport": "http"}),
         ({"type": "sse", "url": "http://h/"}, {"url": "http://h/", "transport": "sse"}),
-        (
-            {"type": "streamable-http", "url": "http://h/"},
-            {"url": "http://h/", "transport": "http"},
-        ),
+        ({"type": "streamable-http", "url": "http://h"}, {"url": "http://h", "transport": "http"}),
         ({"type": "stdio", "command": "x"}, {"command": ("x",)}),
         ({"command": "x", "disabled": True}, {"command": ("x",), "enabled": False}),
         ({"url": "http://h/?k=${TOKEN}"}, {"url": "http://h/?k=sesame"}),
         (
-            {"url": "http://h/", "headers": {"X": "${NOPE:-none}"}},
-            {"url": "http://h/", "headers": {"X": "none"}},
+            {"url": "http://h", "headers": {"X": "${N:-no}"}},
+            {"url": "http://h", "headers": {"X": "no"}},
         ),
     ],
 )
@@ -180,6 +177,13 @@ def test_no_two_servers_can_have_one_namespace():
     ]
 
 
+NO_TYPE = "must be stdio, http or sse, not"
+
+
+def one(server: str) -> str:
+    return f'{{"servers": {{"abc": {server}}}}}'
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -187,24 +191,12 @@ def test_no_two_servers_can_have_one_namespace():
         ('{"a":\n\n oops}', ":3: is not JSON"),
         ("[]", ": must hold an object with mcpServers or servers in it"),
         ('{"servers": 1}', ": must hold an object with mcpServers or servers in it"),
-        ('{"servers": {"abc": 7}}', ":1: mcpServers.abc must be an object, not 7"),
-        ('{"servers": {"abc": {}}}', ":1: mcpServers.abc needs command or url"),
-        (
-            '{"servers": {"abc": {"command": ["x"]}}}',
-            ":1: mcpServers.abc.command must be text, not a list",
-        ),
-        (
-            '{"servers": {"abc": {"command": "x", "args": "y"}}}',
-            ":1: mcpServers.abc.args must be a list of texts",
-        ),
-        (
-            '{"servers": {"abc": {"type": "ws", "url": "ws://h"}}}',
-            ':1: mcpServers.abc.type must be stdio, http or sse, not "ws"',
-        ),
-        (
-            '{"servers": {"abc": {"command": "x"},\n "abc": {"command": "y"}}}',
-            ":2: mcpServers.abc is there twice",
-        ),
+        (one("7"), ":1: mcpServers.abc must be an object, not 7"),
+        (one("{}"), ":1: mcpServers.abc needs command or url"),
+        (one('{"command": ["x"]}'), ":1: mcpServers.abc.command must be text, not a list"),
+        (one('{"command": "x", "args": "y"}'), ":1: mcpServers.abc.args must be a list of texts"),
+        (one('{"type": "ws", "url": "ws://h"}'), f':1: mcpServers.abc.type {NO_TYPE} "ws"'),
+        (one('{"command": "x"},\n "abc": {"command": "y"}'), ":2: mcpServers.abc is there twice"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(text, said):
