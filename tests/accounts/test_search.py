@@ -20,18 +20,7 @@ async def found(here: World, viewer: Account, query: str) -> list[str]:
 async def test_users_are_found_by_any_part_of_handle_or_display_name_in_any_case(world, viewer):
     await world.join("alice", display_name="Straße Ümläut", bio="Hello!")
     await world.join("bobby", display_name="Σίσυφος \U0001f600 100% sure_thing")
-    for query in (
-        "a",
-        "LI",
-        "ice",
-        "alice",
-        "Alic",
-        "@alice",
-        "@ALICE@localhost",
-        "straSSE",
-        "e üm",
-        "ÜMLÄUT",
-    ):
+    for query in ("a", "LI", "ice", "Alic", "@alice", "@ALICE@localhost", "straSSE", "e üm", "ÜM"):
         assert await found(world, viewer, query) == ["alice"], query
     for query in ("bobby", "\U0001f600", "σίσυφος", "ΣΊΣΥΦΟΣ", "0% sure"):
         assert await found(world, viewer, query) == ["bobby"], query

@@ -114,10 +114,9 @@ async def test_a_cursor_works_for_its_reader_and_its_list_alone_and_tells_nothin
     assert cursor is not None
     assert cursor != (await office.mail.inbox(bob, limit=1)).next_cursor
     wrong = "cursor must be the next_cursor of an earlier answer"
-    with pytest.raises(e.ArgumentInvalid, match=wrong):
-        await office.mail.inbox(carol, cursor=cursor)
-    with pytest.raises(e.ArgumentInvalid, match=wrong):
-        await office.mail.inbox(bob, thread_id=sent[0].thread_id, cursor=cursor)
+    for reader, asked in ((carol, {}), (bob, {"thread_id": sent[0].thread_id})):
+        with pytest.raises(e.ArgumentInvalid, match=wrong):
+            await office.mail.inbox(reader, cursor=cursor, **asked)
     with pytest.raises(e.ArgumentInvalid, match=wrong):
         await office.mail.threads(bob, cursor=cursor)
     for made_up in ("", "1", "x" * 1_000_000, "\ud800", cursor[:-4] + "AAA="):
@@ -229,12 +228,8 @@ async def test_reading_again_within_the_second_has_nothing_to_mark(office, alice
 @pytest.mark.requirement("tool.inbox.thread-not-found", "tool.inbox.access-denied")
 async def test_threads_of_others_and_of_nobody_are_refused(office, alice, bob, carol):
     sent = await office.mail.send(alice, "bob", body="one")
-    for reading in (
-        office.mail.inbox(carol, thread_id=sent.thread_id),
-        office.mail.thread(carol, sent.thread_id),
-    ):
-        with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
-            await reading
+    with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
+        await office.mail.inbox(carol, thread_id=sent.thread_id)
     for unknown in (str(uuid.uuid4()), "", "x" * 100_000, "\0"):
         with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
             await office.mail.inbox(alice, thread_id=unknown)
@@ -249,13 +244,9 @@ async def test_a_message_changed_at_rest_is_not_shown_and_hides_no_other(office,
         "nonce = (SELECT nonce FROM messages WHERE id = ?) WHERE id = ?",
         *(other.message_id, other.message_id, sent[1].message_id),
     )
-    for column, value, message in (
-        ("ciphertext", "AAAA", sent[2]),
-        ("sender_key", "not a key", sent[3]),
-    ):
-        await office.change(
-            f"UPDATE messages SET {column} = ? WHERE id = ?", value, message.message_id
-        )
+    for column, value, message in (("ciphertext", "AAAA", sent[2]), ("sender_key", "no", sent[3])):
+        changed = f"UPDATE messages SET {column} = ? WHERE id = ?"
+        await office.change(changed, value, message.message_id)
     page = await office.mail.inbox(bob)
     assert [m.body for m in page.messages] == ["swapped in", None, None, None, "number 0"]
     assert [bool(m.error) for m in page.messages] == [False, True, True, True, False]

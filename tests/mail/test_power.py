@@ -22,6 +22,9 @@ WRITERS = 5
 PEOPLE = ("ann", "ben", "cat")
 
 
+MANY_MORE = [pytest.param(seed, marks=pytest.mark.long) for seed in range(100, 100 + times(20))]
+
+
 class Outage:
     """Power that fails at a sync, just before it takes effect; noted is what was acknowledged."""
 
@@ -122,17 +125,10 @@ def test_every_acknowledged_message_survives_a_loss_of_power(tmp_path):
 
 
 @pytest.mark.requirement("durable.answered-is-kept")
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", [*few(range(4), 2), *MANY_MORE])
 def test_nothing_acknowledged_is_lost_and_nothing_half_there_whatever_reached_the_disk(
     tmp_path, seed
 ):
-    chance = random.Random(seed)
-    check(*lose_power(tmp_path, chance.randint(40, 140), chance))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(100, 100 + times(20)))
-def test_it_holds_in_many_more_ways_to_lose_power(tmp_path, seed):
     chance = random.Random(seed)
     check(*lose_power(tmp_path, chance.randint(40, 140), chance))
 

@@ -20,22 +20,12 @@ from folkmoot.telemetry.metrics import (
     store_families,
     websocket_families,
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 100.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
+from tests.clocks import StillClock
 
 
 @pytest.fixture
 def metrics() -> Metrics:
-    return Metrics(version="1.2.3", clock=Clock())
+    return Metrics(version="1.2.3", clock=StillClock())
 
 
 def values(metrics: Metrics) -> dict[str, float]:
@@ -49,9 +39,9 @@ def values(metrics: Metrics) -> dict[str, float]:
 
 
 def test_uptime_build_and_process_are_told():
-    clock = Clock()
+    clock = StillClock()
     metrics = Metrics(version="1.2.3", clock=clock)
-    clock.time += 5
+    clock.seconds += 5
     found = values(metrics)
     assert found["folkmoot_uptime_seconds"] == 5
     assert found["process_resident_memory_bytes"] > 0
@@ -59,7 +49,7 @@ def test_uptime_build_and_process_are_told():
 
 
 def test_two_hubs_in_one_process_count_apart():
-    one, two = Metrics(version="0", clock=Clock()), Metrics(version="0", clock=Clock())
+    one, two = Metrics(version="0", clock=StillClock()), Metrics(version="0", clock=StillClock())
     one.request_done("GET", "/", 200, 0.1)
     name = "folkmoot_http_requests_total{method=GET,route=/,status=200}"
     assert values(one)[name] == 1
