@@ -291,11 +291,7 @@ def test_a_test_tells_what_a_server_offers_and_what_cannot_be_shown(cli, server,
     ran = cli("backends", "test", "--json", "--namespace", "small", "--", *server)
     told = json.loads(ran.out)
     assert (ran.code, told["ok"], told["server"], told["era"]) == (0, True, "small", "handshake")
-    assert told["tools"][0] == {
-        "name": "small:create_issue",
-        "own": "createIssue",
-        "findings": [],
-    }
+    assert told["tools"][0] == {"name": "small:create_issue", "own": "createIssue", "findings": []}
     assert told["resources"] == [{"name": "small://file///x", "own": "file:///x", "findings": []}]
     assert told["faults"] == [
         "The tools 'a-b' and 'a_b' would all be called small:a_b, so none of them is shown."
@@ -319,14 +315,12 @@ def test_the_doctor_looks_at_backends(cli, tmp_path):
         '[backends.apart]\ncommand = ["true"]\nuser = "no-such-user"\n'
     )
     ran = cli("doctor", "--config", "hub.toml", "--port", "0", "--json")
-    found = [
-        (each["level"], each["text"])
-        for each in json.loads(ran.out)["findings"]
-        if each["subject"] == "backends"
-    ]
-    assert [level for level, _ in found] == ["warning", "problem", "problem", "warning"]
-    assert "the variable NOT_SET is not set" in found[0][1]
-    assert found[1][1] == "none: the program no-such-program is not found"
-    assert found[2][1] == "apart: The user no-such-user does not exist"
-    assert found[3][1].startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
+    found = [each for each in json.loads(ran.out)["findings"] if each["subject"] == "backends"]
+    assert [each["level"] for each in found] == ["warning", "problem", "problem", "warning"]
+    variable, program, user, secret = [each["text"] for each in found]
+    assert "the variable NOT_SET is not set" in variable
+    assert program == "none: the program no-such-program is not found"
+    assert user == "apart: The user no-such-user does not exist"
+    assert found[2]["advice"] == "Fix that, or change user or sandbox of [backends.apart]."
+    assert secret.startswith("hub.toml:6: the secret of backends.web.headers.Authorization")
     assert "sesame" not in ran.out

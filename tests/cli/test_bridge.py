@@ -80,13 +80,8 @@ def test_a_key_is_made_shown_taken_elsewhere_and_changed(people, tmp_path):
     credentials = elsewhere / "credentials.json"
     credentials.touch(0o600)
     credentials.write_bytes(Path(ada.environ["FOLKMOOT_CREDENTIALS"]).read_bytes())
-    second = ada._replace(
-        environ={
-            **ada.environ,
-            "FOLKMOOT_CREDENTIALS": str(credentials),
-            "XDG_STATE_HOME": str(elsewhere),
-        }
-    )
+    home = {"FOLKMOOT_CREDENTIALS": str(credentials), "XDG_STATE_HOME": str(elsewhere)}
+    second = ada._replace(environ={**ada.environ, **home})
     brought = second("bridge", "key", "import", str(export), FOLKMOOT_PASSPHRASE=WORDS)
     assert shown["fingerprint"] in brought.out
     assert second.json("bridge", "key", "show")["published"] == "this"

@@ -75,14 +75,6 @@ def test_a_hub_on_the_network_without_tls_is_warned_of_at_its_start_and_by_the_d
     assert "without TLS" not in start_hub().stop().err
 
 
-def test_a_backend_that_cannot_be_isolated_is_told_with_what_to_change(problem, data):
-    settings = '[backends.tides]\ncommand = ["true"]\nuser = "nobody-of-that-name"\n'
-    (data / "config.toml").write_text(settings)
-    found = problem("backends")
-    assert found["text"] == "tides: The user nobody-of-that-name does not exist"
-    assert found["advice"] == "Fix that, or change user or sandbox of [backends.tides]."
-
-
 def test_a_running_hub_is_asked(examined, start_hub):
     hub = start_hub()
     code, findings = examined("--port", hub.url.rpartition(":")[2])

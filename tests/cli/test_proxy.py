@@ -113,16 +113,8 @@ def test_a_server_that_ends_before_its_client_is_a_failure(cli):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
 def test_a_proxy_that_listens_says_where_and_ends_well_when_it_is_stopped(tmp_path, cli, number):
-    with cli.begin(
-        "proxy",
-        "--listen",
-        "127.0.0.1:0",
-        "--record-dir",
-        "tapes",
-        "--",
-        *ECHO,
-        stdin=subprocess.DEVNULL,
-    ) as process:
+    listen = ("proxy", "--listen", "127.0.0.1:0", "--record-dir", "tapes", "--", *ECHO)
+    with cli.begin(*listen, stdin=subprocess.DEVNULL) as process:
         said = [process.stdout.readline() for _ in range(3)]
         found = re.fullmatch(r"The proxy listens at  (http://127\.0\.0\.1:\d+)/mcp\n", said[0])
         assert found, said
@@ -137,8 +129,8 @@ def test_a_port_that_is_taken_is_told_with_the_option_that_chooses_it(cli):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ran = cli("proxy", "--listen", f"127.0.0.1:{port}", "--record", "t.jsonl", "--", *ECHO)
-    assert (ran.code, ran.out) == (ExitCode.LISTEN, "")
-    assert ran.err.endswith("choose another port with --listen.\n")
+    told = "choose another port with --listen.\n"
+    assert (ran.code, ran.out, ran.err.endswith(told)) == (ExitCode.LISTEN, "", True)
     assert not (cli.folder / "t.jsonl").exists()
 
 
@@ -167,9 +159,8 @@ def test_a_proxy_says_what_it_holds_and_passes_on_what_was_made_of_it(cli):
     server = SERVER.replace('"result": {}', '"result": asked.get("params", {})')
     call = {"jsonrpc": "2.0", "id": 5, "method": "tools/call",
             "params": {"name": "rm", "arguments": {"path": "/"}}}  # fmt: skip
-    with cli.begin(
-        "proxy", "--rules", "rules.toml", "--", sys.executable, "-IS", "-c", server
-    ) as process:
+    ruled = ("proxy", "--rules", "rules.toml", "--", sys.executable, "-IS", "-c", server)
+    with cli.begin(*ruled) as process:
         process.stdin.write(json.dumps(call) + "\n")
         process.stdin.flush()
         said = process.stderr.readline()

@@ -45,13 +45,12 @@ def test_a_room_is_made_listed_shown_changed_and_deleted(ada, bob):
         "quorum": 2, "proposal_seconds": 60, "request_seconds": 300, "keep_messages": 100_000,
         "keep_days": 7, "progress_seconds": 3600, "loop_guard": 30,
     }  # fmt: skip
-    shown = ada("room", "show", "planning").out
-    assert re.search(r"^Proposals wait +1 min 0 s$", shown, re.MULTILINE)
-    assert re.search(r"^Keeps them +7 days$", shown, re.MULTILINE)
-    assert re.search(r"^Members may +chat\.\*$", shown, re.MULTILINE)
-    assert re.search(r'^@bob +mcp\.request\.ping, \{"kind"', shown, re.MULTILINE)
-
-    assert re.search(r"^Loop guard +after 30 answers between agents$", shown, re.MULTILINE)
+    shown = re.sub(" +", " ", ada("room", "show", "planning").out).splitlines()
+    assert {
+        "Proposals wait 1 min 0 s", "Keeps them 7 days", "Members may chat.*",
+        "Loop guard after 30 answers between agents",
+    } <= set(shown)  # fmt: skip
+    assert any(line.startswith('@bob mcp.request.ping, {"kind"') for line in shown)
 
     more = ("--grant", "ada=chat.*", "--loop-guard", "0", "--progress-seconds", "60")
     assert ada("room", "change", "planning", *more).out == "Changed the room planning.\n"
@@ -106,10 +105,8 @@ def test_a_long_history_is_fetched_in_as_many_pages_as_it_takes(room, ada):
 
 
 def test_rights_are_granted_to_one_who_is_here_and_taken_back(room, ada, bob):
-    refused(
-        ada("room", "grant", "planning", "bob", "mcp.request.*"),
-        "The participant who is named is not in the room.",
-    )
+    absent = "The participant who is named is not in the room."
+    refused(ada("room", "grant", "planning", "bob", "mcp.request.*"), absent)
     with bob.begin("room", "join", "planning") as joined:
         assert "system.presence.join bob joined" in joined.stdout.readline()
         granted = ada("room", "grant", "planning", "@Bob", "mcp.request.*", "room.invite")
@@ -121,10 +118,7 @@ def test_rights_are_granted_to_one_who_is_here_and_taken_back(room, ada, bob):
         assert ada("room", "revoke", "planning", grant).out == f"Revoked from {grant}.\n"
         joined.stdin.close()
         assert joined.wait(60) == 0
-    refused(
-        ada("room", "revoke", "planning", "bob"),
-        "There is no such grant in the room.",
-    )
+    refused(ada("room", "revoke", "planning", "bob"), "There is no such grant in the room.")
     kicked = ada("room", "kick", "planning", "@Bob", "--reason", "Noise.")
     assert (kicked.out, kicked.err) == ("Removed bob from planning.\n", "")
     refused(bob("room", "say", "planning", "Why?"), "You were removed from this room.")
@@ -161,10 +155,8 @@ def test_a_proposal_is_listed_and_decided_by_its_number_or_id(room, ada, bob):
         assert (asked["id"], asked["state"], asked["to"]) == (which, "fulfilled", "bob")
         rejected = ada("room", "reject", "planning", "#4", "Keep it.")
         assert rejected.out == "Rejected, as message 7.\n"
-        refused(
-            ada("room", "reject", "planning", third["id"], "No."),
-            "The proposal is already rejected.",
-        )
+        again = ada("room", "reject", "planning", third["id"], "No.")
+        refused(again, "The proposal is already rejected.")
         refused(ada("room", "approve", "planning", "2"), "The proposal is already fulfilled.")
         refused(ada("room", "approve", "planning", "99"), "There is no proposal 99 in the room.")
         joined.stdin.close()

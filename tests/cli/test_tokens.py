@@ -25,10 +25,8 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(ada):
     )
     assert found is not None, out
     listed = ada.json("tokens")
-    assert {it["label"]: it["current"] for it in listed} == {
-        "first token": True,
-        "the tides": False,
-    }
+    assert [it["label"] for it in listed if it["current"]] == ["first token"]
+    assert [it["label"] for it in listed if not it["current"]] == ["the tides"]
     assert "sk_" not in json.dumps(listed)
     table = re.sub(r"\x1b\[[0-9;]*m", "", ada.shown("tokens"))
     assert "mail.read rooms:square" in table
@@ -56,9 +54,8 @@ def test_tokens_are_created_listed_and_revoked_on_the_command_line(ada):
 def test_an_existing_token_is_taken_on_a_second_computer_and_is_never_an_argument(
     hub, ada, tmp_path
 ):
-    laptop = ada._replace(
-        environ={**ada.environ, "FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
-    )
+    keys = {"FOLKMOOT_CREDENTIALS": str(tmp_path / "laptop.json")}
+    laptop = ada._replace(environ={**ada.environ, **keys})
     token = ada.json("tokens", "create", "--label", "laptop")["token"]
     add = ("account", "add", "--token", "-", "--url", hub.url)
     for given, code, said in (

@@ -57,18 +57,10 @@ def test_a_client_over_http_is_answered_until_a_signal(tape, cli):
         said = process.stdout.readline()
         found = re.fullmatch(r"The tape is served at  http://127\.0\.0\.1:(\d+)/mcp\n", said)
         assert found, said
-        answer = run(
-            ask(
-                int(found[1]),
-                "/mcp",
-                method="POST",
-                headers={
-                    "content-type": "application/json",
-                    "accept": "application/json, text/event-stream",
-                },
-                body=lines(asks("i", "initialize", HELLO)).encode(),
-            )
-        )
+        json_only = "application/json"
+        headers = {"content-type": json_only, "accept": f"{json_only}, text/event-stream"}
+        body = lines(asks("i", "initialize", HELLO)).encode()
+        answer = run(ask(int(found[1]), "/mcp", method="POST", headers=headers, body=body))
         assert answer.status == 200
         assert "mcp-session-id" in answer.headers
         process.send_signal(signal.SIGTERM)
