@@ -95,15 +95,8 @@ async def test_a_swapped_key_does_not_slip_in_under_another_handle(town, ada, bo
     assert sent_to_hub(town) == []
 
 
-NO_KEYS: list[Any] = [
-    base64.b64encode(bytes(32)).decode(),
-    base64.b64encode(b"\x01" + bytes(31)).decode(),
-    base64.b64encode(bytes.fromhex("ec" + "ff" * 30 + "7f")).decode(),
-    base64.b64encode(bytes(31)).decode(),
-    "not base64!",
-    7,
-    {"key": "x"},
-]
+NO_SECRETS = (bytes(32), b"\x01" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f"), bytes(31))
+NO_KEYS = [*(base64.b64encode(it).decode() for it in NO_SECRETS), "not base64!", 7, {"key": "x"}]
 
 
 async def test_a_key_that_is_none_or_gives_no_secrecy_is_refused(town, ada, bob):

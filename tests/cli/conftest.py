@@ -197,15 +197,10 @@ def start_hub(cli: Cli) -> Iterator[StartHub]:
     hubs: list[Hub] = []
 
     def start(*arguments: str, begin: Callable[..., Any] = Forked, **variables: str) -> Hub:
-        process = begin(
-            ["serve", "--port", "0", *arguments],
-            cwd=cli.folder,
-            env={**cli.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert process.stdout is not None
+        pipe, env = subprocess.PIPE, {**cli.environ, **variables}
+        streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+        serve = ["serve", "--port", "0", *arguments]
+        process = begin(serve, cwd=cli.folder, env=env, **streams)
         said = ""
         for line in process.stdout:
             said += line

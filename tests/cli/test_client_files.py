@@ -53,8 +53,7 @@ def test_comments_and_the_way_a_file_is_indented_stay():
 
 
 def test_a_comma_goes_where_one_is_missing():
-    before = '{\n  "servers": {\n    "one": 1 // last\n  }\n}\n'
-    assert put(before, entry={}) == (
+    assert put('{\n  "servers": {\n    "one": 1 // last\n  }\n}\n', entry={}) == (
         '{\n  "servers": {\n    "one": 1, // last\n    "moot": {}\n  }\n}\n'
     )
 

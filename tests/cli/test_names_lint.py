@@ -171,16 +171,11 @@ def test_json_is_for_programs(lint, faulty):
             {"kind": "tool", "name": name, "deprecated": False, "line": line}
             for line, name in enumerate(FAULTY.split(), 1)
         ],
-        "findings": [
-            {
-                "rule": "missing-namespace",
-                "severity": "error",
-                "message": "Tool 'buy' has no namespace. Did you mean 'shop:buy'?",
-                "name": "buy",
-                "line": 2,
-            }
-        ],
-    }
+        "findings": [{
+            "rule": "missing-namespace", "severity": "error", "name": "buy", "line": 2,
+            "message": "Tool 'buy' has no namespace. Did you mean 'shop:buy'?",
+        }],
+    }  # fmt: skip
 
 
 def test_every_rule_is_listed_and_explained(lint):

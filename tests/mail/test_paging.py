@@ -93,8 +93,7 @@ def boxes(page: MailPage) -> int:
 async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(office, alice, bob):
     await write_long(office, alice, bob, 30)
     store, mail = weighing(office)
-    thread_id = (await mail.threads(bob)).threads[0].id
-    for of_thread in (None, thread_id):
+    for of_thread in (None, (await mail.threads(bob)).threads[0].id):
         seen: list[int] = []
         cursor, lengths = None, []
         while not seen or cursor:

@@ -11,16 +11,11 @@ from folkmoot.core import errors as e
 from folkmoot.mail import GONE_HANDLE
 from tests.mail.support import NOON, PostOffice, check_books
 
-COUNTS = {
-    "messages": "SELECT COUNT(*) FROM messages",
-    "copies": "SELECT COUNT(*) FROM copies",
-    "threads": "SELECT COUNT(*) FROM threads",
-    "members": "SELECT COUNT(*) FROM members",
-}
+TABLES = ("messages", "copies", "threads", "members")
 
 
 async def counts(office: PostOffice) -> dict[str, int]:
-    return {name: (await office.rows(sql))[0][0] for name, sql in COUNTS.items()}
+    return {it: (await office.rows(f"SELECT COUNT(*) FROM {it}"))[0][0] for it in TABLES}
 
 
 @pytest.mark.requirement("delete.message")

@@ -57,12 +57,8 @@ async def test_without_days_everything_is_kept(office, alice, bob):
 
 
 async def test_much_of_it_goes_in_small_transactions(office, alice, bob):
-    await asyncio.gather(
-        *(
-            office.mail.send(alice, "bob", body=f"{number}")
-            for number in range(2 * MAX_OLD_REMOVED + 1)
-        )
-    )
+    numbers = range(2 * MAX_OLD_REMOVED + 1)
+    await asyncio.gather(*(office.mail.send(alice, "bob", body=f"{number}") for number in numbers))
     office.clock.seconds += 2 * DAY
     commits = office.store.stats().commits
     assert await Retention(office.mail, office.clock, keep_days=1).tidy() == 2 * MAX_OLD_REMOVED + 1

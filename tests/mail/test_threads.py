@@ -82,8 +82,7 @@ async def test_a_thread_without_messages_stands_where_it_began(office, alice, bo
     for sender in (carol, dave):
         await office.mail.send(sender, "alice", body="hello")
     office.clock.seconds += 1
-    last = await office.mail.send(bob, "alice", body="two")
-    for message in (first, last):
+    for message in (first, (await office.mail.send(bob, "alice", body="two"))):
         await office.mail.delete_message(alice, message.message_id)
     threads = (await office.mail.threads(alice)).threads
     assert [thread.other_handle for thread in threads] == ["dave", "carol", "bob"]

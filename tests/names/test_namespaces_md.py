@@ -47,12 +47,8 @@ def project(*declared: Declared, version: str = "1.1.0", **more: Any) -> Project
 
 CREATE = Declared(kind="tool", name="myproject:create_task", description="Create new task")
 LIST = Declared(kind="tool", name="myproject:list_tasks", description="List all tasks")
-DAILY = Declared(
-    kind="resource",
-    name="myproject://templates/daily-report.md",
-    description="Daily report template",
-    mime_type="text/markdown",
-)
+NAMED = {"kind": "resource", "name": "myproject://templates/daily-report.md"}
+DAILY = Declared(**NAMED, description="Daily report template", mime_type="text/markdown")
 
 
 @pytest.mark.requirement("names.namespaces-md")
@@ -133,7 +129,7 @@ def test_a_tool_keeps_the_version_it_came_with_and_the_page_what_it_says_of_itse
 def test_what_a_person_wrote_into_the_page_stays_where_the_server_says_nothing():
     page = namespaces_md.render(project(DAILY)).replace("text/markdown", "text/plain")
     assert "| text/markdown |" in namespaces_md.render(project(DAILY), page)
-    bare = Declared(kind="resource", name=DAILY.name, description=DAILY.description)
+    bare = Declared(**NAMED, description=DAILY.description)
     assert "| text/plain |" in namespaces_md.render(project(bare), page)
 
 

@@ -61,17 +61,13 @@ CLAUDE = """\
 
 def test_a_clients_file_is_taken_as_it_is_with_comments():
     loaded = load_file(CLAUDE)
+    plain = {"LEVEL": "3", "PORT": "80", "QUIET": "true"}
     assert loaded.gateway.backends == {
         "myfiles": BackendSpec(
             name="My_Files",
             namespace="myfiles",
             command=("npx", "-y", "server-filesystem", "/home/gina/notes", "/tmp"),
-            env={
-                "API_TOKEN": SecretReference(env="TOKEN"),
-                "LEVEL": "3",
-                "PORT": "80",
-                "QUIET": "true",
-            },
+            env={"API_TOKEN": SecretReference(env="TOKEN"), **plain},
         ),
         "docs": BackendSpec(
             name="docs",
@@ -171,8 +167,7 @@ def test_no_two_servers_can_have_one_namespace():
     assert problems('{"mcpServers": {"Files": {"command": "x"}}}', toml) == [
         "etc/mcp.json:1: the namespace files is already used by the backend at etc/hub.toml:2"
     ]
-    text = '{"mcpServers": {"a-bc": {"command": "x"},\n"ab_c": {"command": "x"}}}'
-    assert problems(text) == [
+    assert problems('{"mcpServers": {"a-bc": {"command": "x"},\n"ab_c": {"command": "x"}}}') == [
         "etc/mcp.json:2: the namespace abc is already used by the backend at etc/mcp.json:1"
     ]
 

@@ -64,8 +64,7 @@ def said(studio: Studio, number: int) -> None:
 def test_the_command_shows_each_message_when_it_comes_and_ends_with_the_tape(cli):
     with recording(cli.folder / "t.jsonl") as studio:
         said(studio, 1)
-        follow = ("tape", "show", "--follow", "t.jsonl")
-        with cli.begin(*follow, stdin=subprocess.DEVNULL) as shown:
+        with cli.begin("tape", "show", "--follow", "t.jsonl", stdin=subprocess.DEVNULL) as shown:
             assert [shown.stdout.readline() for _ in range(2)][1].endswith("answer 1\n")
             said(studio, 2)
             assert [shown.stdout.readline() for _ in range(2)][1].endswith("answer 2\n")
