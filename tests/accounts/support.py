@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from folkmoot.accounts import Account, Accounts, Policy, Registered
 from folkmoot.core.ports import Row, SqlStatement, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
@@ -136,6 +138,15 @@ class World:
             await self.accounts.may_write_to(tx, sender, recipient)
 
         await self.store.read(query)
+
+
+async def refused(
+    action: Awaitable[object], error: type[Exception], match: str | None = None
+) -> str:
+    """What is said to someone who asks for what they cannot have."""
+    with pytest.raises(error, match=match) as told:
+        await action
+    return str(getattr(told.value, "message", ""))
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, world
+from tests.accounts.support import DAY, START, refused, world
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 
@@ -38,8 +38,7 @@ async def test_only_the_fields_that_are_given_change_and_the_time_with_them(tmp_
 
 @pytest.mark.requirement("tool.set-profile.nothing", "tool.set-profile.invalid-privacy")
 async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world, alice):
-    with pytest.raises(e.NothingToUpdate, match=r"^No fields to update\.$"):
-        await world.accounts.set_profile(alice)
+    await refused(world.accounts.set_profile(alice), e.NothingToUpdate, r"^No fields to update\.$")
     for privacy in ("", "PUBLIC", "friends", "public\n"):
         with pytest.raises(e.PrivacyInvalid, match=r"^Invalid privacy level\.$"):
             await world.accounts.set_profile(alice, bio="kept out too", privacy=privacy)
@@ -61,8 +60,7 @@ async def test_a_profile_refuses_nothing_at_all_and_an_unknown_privacy(world, al
 )
 async def test_a_field_out_of_its_limits_is_named_and_changes_nothing(world, alice, field, value):
     fields: dict[str, Any] = {"status": "fine", field: value}
-    with pytest.raises(e.ArgumentInvalid, match=field):
-        await world.accounts.set_profile(alice, **fields)
+    await refused(world.accounts.set_profile(alice, **fields), e.ArgumentInvalid, field)
     assert await world.accounts.account(alice.id) == alice
 
 

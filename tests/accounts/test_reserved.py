@@ -10,7 +10,7 @@ import pytest
 
 from folkmoot.accounts import Account, Accounts, Policy, ReservedNames
 from folkmoot.core import errors as e
-from tests.accounts.support import DAY, START, World
+from tests.accounts.support import DAY, START, World, refused
 from tests.store.support import Gate
 
 SPELLINGS = ("gina", "GINA", "@gina", "@Gina")
@@ -25,12 +25,6 @@ def with_names(policy: Policy = "open") -> Callable[[World], Accounts]:
         return Accounts(here.store, here.clock, here.vault, policy=policy, reserved=names)
 
     return make
-
-
-async def refused(action: object, error: type[e.FolkmootError]) -> str:
-    with pytest.raises(error) as told:
-        await action  # type: ignore[misc]
-    return told.value.message
 
 
 def contents(folder: Path) -> bytes:

@@ -20,6 +20,7 @@ from folkmoot.mail import EncryptedPayload, Mail, MailPage, Sent
 from folkmoot.quotas import MAIL_SIZE
 from folkmoot.store import SqliteStore, Synchronous
 from folkmoot.vault import Vault
+from tests.accounts.support import refused as refused
 from tests.clocks import NOON as NOON
 from tests.clocks import StillClock
 from tests.stores import ON_POSTGRES, open_store

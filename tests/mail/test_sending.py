@@ -11,7 +11,7 @@ from nacl.public import Box, PublicKey
 
 from folkmoot.core import errors as e
 from folkmoot.mail import PRIORITIES
-from tests.mail.support import NOON, opened, payload, private_key_of
+from tests.mail.support import NOON, opened, payload, private_key_of, refused
 from tests.stores import ON_POSTGRES
 
 EVERY_PLANE = "".join(chr(plane * 0x10000 + 0x1234) for plane in range(17)) + "\0\x01\u202e\uffff"
@@ -105,8 +105,7 @@ async def test_a_blocked_sender_can_neither_send_nor_reply(office, alice, bob):
     await office.accounts.block(bob, "alice")
     with pytest.raises(e.CannotSend, match=r"^Cannot send message to this user\.$"):
         await office.mail.send(alice, "bob", body="hello")
-    with pytest.raises(e.CannotSend):
-        await office.mail.reply(alice, got.message_id, body="hello")
+    await refused(office.mail.reply(alice, got.message_id, body="hello"), e.CannotSend)
     assert await office.bodies(bob) == []
     # Whom one has blocked, one can still write to.
     await office.mail.reply(bob, got.message_id, body="farewell")
@@ -196,8 +195,7 @@ async def test_nobody_replies_to_what_is_not_theirs(office, alice, bob, carol):
     with pytest.raises(e.MessageNotFound, match=r"^Message not found\.$"):
         await office.mail.reply(bob, str(uuid.uuid4()), body="hello")
     await office.mail.delete_message(bob, sent.message_id)
-    with pytest.raises(e.MessageNotFound):
-        await office.mail.reply(bob, sent.message_id, body="hello")
+    await refused(office.mail.reply(bob, sent.message_id, body="hello"), e.MessageNotFound)
 
 
 @pytest.mark.requirement("tool.reply.as-send", "tool.send.both", "tool.send.neither")
@@ -223,10 +221,8 @@ async def test_an_account_that_is_gone_sends_nothing(office, alice, bob, carol):
     await office.mail.send(alice, "bob", body="one")
     await office.mail.delete_account(alice)
     for handle in ("bob", "carol"):
-        with pytest.raises(e.TokenInvalid):
-            await office.mail.send(alice, handle, body="from beyond")
-        with pytest.raises(e.TokenInvalid):
-            await office.mail.send(alice, handle, encrypted_payload=payload())
+        await refused(office.mail.send(alice, handle, body="from beyond"), e.TokenInvalid)
+        await refused(office.mail.send(alice, handle, encrypted_payload=payload()), e.TokenInvalid)
     assert await office.bodies(bob) == []
     assert await office.bodies(carol) == []
 

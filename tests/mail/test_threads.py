@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.mail import STATES
-from tests.mail.support import NOON, payload
+from tests.mail.support import NOON, payload, refused
 
 ACTIONS = {"archive": "archived", "star": "starred", "mute": "muted"}
 
@@ -103,8 +103,7 @@ async def test_threads_come_in_pages_of_a_hundred_unless_told(office):
     seen = [thread.other_handle for thread in (*page.threads, *rest.threads)]
     assert seen == [f"user_{n}" for n in reversed(range(105))]
     assert rest.next_cursor is None
-    with pytest.raises(e.ArgumentInvalid):
-        await office.mail.threads(alice, limit=101)
+    await refused(office.mail.threads(alice, limit=101), e.ArgumentInvalid)
 
 
 @pytest.mark.requirement("thread.states", "tool.archive.undo", "tool.star.undo", "tool.mute.undo")
@@ -195,10 +194,8 @@ async def test_marking_some_messages_read_leaves_the_rest_and_other_threads_unre
 async def test_threads_of_others_and_of_nobody_are_left_alone(office, alice, bob, carol, action):
     sent = await office.mail.send(alice, "bob", body="hello")
     act = getattr(office.mail, action)
-    with pytest.raises(e.AccessDenied, match=r"^Access denied\.$"):
-        await act(carol, sent.thread_id)
-    with pytest.raises(e.ThreadNotFound, match=r"^Thread not found\.$"):
-        await act(carol, str(uuid.uuid4()))
+    await refused(act(carol, sent.thread_id), e.AccessDenied, r"^Access denied\.$")
+    await refused(act(carol, str(uuid.uuid4())), e.ThreadNotFound, r"^Thread not found\.$")
 
 
 @pytest.mark.requirement("tool.digest.output", "tool.digest.marks-nothing")

@@ -14,7 +14,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Event
 from folkmoot.mail import MailPage, subject_of_mailbox
 from folkmoot.store import look_up
-from tests.mail.support import PostOffice, waiting
+from tests.mail.support import PostOffice, refused, waiting
 
 LONG = 55
 SHORT = 0.05
@@ -112,8 +112,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob,
         await office.mail.send(bob, "alice", body="my own")
         await office.mail.send(alice, "bob", body="here")
         assert await there.bodies() == ["here"]
-    with pytest.raises(e.ThreadNotFound):
-        await office.mail.inbox(bob, wait=LONG, thread_id="nowhere")
+    await refused(office.mail.inbox(bob, wait=LONG, thread_id="nowhere"), e.ThreadNotFound)
 
 
 @pytest.mark.requirement("notice.own-only")
