@@ -112,11 +112,8 @@ def test_the_operator_makes_the_first_account_whatever_is_set(start_hub, cli, tm
     assert actions == ["account.added"] * 4
     assert cli("people", "suspend", "bob").code == 0
     for command in (("inbox", "--as", "bob"), ("account", "recover", "bob", "--url", here)):
-        ran = cli(*command, **keys)
-        assert ran.code == ExitCode.SIGNED_OUT
-        assert ran.err == (
-            "folkmoot: error: This account is suspended. Ask the operator of the hub.\n"
-        )
+        told = "folkmoot: error: This account is suspended. Ask the operator of the hub.\n"
+        cli.fails(*command, told=told, code=ExitCode.SIGNED_OUT, **keys)
 
 
 @pytest.mark.requirement("credentials.operate")
