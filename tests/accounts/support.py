@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from folkmoot.accounts import Account, Accounts, Policy, Registered
-from folkmoot.core.ports import Row, SqlStatement, SqlValue, Store, Tx, Unit
+from folkmoot.core.ports import Row, SqlValue, Store, Tx, Unit
 from folkmoot.store import SqliteStore
 from folkmoot.vault import Vault
 from tests.clocks import NOON, StillClock
@@ -34,6 +34,9 @@ class SetClock(StillClock):
         self.seconds += seconds
 
 
+RECORDED = {"execute", "fetch", "fetch_one", "together", "fetch_numbered"}
+
+
 class RecordingTx:
     """Passes statements on and keeps them."""
 
@@ -41,30 +44,15 @@ class RecordingTx:
         self._tx = tx
         self._statements = statements
 
-    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
-        self._statements.append((sql, params))
-        return await self._tx.execute(sql, params)
-
-    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-        self._statements.append((sql, params))
-        return await self._tx.fetch(sql, params)
-
-    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
-        self._statements.append((sql, params))
-        return await self._tx.fetch_one(sql, params)
-
-    async def together(self, *statements: SqlStatement) -> list[list[Row]]:
-        self._statements += statements
-        return await self._tx.together(*statements)
-
-    async def fetch_numbered(
-        self, name: str, sql: str, params: Sequence[SqlValue] = ()
-    ) -> Row | None:
-        self._statements.append((sql, params))
-        return await self._tx.fetch_numbered(name, sql, params)
-
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._tx, name)
+        do = getattr(self._tx, name)
+
+        async def recorded(*given: Any) -> Any:
+            named = given[1:] if name == "fetch_numbered" else given
+            self._statements += given if name == "together" else [(*named, ())[:2]]
+            return await do(*given)
+
+        return recorded if name in RECORDED else do
 
 
 class RecordingStore:

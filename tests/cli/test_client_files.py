@@ -35,21 +35,9 @@ def test_comments_and_the_way_a_file_is_indented_stay():
     },
 }
 """
-    after = """\
-// my servers
-{
-    /* kept */ "inputs": [1, 2,], // so is this
-    "servers": {
-        "one": {"url": "http://one"}, // the first
-        // "two": {},
-        "moot": {
-            "type": "http",
-            "url": "http://h/mcp"
-        }
-    },
-}
-"""
-    assert put(before) == after
+    last, deep = '        // "two": {},\n', " " * 12
+    added = f'        "moot": {{\n{deep}"type": "http",\n{deep}"url": "http://h/mcp"\n        }}\n'
+    assert put(before) == before.replace(last, last + added)
 
 
 def test_a_comma_goes_where_one_is_missing():

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import pytest
 
 from folkmoot.cli.output import ExitCode
-
-
-def read(url: str, path: str) -> tuple[int, str]:
-    """What a browser gets."""
-    parts = urlsplit(url)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
-    connection.request("GET", path, headers={"accept": "text/html"})
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    return answer.status, text
+from tests.harness import ask, run
 
 
 def test_two_people_write_to_each_other(ada, bob):
@@ -83,8 +72,10 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub, ada, cli):
     link = ada("invite", "--message", "Welcome, Cy!").out.strip()
     path = urlsplit(link).path
     code = path.rsplit("/", 1)[1]
-    status, page = read(hub.url, path)
-    assert status == 200
+    asks = {"accept": "text/html", "host": f"127.0.0.1:{hub.port}"}
+    shown = run(ask(hub.port, path, headers=asks))
+    page = shown.text
+    assert shown.status == 200
     assert "This invite is valid. Use it in your MCP client to register." in page
     assert "@ada invites you" in page
     assert "Welcome, Cy!" in page
@@ -92,9 +83,10 @@ def test_someone_is_invited_and_finds_the_words_that_were_left(hub, ada, cli):
     cy = cli.someone("cyd")
     assert cy("register", "cyd", "--invite", link).code == 0
     assert cy.json("inbox")["messages"][0]["body"] == "Welcome, Cy!"
-    assert read(hub.url, path)[0] == 410
-    assert read(hub.url, path)[1].count("This invite has already been claimed.") == 1
-    assert read(hub.url, "/invite/AAAAAAAAAAAAAAAAAAAAAA")[0] == 404
+    claimed = run(ask(hub.port, path, headers=asks))
+    assert claimed.status == 410
+    assert claimed.text.count("This invite has already been claimed.") == 1
+    assert run(ask(hub.port, "/invite/AAAAAAAAAAAAAAAAAAAAAA")).status == 404
     late = cli.someone("dora")("register", "dora", "--invite", code, "--url", hub.url)
     assert late.code == ExitCode.FAILED
     stopped = hub.stop()

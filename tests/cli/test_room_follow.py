@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -217,12 +218,8 @@ class Strict:
         return answer
 
 
-class Said:
-    seq = 7
-
-
 def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(capsys):
-    room = Strict(e.RateLimited("Too fast.", retry_after=0.001), Said())
+    room = Strict(e.RateLimited("Too fast.", retry_after=0.001), SimpleNamespace(seq=7))
     speaker = Speaker(room)  # type: ignore[arg-type]
     asyncio.run(speaker._say("one"))
     assert (room.said, speaker.said) == (["one", "one"], 7)
@@ -232,38 +229,32 @@ def test_a_line_that_came_too_soon_is_said_again_when_the_hub_wants_it(capsys):
         asyncio.run(hopeless._say("one"))
 
 
-def typed(*chunks: bytes) -> list[str]:
-    async def read(descriptor: int) -> list[str]:
+def typed(descriptor: int) -> list[str]:
+    async def read() -> list[str]:
         return [line async for line in typed_lines(descriptor)]
 
+    try:
+        return asyncio.run(read())
+    finally:
+        os.close(descriptor)
+
+
+def piped(*chunks: bytes) -> int:
     reading, writing = os.pipe()
     for chunk in chunks:
         os.write(writing, chunk)
     os.close(writing)
-    try:
-        return asyncio.run(read(reading))
-    finally:
-        os.close(reading)
+    return reading
 
 
 def test_lines_are_put_together_from_whatever_pieces_they_come_in():
-    assert typed("grü".encode()[:-1], "ü".encode()[-1:] + b"n\r\nb", b"", b"c\n\nd") == [
-        "grün", "bc", "d",
-    ]  # fmt: skip
-    assert typed() == []
+    pieces = piped("grü".encode()[:-1], "ü".encode()[-1:] + b"n\r\nb", b"", b"c\n\nd")
+    assert typed(pieces) == ["grün", "bc", "d"]
+    assert typed(piped()) == []
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path):
     file = tmp_path / "long"
     file.write_bytes(b"x" * (MAX_LINE + 1_000_000))
-
-    async def read() -> None:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            async for _ in typed_lines(descriptor):
-                pass
-        finally:
-            os.close(descriptor)
-
     with pytest.raises(e.MessageTooLarge):
-        asyncio.run(read())
+        typed(os.open(file, os.O_RDONLY))

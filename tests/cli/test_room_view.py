@@ -117,14 +117,10 @@ def test_proposals_that_were_open_before_are_found(room, ada, bob):
         post(bob, "planning", "chat.message", {"text": f"number {number}"})
     with ada.at_terminal(*JOIN) as terminal:
         terminal.wait_for("1 proposal: Tab").type("\t").wait_for('path: "first"')
-        withdrawn = {"correlation_id": [last_proposal(ada)]}
-        post(bob, "planning", "mcpx.withdraw.proposal", {}, **withdrawn)
+        (proposal,) = ada.json("room", "proposals", "planning")["proposals"]
+        post(bob, "planning", "mcpx.withdraw.proposal", {}, correlation_id=[proposal["id"]])
         terminal.wait_for("bob withdrew").wait_for(lambda it: "Esc back" not in it.text)
         terminal.wait_for(lambda it: "Tab" not in bottom(it)[1])
-
-
-def last_proposal(who: Cli) -> str:
-    return str(who.json("room", "proposals", "planning")["proposals"][0]["id"])
 
 
 @pytest.mark.long

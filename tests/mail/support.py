@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,15 @@ def forgetful(office: PostOffice) -> Mail:
     """The same mailboxes, read from the store every time."""
     store: Any = SharedStore(office.store)
     return Mail(store, office.bus, office.clock, office.accounts, office.vault)
+
+
+async def pages(ask: Callable[..., Awaitable[Any]]) -> AsyncIterator[Any]:
+    """All pages of a list, each asked for by the cursor of the one before."""
+    page = await ask()
+    yield page
+    while page.next_cursor:
+        page = await ask(cursor=page.next_cursor)
+        yield page
 
 
 async def check_books(office: PostOffice) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,17 +12,12 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.core import errors as e
 from folkmoot.mail import MailPage
-from tests.mail.support import NOON, PostOffice, payload, refused
+from tests.mail.support import NOON, PostOffice, pages, payload, refused
 
 
-async def all_pages(office: PostOffice, reader: Account, **options: object) -> list[str | None]:
-    bodies: list[str | None] = []
-    page = await office.mail.inbox(reader, peek=True, **options)  # type: ignore[arg-type]
-    bodies += [message.body for message in page.messages]
-    while page.next_cursor:
-        page = await office.mail.inbox(reader, peek=True, cursor=page.next_cursor, **options)  # type: ignore[arg-type]
-        bodies += [message.body for message in page.messages]
-    return bodies
+async def all_pages(office: PostOffice, reader: Account, **options: Any) -> list[str | None]:
+    ask = partial(office.mail.inbox, reader, peek=True, **options)
+    return [message.body async for page in pages(ask) for message in page.messages]
 
 
 @pytest.mark.requirement("tool.inbox.output")

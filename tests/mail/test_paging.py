@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -13,7 +14,7 @@ from folkmoot.core.ports import Row, SqlValue, Tx, Unit
 from folkmoot.mail import Mail, MailPage
 from folkmoot.mail.limits import MAX_PAGE_BYTES, MAX_THREADS_PAGE_BYTES
 from folkmoot.store import SqliteStore
-from tests.mail.support import PostOffice, payload
+from tests.mail.support import PostOffice, pages, payload
 
 T = TypeVar("T")
 
@@ -94,17 +95,14 @@ async def test_a_page_ends_where_its_boxes_reach_the_bound_and_the_next_goes_on(
     await write_long(office, alice, bob, 30)
     store, mail = weighing(office)
     for of_thread in (None, (await mail.threads(bob)).threads[0].id):
-        seen: list[int] = []
-        cursor, lengths = None, []
-        while not seen or cursor:
-            page = await mail.inbox(bob, thread_id=of_thread, limit=100, cursor=cursor, peek=True)
+        seen: list[list[int]] = []
+        ask = partial(mail.inbox, bob, thread_id=of_thread, limit=100, peek=True)
+        async for page in pages(ask):
             assert boxes(page) <= MAX_PAGE_BYTES
             assert store.weight <= MAX_PAGE_BYTES + OVERHEAD * 30
-            seen += numbers(page)
-            lengths.append(len(page.messages))
-            cursor = page.next_cursor
-        assert seen == list(reversed(range(30)))
-        assert lengths == [13, 13, 4]
+            seen.append(numbers(page))
+        assert [number for page in seen for number in page] == list(reversed(range(30)))
+        assert [len(page) for page in seen] == [13, 13, 4]
 
 
 async def test_a_conversation_has_the_same_bound(office, alice, bob):
@@ -138,15 +136,8 @@ async def test_a_page_shows_one_message_however_long(office, alice, bob):
     bodies = [f"{number}" + "\U0001f600" * 299_999 for number in range(3)]
     for words in bodies:
         await office.mail.send(alice, "bob", body=words)
-    seen: list[str] = []
-    cursor = None
-    for _ in bodies:
-        page = await office.mail.inbox(bob, cursor=cursor)
-        [message] = page.messages
-        seen.append(message.body or "")
-        cursor = page.next_cursor
-    assert seen == bodies[::-1]
-    assert cursor is None
+    shown = [page.messages async for page in pages(partial(office.mail.inbox, bob))]
+    assert [[message.body for message in page] for page in shown] == [[it] for it in bodies[::-1]]
 
 
 async def test_payloads_that_clients_encrypted_count_as_well_and_come_whole(office, alice, bob):
@@ -176,12 +167,8 @@ async def test_short_messages_among_long_ones_keep_their_place(office, alice, bo
     lengths = [10, 90_000, 10, 10, 100_000, 6_000, 90_000] * 6
     for number, length in enumerate(lengths):
         await office.mail.send(alice, "bob", body=text(number, length))
-    seen: list[str] = []
-    cursor = None
-    while not seen or cursor:
-        page = await office.mail.inbox(bob, limit=20, cursor=cursor)
-        seen += [(message.body or "") for message in page.messages]
-        cursor = page.next_cursor
+    ask = partial(office.mail.inbox, bob, limit=20)
+    seen = [message.body async for page in pages(ask) for message in page.messages]
     assert seen == [text(n, length) for n, length in enumerate(lengths)][::-1]
 
 
@@ -191,9 +178,8 @@ async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(office)
         await office.mail.send(peer, "reader", body=peer.handle + "\U0001f600" * 99_000)
     store, mail = weighing(office)
     seen: list[str] = []
-    cursor, lengths = None, []
-    while not seen or cursor:
-        page = await mail.threads(reader, cursor=cursor)
+    lengths = []
+    async for page in pages(partial(mail.threads, reader)):
         assert store.weight <= MAX_THREADS_PAGE_BYTES + OVERHEAD * 12
         for thread in page.threads:
             assert thread.last_message_body is not None
@@ -201,6 +187,5 @@ async def test_a_list_of_threads_opens_so_much_and_goes_on_by_its_cursor(office)
             assert len(thread.last_message_body) == 500
         seen += [thread.other_handle for thread in page.threads]
         lengths.append(len(page.threads))
-        cursor = page.next_cursor
     assert seen == [peer.handle for peer in reversed(peers)]
     assert lengths == [7, 5]

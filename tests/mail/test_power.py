@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from folkmoot.accounts import Account
 from folkmoot.store import Synchronous, find_faults
 from tests.amounts import few, times
-from tests.mail.support import SECONDS, PostOffice, check_books, opened
+from tests.mail.support import SECONDS, PostOffice, check_books, opened, pages
 from tests.store.disk import Disk
 
 pytestmark = pytest.mark.sqlite("cuts the power of its disk")
@@ -89,13 +90,9 @@ async def found_after(outage: Outage) -> Counter[tuple[str, str | None]]:
             account = await office.accounts.account(user_id)
             assert account is not None
             for thread in (await office.mail.threads(account)).threads:
-                cursor = None
-                while True:
-                    page = (await office.mail.thread(account, thread.id, cursor=cursor)).page
+                ask = partial(office.mail.inbox, account, thread_id=thread.id, peek=True)
+                async for page in pages(ask):
                     copies.update((message.id, message.body) for message in page.messages)
-                    cursor = page.next_cursor
-                    if cursor is None:
-                        break
         return copies
 
 

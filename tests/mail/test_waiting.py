@@ -20,25 +20,19 @@ LONG = 55
 SHORT = 0.05
 
 
-class Waiter:
-    """Someone who waits in a task of their own."""
-
-    def __init__(self, task: asyncio.Task[MailPage]) -> None:
-        self.task = task
-
-    async def bodies(self) -> list[str | None]:
-        return [message.body for message in (await self.task).messages]
+async def bodies(task: asyncio.Task[MailPage]) -> list[str | None]:
+    return [message.body for message in (await task).messages]
 
 
 @asynccontextmanager
 async def waiter(
     office: PostOffice, reader: Account, *, wait: float = LONG, thread_id: str | None = None
-) -> AsyncIterator[Waiter]:
+) -> AsyncIterator[asyncio.Task[MailPage]]:
     before = office.bus.subscriptions
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(office.mail.inbox(reader, wait=wait, thread_id=thread_id))
         await waiting(office, before + 1)
-        yield Waiter(task)
+        yield task
 
 
 @pytest.mark.requirement("tool.inbox.wait")
@@ -47,7 +41,7 @@ async def test_a_wait_ends_with_the_new_message_alone(office, alice, bob):
     await office.read(bob)
     async with waiter(office, bob) as waiting_bob:
         await office.mail.send(alice, "bob", body="new")
-        assert await waiting_bob.bodies() == ["new"]
+        assert await bodies(waiting_bob) == ["new"]
     assert office.bus.subscriptions == 0
 
 
@@ -79,10 +73,10 @@ async def test_nobody_waits_longer_than_fifty_five_seconds(office, bob, wait):
 @pytest.mark.requirement("tool.inbox.vanished-client")
 async def test_a_wait_that_is_cancelled_marks_nothing_and_leaves_nothing_behind(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
-        waiting_bob.task.cancel()
+        waiting_bob.cancel()
     async with waiter(office, bob) as waiting_bob:
         await office.mail.send(alice, "bob", body="new")
-        await waiting_bob.bodies()
+        await bodies(waiting_bob)
     assert office.bus.subscriptions == 0
     assert (await office.mail.digest(bob)).total_unread == 1
 
@@ -97,10 +91,10 @@ async def test_a_muted_thread_ends_no_wait(office, alice, bob, carol):
         waiter(office, bob, wait=SHORT * 4, thread_id=sent.thread_id) as there,
     ):
         await office.mail.send(alice, "bob", body="muted")
-        assert await there.bodies() == []
-        assert not anywhere.task.done()
+        assert await bodies(there) == []
+        assert not anywhere.done()
         await office.mail.send(carol, "bob", body="loud")
-        assert await anywhere.bodies() == ["loud", "muted", "old"]
+        assert await bodies(anywhere) == ["loud", "muted", "old"]
 
 
 async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob, carol):
@@ -111,7 +105,7 @@ async def test_a_wait_for_one_thread_is_not_ended_by_another(office, alice, bob,
         await office.mail.star(bob, sent.thread_id)
         await office.mail.send(bob, "alice", body="my own")
         await office.mail.send(alice, "bob", body="here")
-        assert await there.bodies() == ["here"]
+        assert await bodies(there) == ["here"]
     await refused(office.mail.inbox(bob, wait=LONG, thread_id="nowhere"), e.ThreadNotFound)
 
 
@@ -176,7 +170,7 @@ async def test_a_change_is_announced_to_everyone_whose_mailbox_it_changed(office
 async def test_a_message_is_sent_and_waits_end_when_the_bus_is_closed(office, alice, bob):
     async with waiter(office, bob) as waiting_bob:
         await office.bus.close()
-        assert await waiting_bob.bodies() == []
+        assert await bodies(waiting_bob) == []
     await office.mail.send(alice, "bob", body="kept")
     assert await office.bodies(bob) == ["kept"]
 
@@ -188,7 +182,7 @@ async def test_whoever_missed_the_news_looks_again(office, alice, bob):
                 subject_of_mailbox(bob.id), {"seq": 0, "thread_id": "", "muted": True}
             )
         await office.mail.send(alice, "bob", body="new")
-        assert await waiting_bob.bodies() == ["new"]
+        assert await bodies(waiting_bob) == ["new"]
 
 
 async def test_many_wait_at_once_and_each_gets_their_own(office):
