@@ -48,8 +48,7 @@ def test_a_grant_for_some_arguments_alone_allows_some():
         "kind": "mcp.request.tools/call:files:read",
         "payload": {"params": {"arguments": {"path": "notes/*"}}},
     }
-    narrow = [HeldRight(capability(source), "settings")]
-    found = access_to(narrow, kind_of("tools", READ))
+    found = access_to([HeldRight(capability(source), "settings")], kind_of("tools", READ))
     assert (found.may, why(found)) == ("some", ["by a grant in the settings"])
 
 

@@ -72,8 +72,7 @@ async def test_a_prompt_that_changes_or_comes_later_is_held_back_until_it_is_acc
     assert await listed(prompt("greet"), prompt("later")) == ["demo:greet"]
     (change,) = await gate.pins.diff()
     assert (change.canonical, change.new) == ("demo://prompts/later", True)
-    accepted = await gate.gateway.accept("demo", change.name)
-    assert accepted == ["demo://prompts/later"]
+    assert await gate.gateway.accept("demo", change.name) == ["demo://prompts/later"]
     assert await listed(prompt("greet"), prompt("later")) == ["demo:greet", "demo:later"]
 
 

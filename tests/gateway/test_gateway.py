@@ -44,8 +44,7 @@ async def test_a_backend_that_is_away_is_left_out_and_said_to_be_and_is_back_whe
 
 
 async def test_a_backend_that_is_removed_while_it_arrives_does_not_come_back(gate):
-    backend = Scripted("files")
-    gate.gateway.attach(backend)
+    gate.gateway.attach(Scripted("files"))
     many = Inventory(tools=tuple(tool(f"t{n}") for n in range(600)))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(gate.gateway.arrived("files", many))

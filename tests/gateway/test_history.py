@@ -31,8 +31,7 @@ def test_what_is_older_than_an_hour_is_forgotten_and_its_place_used_again():
     for minute in range(10 * HISTORY_MINUTES):
         clock.seconds = minute * 60.0
         history.answered(clock.seconds, 0.001, good=True)
-    told = history.view("files")
-    assert told.calls == [1] * HISTORY_MINUTES
+    assert history.view("files").calls == [1] * HISTORY_MINUTES
     clock.seconds += 30 * 60.0
     assert history.view("files").calls == [1] * 30 + [0] * 30
     clock.seconds += 24 * 3600.0

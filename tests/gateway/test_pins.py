@@ -42,8 +42,7 @@ async def test_a_tool_is_pinned_when_it_is_first_seen_and_the_same_from_then_on(
         )
         assert await verdicts(pins, tool("read")) == {"read": "same"}
     async with pinning(tmp_path) as (pins, _):
-        reordered = dict(reversed(tool("read").items()))
-        assert await verdicts(pins, reordered) == {"read": "same"}
+        assert await verdicts(pins, dict(reversed(tool("read").items()))) == {"read": "same"}
         assert await pins.diff() == []
 
 
@@ -69,8 +68,7 @@ async def test_a_changed_tool_stays_changed_until_it_is_accepted(tmp_path):
     async with pinning(tmp_path) as (pins, clock):
         await pins.judge("docs", [tool("readFile")])
         clock.seconds += 60
-        judged = await pins.judge("docs", [changed])
-        assert judged["readFile"].pinned == tool("readFile")
+        assert (await pins.judge("docs", [changed]))["readFile"].pinned == tool("readFile")
     async with pinning(tmp_path) as (pins, clock):
         assert await verdicts(pins, changed) == {"readFile": "changed"}
         (diff,) = await pins.diff("docs")
@@ -139,8 +137,7 @@ async def test_pins_that_are_forgotten_are_made_anew(pins):
     await pins.judge("mail", [tool("read")])
     assert await pins.forget("docs") == 2
     assert await verdicts(pins, tool("read", title="Other")) == {"read": "new"}
-    judged = await pins.judge("mail", [tool("read")])
-    assert judged["read"].verdict == "same"
+    assert (await pins.judge("mail", [tool("read")]))["read"].verdict == "same"
 
 
 async def test_pins_that_are_forgotten_for_someone_who_left_are_gone_before_new_ones_are_made(
@@ -250,8 +247,7 @@ async def test_ten_thousand_tools_are_pinned_in_one_transaction(tmp_path):
             return await write(unit)
 
         store.write = counted  # type: ignore[method-assign]
-        pins = Pins(store, StillClock())
-        first = await pins.judge("docs", listed)
+        first = await Pins(store, StillClock()).judge("docs", listed)
         assert {each.verdict for each in first.values()} == {"new"}
         assert written == 1
         again = Pins(store, StillClock())

@@ -62,8 +62,7 @@ def test_links_and_embedded_resources_are_mapped_and_nothing_else(method, result
 
 @pytest.mark.requirement("gateway.result-uris")
 def test_a_uri_of_a_result_can_be_read_back():
-    told = map_result("tools/call", {"content": [LINK]}, "docs")
-    uri = told["content"][0]["uri"]
+    uri = map_result("tools/call", {"content": [LINK]}, "docs")["content"][0]["uri"]
     canonical = canonical_uri(uri, {"docs"})
     assert canonical == "docs://file///a.txt"
     assert own_uri("docs", canonical) == FILE

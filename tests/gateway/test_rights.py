@@ -104,8 +104,7 @@ async def test_groups_and_people_have_what_the_settings_say_and_a_deny_wins(tmp_
         },
     )
     async with office(tmp_path, settings) as hub:
-        people = [await hub.invited(name) for name in ("gina", "harry", "ivy")]
-        gina, harry, ivy = people
+        gina, harry, ivy = [await hub.invited(name) for name in ("gina", "harry", "ivy")]
         kinds = [f"{CALL}:{tool}" for tool in ("github:create_issue", "github:delete_branch",
                  "files:read_file", "search:find", "msg/send", "msg/inbox")]  # fmt: skip
         assert hub.may(gina, *kinds) == [True, False, True, True, True, True]
@@ -178,8 +177,7 @@ async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub
     changed = (await hub.accounts.change_handle(gina, "gina2")).account
     assert hub.may(changed, kind) == [True]
     assert hub.rights.of(changed)[0].name == "gina2"
-    later = await hub.again(GINAS)
-    assert later.of(changed)[1].allows(parse(kind)), "a restart knows it too"
+    assert (await hub.again(GINAS)).of(changed)[1].allows(parse(kind)), "a restart knows it too"
     hub.clock.advance(30 * DAY)
     assert hub.may(changed, kind) == [False], "it leads nowhere any more"
     with pytest.raises(e.InviteRequired):
@@ -201,8 +199,7 @@ async def test_a_stranger_has_nothing_of_what_a_deleted_account_had(hub):
     with pytest.raises(e.HandleTaken):
         await hub.accounts.change_handle(mallory, "gina")
     assert hub.may(mallory, kind) == [False]
-    again = await hub.invited("gina")
-    assert hub.may(again, kind, f"{CALL}:github:x") == [True, False]
+    assert hub.may(await hub.invited("gina"), kind, f"{CALL}:github:x") == [True, False]
     assert hub.rights.granted == {}
 
 

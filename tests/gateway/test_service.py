@@ -116,8 +116,7 @@ async def test_changed_instructions_are_held_back_until_they_are_accepted(gate):
     backend = Scripted("files")
 
     async def told_with(instructions: str, **more: Any) -> str:
-        tools = (tool("read"),)
-        await gate.has(backend, tools=tools, instructions=instructions, **more)
+        await gate.has(backend, tools=(tool("read"),), instructions=instructions, **more)
         return gate.gateway.catalogue.parts["files"].instructions
 
     assert await told_with("Read before you write.") == "Read before you write."

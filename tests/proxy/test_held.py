@@ -181,8 +181,7 @@ async def test_a_held_answer_is_shown_with_the_tool_that_was_called(capsys):
     assert (
         f"Held {name}, response to tools/call delete → client, by ask." in capsys.readouterr().err
     )
-    shown = views[1]
-    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), shown)
+    row = proxy_held.row(proxy_held.HoldingProcess(None, Path("socket")), views[1])
     assert row.what == "response to tools/call delete"
 
 
@@ -228,12 +227,10 @@ async def test_the_command_line_sees_and_decides_what_one_proxy_holds(folder):
         listed = json.loads((await held("list", "--json")).output)["held"]
         assert [row["id"] for row in listed] == ["4711/1", "4711/2"]
         assert (await held("release", "1")).output == "Released 4711/1.\n"
-        dropped = await held("drop", "4711/2", "--reason", "No.")
-        assert dropped.output == "Dropped 4711/2.\n"
+        assert (await held("drop", "4711/2", "--reason", "No.")).output == "Dropped 4711/2.\n"
         assert await first == "released"
         assert (await second).endswith("dropped: No.")
-        again = await held("release", "1")
-        assert isinstance(again.exception, e.CommandInvalid)
+        assert isinstance((await held("release", "1")).exception, e.CommandInvalid)
         assert "No message is held" in (await held("list")).output
 
 
@@ -248,8 +245,7 @@ async def test_several_proxies_are_told_apart_and_what_a_dead_one_left_is_remove
         assert (folder / "proxy-40.sock").exists()
         listed = json.loads((await held("list", "--json")).output)["held"]
         assert {row["id"] for row in listed} == {"10/1", "20/1"}
-        unclear = await held("release", "1")
-        assert "2 proxies are running. Say which" in str(unclear.exception)
+        assert "2 proxies are running. Say which" in str((await held("release", "1")).exception)
         for name in ("10/1", "20/1"):
             assert (await held("release", name)).exit_code == 0
         assert [await first, await second] == ["released", "released"]
@@ -264,8 +260,7 @@ async def test_a_hub_is_asked_by_its_data_folder(folder, tmp_path):
         waits = Waits(tasks)
         server = OperatorSocket(data / "control.sock")
         server.listen()
-        app = operator_app(Services(held=waits.held))
-        serving = tasks.create_task(server.serve(app))
+        serving = tasks.create_task(server.serve(operator_app(Services(held=waits.held))))
         waiting = await waits.hold()
         assert (await held("release", "1", "--data", str(data))).output == "Released 1.\n"
         assert await waiting == "released"
@@ -301,8 +296,7 @@ async def test_a_proxy_tells_how_it_is_and_what_it_holds_and_has_nothing_of_a_hu
 def test_the_folder_of_sockets_is_private(tmp_path):
     folder = tmp_path / "run" / "folkmoot"
     folder.mkdir(parents=True, mode=0o755)
-    path = proxy_socket(folder)
-    assert path.name == f"proxy-{os.getpid()}.sock"
+    assert proxy_socket(folder).name == f"proxy-{os.getpid()}.sock"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     (tmp_path / "file").write_text("")
     with pytest.raises(e.DataFolderUnwritable):
@@ -412,8 +406,7 @@ async def test_the_command_line_shows_edits_and_releases_a_message(folder, tmp_p
         same = await held("release", "3", "--edit")
         assert "Nothing was changed, so 4711/3 is still held." in str(same.exception)
         monkeypatch.setenv("EDITOR", "no-such-editor")
-        none = await held("release", "3", "--edit")
-        assert "no-such-editor" in str(none.exception)
+        assert "no-such-editor" in str((await held("release", "3", "--edit")).exception)
         assert [view.id for view in waits.held.list()] == [3]
         waits.held.release(3)
 

@@ -83,8 +83,7 @@ async def test_whoever_fulfils_the_proposal_releases_the_message(there):
 async def test_a_rejection_drops_the_message_with_its_reason(there):
     waiting = there.hold(call("delete"))
     await there.owner.reject(await there.proposed(), "Not on a Friday.")
-    told = await waiting
-    assert told == "The message was held and dropped: Not on a Friday. (alice)"
+    assert await waiting == "The message was held and dropped: Not on a Friday. (alice)"
 
 
 async def test_what_is_no_request_is_released_by_a_request_made_for_it(there):

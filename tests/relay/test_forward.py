@@ -269,8 +269,7 @@ async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_serv
 
 async def test_a_blocked_request_is_answered_here_and_a_changed_one_has_fitting_headers():
     message, headers = modern("tools/call", name="old", arguments={})
-    params = message["params"] | {"name": "nëw"}
-    changed = Request(id=1, method="tools/call", params=params)
+    changed = Request(id=1, method="tools/call", params=message["params"] | {"name": "nëw"})
     blocked = Block(e.BlockedByInterceptor("Not this."))
     rules = [Says(blocked, "tools/list"), Says(Modify(changed), "tools/call")]
     async with standing(agree, rules) as (proxy, place):

@@ -14,8 +14,7 @@ from folkmoot.relay.exchanges import mirrored
 
 
 def call(**arguments: Any) -> Request:
-    meta = {VERSION_KEY: "2026-07-28"}
-    params = {"name": "ship", "arguments": arguments, "_meta": meta}
+    params = {"name": "ship", "arguments": arguments, "_meta": {VERSION_KEY: "2026-07-28"}}
     return Request(id=1, method="tools/call", params=params)
 
 

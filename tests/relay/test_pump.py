@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.message import Request, replace
+from folkmoot.core.message import Request
 from folkmoot.core.ports import Carried
 from folkmoot.core.session import SessionState
 from folkmoot.core.transport import TransportContext
@@ -28,8 +28,8 @@ from tests.relay.carriers import (
 )
 
 
-def call(number: int | str, name: str = "echo", **more: Any) -> dict[str, Any]:
-    return rpc("tools/call", {"name": name}, number) | more
+def call(number: int | str) -> dict[str, Any]:
+    return rpc("tools/call", {"name": "echo"}, number)
 
 
 def answer(number: int | str, result: Any = None) -> dict[str, Any]:
@@ -104,11 +104,9 @@ async def test_a_message_leaves_with_the_context_it_came_with_and_its_times():
         await scene.server.hears()
         context = scene.server.last.context
         assert context.transport is scene.client.current_context()
-        timing = context.timing
-        times = [timing.created_at, timing.processing_started, timing.processing_completed]
-        times.append(timing.sent_at)
-        assert None not in times
-        assert times == sorted(times)  # type: ignore[type-var]
+        timing: Any = context.timing
+        worked = [timing.processing_started, timing.processing_completed]
+        assert timing.created_at <= worked[0] <= worked[1] <= timing.sent_at
 
 
 @pytest.mark.requirement("proxy.interceptors-see-context", "proxy.internal-not-forwarded")
@@ -141,21 +139,10 @@ async def test_a_mock_answers_in_the_servers_place():
         assert scene.server.heard == []
 
 
-class Renames:
-    """Makes each call one of another tool."""
-
-    name, guards = "renames", False
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        if not isinstance(message, Request):
-            return CONTINUE
-        return Modify(replace(message, params={"name": "other"}))
-
-
 async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it():
     tape = MemoryTape()
-    async with Scene([Renames()], tape=tape).running() as scene:
+    other = Request(id=1, method="tools/call", params={"name": "other"})
+    async with Scene([Says(Modify(other), TO_SERVER)], tape=tape).running() as scene:
         scene.client.says(call(1))
         assert (await scene.server.hears())[0]["params"] == {"name": "other"}
         line = tape.carried[0]
@@ -164,18 +151,12 @@ async def test_a_changed_message_is_on_the_tape_as_each_side_saw_it():
 
 
 async def test_a_message_that_waits_lets_the_others_go_by():
-    class Slow:
-        name, guards = "slow", False
-
-        async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-            return Delay(0.05) if getattr(envelope.message, "id", 0) == 1 else CONTINUE
-
     tape = MemoryTape()
-    async with Scene([Slow()], tape=tape).running() as scene:
-        scene.client.says(call(1), call(2))
+    async with Scene([Says(Delay(0.05), "slow")], tape=tape).running() as scene:
+        scene.client.says(rpc("slow", id_=1), call(2))
         assert [each["id"] for each in await scene.server.hears(2)] == [2, 1]
         noted = [(each.verdict, each.by) for each in tape.carried]
-        assert noted == [(None, ""), (Delay(0.05), "slow")]
+        assert noted == [(None, ""), (Delay(0.05), "rule")]
 
 
 async def test_nothing_is_sent_before_it_is_on_the_tape_nor_when_it_cannot_be():

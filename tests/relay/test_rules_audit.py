@@ -116,11 +116,9 @@ async def test_a_rule_about_a_backends_tool_holds_for_whoever_calls_it_from_a_ro
         async with joined(there.port, ann.token) as seat:
             assert (await seat.refused(call("demo", "demo:remove")))["error"] == "blocked"
             await seat.said(call("demo", "demo:look"))
-        refusal = await ann.refused("room_call", **removing)
-        assert refusal == "This is not allowed here."
+        assert await ann.refused("room_call", **removing) == "This is not allowed here."
         await bob.call("room_call", **removing)
-    names = [each.params["name"] for each in demo.asked]
-    assert sorted(names) == ["look", "remove", "remove"]
+    assert sorted([each.params["name"] for each in demo.asked]) == ["look", "remove", "remove"]
     lines = [(it["by"], it["about"]) for it in audited(caplog) if it["action"] == "room.blocked"]
     assert lines == [("ann", f"{CALL}:demo:remove")] * 3
 

@@ -95,8 +95,7 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
         made = await accounts.register("harry")
         harry = await accounts.authenticate(made.token)
         assert harry is not None
-        wire = await wired(there, made.token)
-        sending = asyncio.ensure_future(sent(wire))
+        sending = asyncio.ensure_future(sent(await wired(there, made.token)))
         number = await held(there)
         assert there.hub._passing.held.view(number).who == "harry"
         if change == "suspended":
@@ -119,6 +118,5 @@ async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path):
     async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
-        page = await Browser(there.hub).submit(code, "handle=newcomer")
-        assert "not nobody" in page.text
+        assert "not nobody" in (await Browser(there.hub).submit(code, "handle=newcomer")).text
         assert await there.hub.accounts.count() == 1

@@ -71,8 +71,7 @@ def test_callers_without_a_session_are_counted_apart():
 
     def passed(account: str) -> bool:
         asked = envelope(call("a"), session=None)
-        caller = Principal(account, account)
-        context = msgspec.structs.replace(asked.context, caller=caller)
+        context = msgspec.structs.replace(asked.context, caller=Principal(account, account))
         ruling = at_once(way.chain.judge(MessageEnvelope(asked.message, context)))
         return not isinstance(ruling.verdict, Block)
 

@@ -113,7 +113,6 @@ def test_nothing_that_a_tool_of_mail_takes_or_says_is_known_if_the_tool_is_not()
 
 
 def test_a_code_in_a_call_of_mail_is_a_code():
-    code = "AB3K-9TW2-HNPQ"
-    found = sent("msg/recover", {"handle": "bob", "recovery_code": code})
+    found = sent("msg/recover", {"handle": "bob", "recovery_code": "AB3K-9TW2-HNPQ"})
     assert found["handle"] == "bob"
     assert found["recovery_code"].startswith("[redacted:code:")

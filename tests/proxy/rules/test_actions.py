@@ -55,8 +55,7 @@ def test_modify_touches_only_what_a_message_has():
     assert way.judge(request("ping")).envelope.message.params == {"x": 1}
     assert way.judge(answer({"z": 0}), TO_CLIENT).envelope.message.result == {"z": 0, "y": 2}
     failed = Response(id=1, error=ErrorObject(-1, "No."))
-    changed = way.judge(failed, TO_CLIENT).envelope.message
-    assert changed.error == ErrorObject(-1, "No.", 3)
+    assert way.judge(failed, TO_CLIENT).envelope.message.error == ErrorObject(-1, "No.", 3)
     unchanged = answer({"y": 2})
     same = Way(rule("modify", 'remove = ["$.result.nothing"]')).judge(unchanged, TO_CLIENT)
     assert same.envelope.message.raw == unchanged.raw

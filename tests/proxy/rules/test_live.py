@@ -30,8 +30,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def stops(rules: Rules, tool: str) -> bool:
-    ruling = run(Chain(rules.interceptors).judge(envelope(call(tool))))
-    return isinstance(ruling.verdict, Block)
+    return isinstance(run(Chain(rules.interceptors).judge(envelope(call(tool)))).verdict, Block)
 
 
 def test_what_has_not_changed_keeps_what_it_counted(tmp_path):

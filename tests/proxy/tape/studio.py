@@ -129,8 +129,7 @@ def conversation(path: Path, **options: Any) -> Path:
         handshake(studio)
         studio.tool(2, "echo", "Echo: hello", took=0.005, message="hello")
         slow = {"name": "slow", "arguments": {}, "_meta": {"progressToken": 7}}
-        asked = {"id": 3, "method": "tools/call", "params": slow}
-        studio.say(TO_SERVER, asked)
+        studio.say(TO_SERVER, {"id": 3, "method": "tools/call", "params": slow})
         studio.wait(0.5)
         progress = {"progressToken": 7, "progress": 1, "total": 2, "message": "half"}
         studio.say(TO_CLIENT, {"method": "notifications/progress", "params": progress})

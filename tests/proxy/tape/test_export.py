@@ -115,8 +115,7 @@ def test_every_entry_has_the_members_that_the_format_requires(path):
 def test_a_transcript_shows_each_message_as_a_block_of_json(path):
     text = exported(path, "markdown")
     tokens = MarkdownIt().parse(text)
-    blocks = [json.loads(token.content) for token in tokens if token.type == "fence"]
-    assert len(blocks) == 21
+    assert len([json.loads(token.content) for token in tokens if token.type == "fence"]) == 21
     headings = [after.content for token, after in pairwise(tokens) if token.type == "heading_open"]
     assert (headings[0], headings[4]) == ("A recorded conversation", "6. `tools/call` `echo`")
     for words in ("**Answer** 12 to 8, after 1500.0 ms", "**tool error**", "block by `deny`"):

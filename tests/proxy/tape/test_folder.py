@@ -142,8 +142,7 @@ async def test_what_is_broken_or_too_long_is_told(tmp_path, monkeypatch):
             await tapes.read(NAME, cursor, 10)
     assert (await tapes.read(NAME, "99999999", 10)).entries == []
     monkeypatch.setattr(folders, "PAGE_BYTES", len(lines[1]) - 2)
-    page = await tapes.read(NAME, str(len(lines[0])), 10)
-    (told,) = entries(page)
+    (told,) = entries(await tapes.read(NAME, str(len(lines[0])), 10))
     assert (told["type"], told["seq"]) == ("too_long", 1)
     path.write_bytes(lines[0] + b"rubbish\n" + b"".join(lines[1:]))
     with pytest.raises(e.TapeUnreadable):

@@ -35,8 +35,7 @@ def test_a_line_of_a_type_that_came_later_is_passed_over(tmp_path):
 
 
 def test_members_that_came_later_are_passed_over():
-    raw = encode_line(HEADER)[:-2] + b',"sun":true}\n'
-    assert decode_line(raw) == HEADER
+    assert decode_line(encode_line(HEADER)[:-2] + b',"sun":true}\n') == HEADER
 
 
 @pytest.mark.parametrize(
@@ -57,8 +56,7 @@ def test_what_is_no_line_is_refused(raw):
 
 
 def test_a_direction_that_nobody_knows_is_unknown():
-    raw = encode_line(MESSAGE)[:-2] + b',"direction":"sideways"}'
-    line = decode_line(raw)
+    line = decode_line(encode_line(MESSAGE)[:-2] + b',"direction":"sideways"}')
     assert isinstance(line, MessageLine)
     assert line.direction is MessageDirection.UNKNOWN
 

@@ -103,8 +103,7 @@ def test_the_first_and_the_last_page_of_a_long_tape_read_as_little_as_those_of_a
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_every_message_is_on_one_page_forwards_and_backwards(tmp_path, suffix, limit):
-    path = busy(tmp_path / f"a.jsonl{suffix}")
-    opening = partial(opened, path)
+    opening = partial(opened, busy(tmp_path / f"a.jsonl{suffix}"))
     forwards, at = [], 0
     while found := pages.later(opening, "a", at, limit, EVERYTHING):
         if found.end == at:
@@ -149,8 +148,7 @@ def test_a_filter_chooses_messages_both_ways(tmp_path, wanted, seqs):
 
 @pytest.mark.parametrize("suffix", ["", ".zst"])
 def test_a_message_is_shown_with_the_other_half_of_its_call(tmp_path, suffix):
-    path = busy(tmp_path / f"a.jsonl{suffix}")
-    opening = partial(opened, path)
+    opening = partial(opened, busy(tmp_path / f"a.jsonl{suffix}"))
     rows = {it.seq: it for it in pages.later(opening, "a", 0, 100, EVERYTHING).messages}
     for one, other in ((3, 4), (4, 3)):
         half = pages.half(opening, "a", rows[one].offset)

@@ -126,8 +126,7 @@ def test_what_cannot_be_decompressed_is_no_tape(tmp_path):
 def test_lines_longer_than_any_message_are_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("folkmoot.proxy.tape.reader.LONGEST", 1000)
     monkeypatch.setattr("folkmoot.proxy.tape.reader.CHUNK", 100)
-    path = record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)])
-    lines = TapeLines(path)
+    lines = TapeLines(record(tmp_path / "tape", [call(1, "echo", text="x" * 2000)]))
     with pytest.raises(e.TapeUnreadable, match="line 2 is longer than a line may be"):
         list(lines)
     assert lines.number == 2

@@ -56,8 +56,7 @@ def test_much_that_was_noted_is_not_kept_until_it_is_committed(tmp_path):
 
 
 def test_a_tape_is_its_owners_alone(tmp_path):
-    path = record(tmp_path / "tape", [])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(record(tmp_path / "tape", []).stat().st_mode) == 0o600
 
 
 def test_a_file_that_exists_is_neither_written_over_nor_added_to(tmp_path):
@@ -81,8 +80,7 @@ def test_nothing_can_be_added_to_a_tape_that_was_closed(tmp_path):
         tape.note(call(1, "echo"))
     with pytest.raises(e.TapeUnwritable, match="was closed"):
         tape.commit()
-    end = read_tape(tape.path).end
-    assert end.reason == "first"
+    assert read_tape(tape.path).end.reason == "first"
 
 
 def test_each_tape_of_a_folder_has_a_name_of_its_own(tmp_path):

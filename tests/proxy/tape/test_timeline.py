@@ -95,8 +95,7 @@ def test_grouping_waits_for_no_answer_without_bound(told, monkeypatch):
     ],
 )
 def test_what_is_wanted_is_found(told, wanted, found):
-    meets = MessageFilter.of(**wanted).meets
-    assert seqs(filter(meets, told)) == found
+    assert seqs(filter(MessageFilter.of(**wanted).meets, told)) == found
 
 
 def test_text_is_found_however_its_letters_are_escaped(tmp_path):

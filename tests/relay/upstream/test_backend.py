@@ -25,21 +25,19 @@ from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.logs import name_backend
 from tests.harness import reached
 from tests.mcp.client.saying import is_running, python
-from tests.mcp_harness import until
 from tests.relay.upstream.scripted import (
     CLOCK,
-    ERAS,
-    Running,
+    FORM,
     Told,
+    both_eras,
     call,
+    leave,
     resumed,
     running,
     seen,
     spec,
 )
 
-both_eras = pytest.mark.parametrize("era", ERAS)
-FORM = {"elicitation": {"form": {}}}
 ASKING: dict[str, Any] = {"asks": "elicitation/create", "capabilities": FORM}
 
 
@@ -56,21 +54,28 @@ async def test_a_server_that_died_is_started_again_and_what_may_be_repeated_is(t
     assert (view.state, view.era, view.tools, view.restarts) == ("up", era, 2, 1)
 
 
-async def test_a_server_has_no_era_until_its_lists_are_in_the_catalogue():
+@both_eras
+async def test_a_server_has_an_era_and_is_told_of_again_once_its_lists_are_in_the_catalogue(era):
+    told: list[str] = []
     listed, composed = asyncio.Event(), asyncio.Event()
 
     async def compose(*_: object) -> None:
+        told.append("lists")
         listed.set()
         await composed.wait()
 
-    backend = LiveBackend(spec(), CLOCK, on_inventory=compose, on_lost=Told(), environ={})
+    def tell(_: str, state: str) -> None:
+        told.append(state)
+
+    follow: Any = {"on_inventory": compose, "on_lost": Told(), "on_state": tell}
+    backend = LiveBackend(spec("demo", era), CLOCK, environ={}, **follow)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(backend.run())
         await listed.wait()
-        assert backend.view().era == ""
+        assert (backend.view().era, told) == ("", ["up", "lists"])
         composed.set()
         await backend.first_heard.wait()
-        assert backend.view().era == "handshake"
+        assert (backend.view().era, told) == (era, ["up", "lists", "up"])
         task.cancel()
 
 
@@ -114,12 +119,6 @@ async def test_only_so_many_calls_are_in_flight_at_once(there):
     await leave(waiting)
     assert (await there.ask("echo"))["content"] == []
     assert there.backend.in_flight == 0
-
-
-async def leave(calling: asyncio.Future[Any]) -> None:
-    """Have callers leave."""
-    calling.cancel()
-    await asyncio.wait([calling])
 
 
 async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_is_reached(
@@ -223,15 +222,12 @@ async def test_each_person_may_have_a_connection_of_their_own(monkeypatch):
 
 
 @pytest.mark.settings(per_user=True)
-async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(
-    there: Running, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(there, monkeypatch):
     # However long it takes to open one, it is used before it is idle.
     monkeypatch.setattr(links, "IDLE_SECONDS", 0.001)
     answer = await there.ask("echo", person="ada")
     await reached(lambda: there.backend.view().connections == 1)
-    again = await there.ask("echo", person="ada")
-    assert again["pid"] != answer["pid"]
+    assert (await there.ask("echo", person="ada"))["pid"] != answer["pid"]
 
 
 @both_eras
@@ -305,14 +301,9 @@ async def test_a_server_that_floods_is_heard_slowly_and_others_notice_nothing():
 
 async def test_a_child_knows_what_its_settings_name_and_nothing_of_the_hub(tmp_path):
     (tmp_path / "key").write_text("from a file\n")
-    settings = spec(
-        cwd=str(tmp_path),
-        env={
-            "PLAIN": "as written",
-            "FROM_ENV": SecretReference(env="THEIR_KEY"),
-            "FROM_FILE": SecretReference(file=str(tmp_path / "key")),
-        },
-    )
+    secrets = {"FROM_ENV": SecretReference(env="THEIR_KEY")}
+    secrets["FROM_FILE"] = SecretReference(file=str(tmp_path / "key"))
+    settings = spec(cwd=str(tmp_path), env={"PLAIN": "as written", **secrets})
     needed = {"PATH": "/bin", "LC_ALL": "C", "LC_TIME": "C", "HOME": "/home/me"}
     ours = {
         **needed,
@@ -355,11 +346,7 @@ async def test_what_is_logged_about_a_server_names_it(caplog):
     try:
         settings = msgspec.structs.replace(spec("demo"), command=("echo", "hello"))
         async with running(settings, reached=False):
-
-            async def seen() -> bool:
-                return any(map(is_stray, caplog.records))
-
-            await until(seen)
+            await reached(lambda: any(map(is_stray, caplog.records)))
     finally:
         caplog.handler.removeFilter(name_backend)
     assert {vars(each)["backend"] for each in filter(is_stray, caplog.records)} == {"demo"}
@@ -376,8 +363,7 @@ async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses():
 
 async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting():
     async with running(spec(per_user=True)) as running_:
-        own = (await running_.ask("echo", person="ada"))["pid"]
-        processes = [running_.process, own]
+        processes = [running_.process, (await running_.ask("echo", person="ada"))["pid"]]
         waiting = asyncio.ensure_future(running_.backend.request(call("hang")))
         await asyncio.sleep(0)
     with pytest.raises((e.BackendFailed, e.BackendUnavailable)):
@@ -404,11 +390,10 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         await backend.request(UpstreamRequest(method="prompts/get", params={"name": "none"}))
         await backend.request(UpstreamRequest(method="resources/read", params={"uri": "note://1"}))
         with pytest.raises(e.BackendTimeout):
-            await backend.request(call("hang", seconds=0.01))
-        leaving = asyncio.ensure_future(backend.request(call("hang")))
+            await there.ask("hang", seconds=0.01)
+        leaving = asyncio.ensure_future(there.ask("hang"))
         await reached(lambda: bool(backend.in_flight))
-        leaving.cancel()
-        await asyncio.wait([leaving])
+        await leave(leaving)
         view = backend.view()
         assert view.outcomes == {"ok": 2, "error": 2, "backend_timeout": 1, "cancelled": 1}
         assert sum(view.buckets) == 4
@@ -455,30 +440,5 @@ async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again
         with pytest.raises(e.BackendFailed):
             await there.ask("any")
         await reached(lambda: len(journal.read_text().splitlines()) == 3)
-    assert [line.split()[0] for line in journal.read_text().splitlines()[:3]] == [
-        "began",
-        "ended",
-        "began",
-    ]
-
-
-@both_eras
-async def test_who_follows_a_server_is_told_of_it_once_more_when_its_lists_have_come(era):
-    told: list[str] = []
-
-    async def arrived(_namespace: str, _inventory: object) -> None:
-        told.append("lists")
-
-    backend = LiveBackend(
-        spec("demo", era),
-        CLOCK,
-        on_inventory=arrived,
-        on_lost=lambda _namespace, _why: None,
-        on_state=lambda _namespace, state: told.append(state),
-        environ={},
-    )
-    task = asyncio.create_task(backend.run())
-    await backend.first_heard.wait()
-    assert told == ["up", "lists", "up"]
-    task.cancel()
-    await asyncio.wait([task])
+    told = [line.split()[0] for line in journal.read_text().splitlines()[:3]]
+    assert told == ["began", "ended", "began"]

@@ -16,9 +16,11 @@ from folkmoot.relay.upstream.link_reader import LOST
 from folkmoot.relay.upstream.requests import Unanswered
 from tests.harness import reached
 from tests.relay.upstream.scripted import (
-    ERAS,
+    FORM,
     Told,
+    both_eras,
     call,
+    leave,
     resumed,
     running,
     seen,
@@ -26,8 +28,6 @@ from tests.relay.upstream.scripted import (
     talking,
 )
 
-both_eras = pytest.mark.parametrize("era", ERAS)
-FORM = {"elicitation": {"form": {}}}
 QUESTION: dict[str, Any] = {
     "asks": "elicitation/create",
     "about": {"message": "Sure?", "requestedSchema": {}},
@@ -48,12 +48,6 @@ async def see_untied(conversation: BackendConversation, asks: UpstreamRequest) -
     """See that nobody is asked what the server asks during a call."""
     told = (await conversation.request(asks, 20)).result
     assert "cannot be tied" in told["answered"]["error"]["message"]
-
-
-async def leave(calling: asyncio.Future[Any]) -> None:
-    """Have a caller leave."""
-    calling.cancel()
-    await asyncio.wait([calling])
 
 
 @both_eras
@@ -153,11 +147,9 @@ async def test_however_long_ago_a_call_was_cancelled_its_question_reaches_nobody
         own = call("ask", capabilities=FORM, person="ann", **QUESTION)
         first = await conversation.request(own, 20)
         assert first.result["resultType"] == "input_required"
-        given = {"1": {"action": "decline"}}
-        await conversation.request(resumed(own, first, given), 20)
+        await conversation.request(resumed(own, first, {"1": {"action": "decline"}}), 20)
         await ask(conversation, "late", id=left["id"])
-        asked = (await conversation.request(asks, 20)).result
-        assert asked["resultType"] == "input_required"
+        assert (await conversation.request(asks, 20)).result["resultType"] == "input_required"
 
 
 @pytest.mark.requirement("gateway.cancelled-requests")
@@ -171,8 +163,7 @@ async def test_a_call_that_was_given_up_unanswered_is_remembered_too():
                 if "requestId" in (getattr(message, "params", None) or {}):
                     conversation.outbox.put(message)
         assert not conversation.busy
-        asks = call("ask", capabilities=FORM, person="bob", **QUESTION)
-        await see_untied(conversation, asks)
+        await see_untied(conversation, call("ask", capabilities=FORM, person="bob", **QUESTION))
 
 
 @pytest.mark.requirement("gateway.server-requests")
@@ -184,8 +175,7 @@ async def test_what_the_hub_itself_asks_keeps_nobody_from_being_asked():
         lists = UpstreamRequest(method="completion/complete", params={"hang": True})
         listing = asyncio.ensure_future(conversation.request(lists, 20))
         asks = call("ask", capabilities=FORM, person="ann", **QUESTION)
-        asked = (await conversation.request(asks, 20)).result
-        assert asked["resultType"] == "input_required"
+        assert (await conversation.request(asks, 20)).result["resultType"] == "input_required"
         listing.cancel()
 
 
