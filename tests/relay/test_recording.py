@@ -12,7 +12,7 @@ from folkmoot.proxy.replay.script import Script
 from folkmoot.proxy.tape import TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
-from tests.proxy.tape.strategies import Watch
+from tests.clocks import StillClock
 from tests.proxy.tape.talk import answer, call, said, words
 
 WORDS = "The boat is ready."
@@ -20,7 +20,7 @@ WORDS = "The boat is ready."
 
 def begun(folder: Path, *, most: int = 1, best_effort: bool = False) -> Rotation:
     recording = Recording(folder=folder, tape_bytes=most, best_effort=best_effort)
-    tapes = recording.begin(Watch(), TapeSide("http"), TapeSide("hub"))
+    tapes = recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
     assert isinstance(tapes, Rotation)
     return tapes
 
@@ -100,14 +100,14 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(tmp_path, m
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
     recording = Recording(file=tmp_path / "t.jsonl", redact=False)
-    recording.begin(Watch(), TapeSide("stdio"), TapeSide("stdio")).close()
+    recording.begin(StillClock(), TapeSide("stdio"), TapeSide("stdio")).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 
 
 def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
     """Where a proxy that was told this file recorded something."""
-    tape = Recording(file=path).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", command))
+    tape = Recording(file=path).begin(StillClock(), TapeSide("stdio"), TapeSide("stdio", command))
     for each in said:
         tape.note(each)
     tape.commit()
@@ -143,7 +143,7 @@ def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(t
 
 def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path):
     file = tmp_path / "tape.jsonl"
-    tape = Recording(file=file).begin(Watch(), TapeSide("stdio"), TapeSide("stdio", "server"))
+    tape = Recording(file=file).begin(StillClock(), TapeSide("stdio"), TapeSide("stdio", "server"))
     for each in DISCOVERY:
         tape.note(each)
     tape.commit()

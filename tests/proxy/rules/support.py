@@ -23,24 +23,12 @@ from folkmoot.proxy.rules import Rules
 from folkmoot.proxy.sessions import ProxySession
 from folkmoot.relay.conversation import ProxyConversation
 from folkmoot.relay.steps import Steps
+from tests.clocks import StillClock as Clock
 
 T = TypeVar("T")
 
 TO_SERVER = MessageDirection.CLIENT_TO_SERVER
 TO_CLIENT = MessageDirection.SERVER_TO_CLIENT
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 1_000.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
 
 
 def envelope(
@@ -133,6 +121,11 @@ def used(name: str, options: str = "", when: str = "") -> str:
 def blocked(when: str) -> str:
     """A rule that blocks what a condition says."""
     return f'[[rule]]\nname = "it"\nwhen = {{ {when} }}\naction = "block"\n'
+
+
+def blocks(way: Way, message: Any, *where: Any) -> bool:
+    """Whether a message is stopped on its way, from a side and in a session."""
+    return isinstance(way.judge(message, *where).verdict, Block)
 
 
 def stopped_by(ruling: Ruling) -> str:
