@@ -39,12 +39,8 @@ def test_what_all_backends_offer_is_found_under_their_namespaces(tmp_path):
         assert catalogue.templates[f"{namespace}://file///{{path}}"].own == "file:///{path}"
     assert catalogue.resources["docs://notes/b"].own == "docs://notes/b"
     assert catalogue.resources["mail://docs//notes/b"].own == "docs://notes/b"
-    assert [row.key for row in catalogue.rows("tools")] == [
-        "docs:read_file",
-        "docs:write_file",
-        "mail:read_file",
-        "mail:write_file",
-    ]
+    listed = [row.key.partition(":") for row in catalogue.rows("tools")]
+    assert listed == [(ns, ":", t) for ns in ("docs", "mail") for t in ("read_file", "write_file")]
 
 
 @pytest.mark.requirement("wire-name.prompts")
@@ -66,14 +62,10 @@ def test_tools_and_prompts_are_found_by_either_spelling(tmp_path):
                 assert found.own == known
         for nobodys in ("readFile", "docs", "docs:", "docs_", "_", "", "msg_send", "other:read"):
             assert find(nobodys) is None
-
-
-def test_the_names_of_the_hub_are_in_the_table_too(tmp_path):
-    catalogue = catalogue_of(tmp_path, docs=OFFER)
-    assert catalogue.names.canonical("msg_send") == "msg/send"
-    assert catalogue.names.canonical("msg/send") == "msg/send"
+    # The names of the hub are in the table too.
+    for spelled, name in (("msg_send", "msg/send"), ("msg/send", "msg/send"), ("msg_other", None)):
+        assert catalogue.names.canonical(spelled) == name
     assert catalogue.names.spell("msg/send", "safe") == "msg_send"
-    assert catalogue.names.canonical("msg_other") is None
 
 
 @pytest.mark.requirement("wire-name.bijection")
@@ -209,29 +201,17 @@ TASKS_OF_STATELESS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 )
 @pytest.mark.requirement("gateway.tasks")
 def test_tools_are_listed_with_whether_they_are_run_as_tasks(capabilities, stateless, tmp_path):
-    def running(name: str, support: Any) -> dict[str, Any]:
-        return tool(name, execution={"taskSupport": support})
-
+    said: dict[str, Any] = {"must": "required", "may": "optional"}
+    silent: dict[str, Any] = {"never": "forbidden", "odd": ["required"]}
+    running = [tool(name, execution={"taskSupport": it}) for name, it in (said | silent).items()]
     offer = Inventory(
-        tools=(
-            running("must", "required"),
-            running("may", "optional"),
-            running("never", "forbidden"),
-            running("odd", ["required"]),
-            tool("silent"),
-        ),
-        capabilities=capabilities,
-        stateless=stateless,
+        tools=(*running, tool("silent")), capabilities=capabilities, stateless=stateless
     )
     catalogue = catalogue_of(tmp_path, docs=offer)
+    assert len(catalogue.tools) == 5
     shown = {name: each.definition.get("execution") for name, each in catalogue.tools.items()}
-    assert shown == {
-        "docs:must": {"taskSupport": "required"},
-        "docs:may": {"taskSupport": "optional"},
-        "docs:never": None,
-        "docs:odd": None,
-        "docs:silent": None,
-    }
+    told = {name: it for name, it in shown.items() if it is not None}
+    assert told == {f"docs:{name}": {"taskSupport": it} for name, it in said.items()}
     assert catalogue.tools["docs:must"].task_support == "required"
 
 

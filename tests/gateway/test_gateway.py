@@ -9,7 +9,7 @@ import pytest
 
 from folkmoot.core import errors as e
 from folkmoot.gateway.model import Inventory
-from tests.gateway.scripted import ALL, Scripted, behind, tool
+from tests.gateway.scripted import ALL, Scripted, tool
 
 
 def names(hub: object) -> list[str]:
@@ -61,13 +61,12 @@ async def test_nothing_is_accepted_of_a_backend_that_is_not_there(gate):
 
 
 @pytest.mark.requirement("gateway.collision-refused")
-async def test_what_cannot_be_shown_is_in_the_log_once(tmp_path, caplog):
-    async with behind(tmp_path) as hub:
-        with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
-            colliding = tool("readFile"), tool("read_file")
-            await hub.has(Scripted("files"), tools=colliding)
-            await hub.gateway.arrived("files", Inventory(tools=colliding))
-            assert names(hub) == []
+async def test_what_cannot_be_shown_is_in_the_log_once(gate, caplog):
+    with caplog.at_level(logging.WARNING, "folkmoot.gateway"):
+        colliding = tool("readFile"), tool("read_file")
+        await gate.has(Scripted("files"), tools=colliding)
+        await gate.gateway.arrived("files", Inventory(tools=colliding))
+        assert names(gate) == []
     (line,) = caplog.records
     (fault,) = line.faults  # type: ignore[attr-defined]
     assert "'readFile'" in fault

@@ -45,26 +45,15 @@ async def test_a_new_account_has_mail_rooms_and_what_is_for_everyone_and_nothing
     principal, rights = hub.rights.of(alice)
     assert principal == Principal(alice.id, "alice", PrincipalType.PERSON)
     assert hub.rights.of(robot)[0].type is PrincipalType.AGENT
+    own = (
+        "tokens create_token revoke_token create_code export_me my_invites withdraw_my_invite "
+        "my_servers my_tools try_tool events activity asks decisions find_tool call_tool"
+    )
     assert list(rights) == [
-        "mcp.request.tools/call:msg/*",
-        "mcp.request.tools/call:room/*",
-        "mcp.request.tools/call:folkmoot/tokens",
-        "mcp.request.tools/call:folkmoot/create_token",
-        "mcp.request.tools/call:folkmoot/revoke_token",
-        "mcp.request.tools/call:folkmoot/create_code",
-        "mcp.request.tools/call:folkmoot/export_me",
-        "mcp.request.tools/call:folkmoot/my_invites",
-        "mcp.request.tools/call:folkmoot/withdraw_my_invite",
-        "mcp.request.tools/call:folkmoot/my_servers",
-        "mcp.request.tools/call:folkmoot/my_tools",
-        "mcp.request.tools/call:folkmoot/try_tool",
-        "mcp.request.tools/call:folkmoot/events",
-        "mcp.request.tools/call:folkmoot/activity",
-        "mcp.request.tools/call:folkmoot/asks",
-        "mcp.request.tools/call:folkmoot/decisions",
-        "mcp.request.tools/call:folkmoot/find_tool",
-        "mcp.request.tools/call:folkmoot/call_tool",
-        "mcp.request.tools/call:search:*",
+        f"{CALL}:msg/*",
+        f"{CALL}:room/*",
+        *(f"{CALL}:folkmoot/{name}" for name in own.split()),
+        f"{CALL}:search:*",
         "mcp.request.prompts/get:search:*",
         "mcp.request.resources/*:search://*",
         "mcp.request.completion/complete:search:*",
