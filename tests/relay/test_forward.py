@@ -13,7 +13,7 @@ from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.core.session import SessionState
 from folkmoot.core.verdict import Block, Modify
-from tests.mcp.client.places import Asked, Place, agree, event, result, told
+from tests.mcp.client.places import Asked, Place, Shaking, agree, event, result, told
 from tests.mcp_harness import INITIALIZE, modern, rpc, until
 from tests.relay.carriers import Says
 from tests.relay.standing import BOTH, before, named, standing
@@ -66,9 +66,8 @@ async def test_a_status_and_a_challenge_pass_as_they_are():
 
     async with standing(do) as (proxy, _):
         got = await proxy.post(CALL)
-        assert got.status_code == 401
+        assert (got.status_code, got.content) == (401, b'{"error": "invalid_token"}')
         assert got.headers["www-authenticate"].startswith("Bearer resource_metadata")
-        assert got.content == b'{"error": "invalid_token"}'
 
 
 @pytest.mark.parametrize(
@@ -179,40 +178,25 @@ async def test_a_server_that_breaks_off_its_answer_is_an_error_with_the_id_of_th
 
 @pytest.mark.requirement("proxy.mcp-headers", "proxy.session-travels", "proxy.session-states")
 async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended():
-    async def do(asked: Asked) -> None:
-        session = asked.headers.get("mcp-session-id")
-        if asked.method == "DELETE":
-            await asked.say(200)
-        elif session == "gone":
-            await asked.say(404)
-        elif session is None:
-            version = asked.message["params"]["protocolVersion"]
-            named = asked.message["params"]["clientInfo"]["name"]
-            await asked.result({"protocolVersion": version}, mcp_session_id=named)
-        elif "id" in asked.message:
-            await asked.result({})
-        else:
-            await asked.say(202)
+    class Server(Shaking):
+        async def do(self, asked: Asked) -> None:
+            await (asked.say(200) if asked.method == "DELETE" else super().do(asked))
 
-    def greeting(name: str) -> Any:
-        params = INITIALIZE["params"] | {"clientInfo": {"name": name, "version": "1"}}
-        return INITIALIZE | {"params": params}
-
-    async with standing(do) as (proxy, _):
+    server = Server(agree)
+    async with server.place.open() as place, before(place.url, eras=False) as proxy:
         sessions = proxy.proxy.sessions
-        await proxy.post(greeting("here"))
-        await proxy.post(greeting("gone"))
+        here, gone = [(await proxy.post(INITIALIZE)).headers["mcp-session-id"] for _ in range(2)]
         assert len(sessions) == 2
-        await proxy.post(told("notifications/initialized"), mcp_session_id="here")
-        await proxy.post(CALL, mcp_session_id="here")
+        await proxy.post(told("notifications/initialized"), mcp_session_id=here)
+        await proxy.post(CALL, mcp_session_id=here)
         context = proxy.tape.carried[-1].envelope.context.session
-        assert str(context.session_id) == "here"
+        assert (str(context.session_id), context.state) == (here, SessionState.ACTIVE)
         assert context.protocol_version.value == "2025-11-25"
-        assert context.state is SessionState.ACTIVE
         assert str(context.correlation_id).endswith("client:7")
-        assert (await proxy.post(CALL, mcp_session_id="gone")).status_code == 404
+        del server.opened[gone]
+        assert (await proxy.post(CALL, mcp_session_id=gone)).status_code == 404
         assert len(sessions) == 1
-        await proxy.http.delete(proxy.url, headers={"mcp-session-id": "here"})
+        await proxy.http.delete(proxy.url, headers={"mcp-session-id": here})
         assert len(sessions) == 0
         assert dict(sessions.ended) == {"closed": 2}
 
@@ -231,13 +215,8 @@ async def test_every_message_of_an_exchange_is_on_the_tape_before_it_is_passed_o
             assert len(await answer.all()) == 3
         await proxy.post(result("s1"))
         up, down = "client_to_server", "server_to_client"
-        assert proxy.told() == [
-            (up, "tools/call"),
-            (down, "notifications/progress"),
-            (down, "sampling/createMessage"),
-            (down, 7),
-            (up, "s1"),
-        ]
+        asked = (down, "notifications/progress"), (down, "sampling/createMessage")
+        assert proxy.told() == [(up, "tools/call"), *asked, (down, 7), (up, "s1")]
 
 
 async def test_a_question_of_the_servers_that_is_blocked_is_answered_to_the_server():

@@ -25,7 +25,7 @@ FORM: dict[str, Any] = {"elicitation": {"form": {}}}
 both_eras = pytest.mark.parametrize("era", ERAS)
 
 SERVER = r"""
-import json, os, sys, threading, time
+import json, os, signal, sys, threading, time
 era, *options = sys.argv[1:]
 seen, open_, tools, wrote = [], {}, ["echo", "die"], threading.Lock()
 CAPABILITIES = {
@@ -46,6 +46,15 @@ def answer(id, **result):
 def note(method, **params):
     say(method=method, params=params)
 
+def journal(what):
+    if "JOURNAL" in os.environ:
+        with open(os.environ["JOURNAL"], "a") as did:
+            did.write(what + "\n")
+
+def end(*_):
+    journal("ended")
+    os._exit(0)
+
 def listens():
     for id in [each["id"] for each in seen if each.get("method") == "subscriptions/listen"]:
         yield {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
@@ -58,10 +67,14 @@ def call(id, name, arguments, meta):
     elif name == "seen":
         answer(id, content=[], seen=seen)
     elif name == "die":
-        if "file" in arguments:
-            with open(arguments["file"], "a") as did:
-                did.write("done\n")
+        journal("done")
         os._exit(3)
+    elif name == "linger":
+        # What it started goes on for a while after it has ended.
+        signal.signal(signal.SIGTERM, end)
+        if os.fork():
+            os._exit(0)
+        time.sleep(60)
     elif name == "ask":
         open_["q%s" % id] = id
         say(id="q%s" % id, method=arguments["asks"], params=arguments.get("about", {}))
@@ -139,6 +152,7 @@ def request(id, method, params):
     else:
         say(id=id, error={"code": -32601, "message": "Method not found: " + method})
 
+journal("began")
 if "broken" in options:
     print("no such module: sesame", file=sys.stderr, flush=True)
     sys.exit(2)

@@ -24,7 +24,7 @@ from folkmoot.relay.upstream.backend import LiveBackend
 from folkmoot.settings.backends import SecretReference
 from folkmoot.telemetry.logs import name_backend
 from tests.harness import reached
-from tests.mcp.client.saying import is_running, python
+from tests.mcp.client.saying import is_running
 from tests.relay.upstream.scripted import (
     CLOCK,
     FORM,
@@ -81,13 +81,13 @@ async def test_a_server_has_an_era_and_is_told_of_again_once_its_lists_are_in_th
 
 async def test_what_broke_off_and_may_not_be_repeated_is_done_once_and_told_as_such(tmp_path):
     did = tmp_path / "did"
-    async with running(spec()) as there:
+    async with running(spec(env={"JOURNAL": str(did)})) as there:
         with pytest.raises(e.BackendFailed, match="may or may not have been done"):
-            await there.ask("die", file=str(did))
+            await there.ask("die")
         assert "echo" in {tool["name"] for tool in there.arrivals.things[-1].tools}
         assert (await there.ask("echo"))["content"] == []
         assert there.backend.view().errors == 1
-    assert did.read_text() == "done\n"
+    assert did.read_text().splitlines() == ["began", "done", "began"]
 
 
 @pytest.mark.settings(call_seconds=0.3)
@@ -142,13 +142,14 @@ async def test_a_server_that_fails_again_and_again_is_refused_at_once_until_it_i
         assert why.value.data.get("retry_after", 0) >= 0
 
 
-async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(monkeypatch):
+async def test_a_server_that_dies_of_every_call_is_broken_though_it_can_be_reached(
+    there, monkeypatch
+):
     monkeypatch.setattr(links, "LONGEST_WAIT", 0.02)
-    async with running(spec()) as there:
-        for _ in range(backends.MOST_FAILURES):
-            with pytest.raises(e.BackendFailed):
-                await there.ask("die")
-        await there.until(lambda b: b.state is BackendState.BROKEN)
+    for _ in range(backends.MOST_FAILURES):
+        with pytest.raises(e.BackendFailed):
+            await there.ask("die")
+    await there.until(lambda b: b.state is BackendState.BROKEN)
 
 
 @pytest.mark.settings(connections=2)
@@ -231,15 +232,14 @@ async def test_a_connection_of_ones_own_is_closed_when_it_is_not_used(there, mon
 
 
 @both_eras
-async def test_changed_lists_are_read_again_once_it_is_quiet(era, monkeypatch):
+async def test_changed_lists_are_read_again_once_it_is_quiet(there, era, monkeypatch):
     monkeypatch.setattr(watching, "AT_MOST_EVERY", 0.5)
-    async with running(spec("demo", era)) as there:
-        began = time.monotonic()
-        for number in range(30):
-            await there.ask("grow", name=f"tool_{number}")
-        await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
-        assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
-        assert there.backend.view().tools == 32
+    began = time.monotonic()
+    for number in range(30):
+        await there.ask("grow", name=f"tool_{number}")
+    await there.arrivals.until(lambda all_: len(all_[-1].tools) == 32)
+    assert len(there.arrivals.things) <= 4 + (time.monotonic() - began) / 0.5
+    assert there.backend.view().tools == 32
 
 
 @both_eras
@@ -267,7 +267,7 @@ async def test_a_server_is_asked_once_for_what_several_watch(there):
     told, also = Told(), Told()
     stop = await there.backend.watch("note://1", lambda: told(1))
     end = await there.backend.watch("note://1", lambda: also(1))
-    assert len(there.backend._watching._watches) == 1
+    assert len(await seen(there.backend, "resources/subscribe")) == 1
     await there.ask("touch", uri="note://1")
     await told.until(bool)
     await also.until(bool)
@@ -401,44 +401,11 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         assert 0 < view.seconds < 20
 
 
-LINGERING = r"""
-import json, os, signal, sys, time
-def note(what):
-    file = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(file, f"{what} {server}\n".encode())
-    os.close(file)
-def end(*_):
-    note("ended")
-    os._exit(0)
-server = os.getpid()
-note("began")
-for line in sys.stdin:
-    asked = json.loads(line)
-    method = asked.get("method")
-    told = {"error": {"code": -32601, "message": "no"}}
-    if method == "initialize":
-        told = {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                           "serverInfo": {"name": "lingering", "version": "1"}}}
-    elif method == "tools/list":
-        told = {"result": {"tools": []}}
-    elif method == "tools/call":
-        signal.signal(signal.SIGTERM, end)
-        if os.fork():
-            os._exit(0)
-        time.sleep(60)
-    if "id" in asked:
-        os.write(1, json.dumps({"jsonrpc": "2.0", "id": asked["id"], **told}).encode() + b"\n")
-"""
-"""What it started goes on for a while after it has ended."""
-
-
 @pytest.mark.long
 async def test_a_server_that_is_to_run_once_has_ended_before_it_is_started_again(tmp_path):
     journal = tmp_path / "journal"
-    command = (*python(LINGERING), str(journal))
-    async with running(spec("demo", command=command, single=True)) as there:
+    async with running(spec(env={"JOURNAL": str(journal)}, single=True)) as there:
         with pytest.raises(e.BackendFailed):
-            await there.ask("any")
+            await there.ask("linger")
         await reached(lambda: len(journal.read_text().splitlines()) == 3)
-    told = [line.split()[0] for line in journal.read_text().splitlines()[:3]]
-    assert told == ["began", "ended", "began"]
+    assert journal.read_text().splitlines()[:3] == ["began", "ended", "began"]

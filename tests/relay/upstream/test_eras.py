@@ -188,12 +188,11 @@ async def test_a_setting_fixes_the_era(monkeypatch):
 
 
 @both_eras
-async def test_a_process_that_knows_one_era_is_spoken_to_in_that(era):
-    async with running(spec("demo", era)) as there:
-        for caller in (*Era, *Era):
-            assert (await there.ask("echo", era=caller))["pid"] == there.process
-        assert len(await seen(there.backend, "initialize")) == (era == "handshake")
-        assert there.backend.view().connections == 1
+async def test_a_process_that_knows_one_era_is_spoken_to_in_that(there, era):
+    for caller in (*Era, *Era):
+        assert (await there.ask("echo", era=caller))["pid"] == there.process
+    assert len(await seen(there.backend, "initialize")) == (era == "handshake")
+    assert there.backend.view().connections == 1
 
 
 async def test_a_command_that_knows_both_eras_runs_once_for_each_that_callers_speak():
