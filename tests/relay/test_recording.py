@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from folkmoot.core.ports import Carried
 from folkmoot.proxy.replay.script import Script
-from folkmoot.proxy.tape import TapeSide, read_tape
+from folkmoot.proxy.tape import TapeRecorder, TapeSide, read_tape
 from folkmoot.proxy.tape.file import numbered
 from folkmoot.relay.recording import Recording, Rotation
 from tests.clocks import StillClock
 from tests.proxy.tape.talk import answer, call, said, words
 
 WORDS = "The boat is ready."
+STDIO = TapeSide("stdio")
 
 
-def begun(folder: Path, *, most: int = 1, best_effort: bool = False) -> Rotation:
-    recording = Recording(folder=folder, tape_bytes=most, best_effort=best_effort)
-    tapes = recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
-    assert isinstance(tapes, Rotation)
+def begun(folder: Path, *, best_effort: bool = False) -> Rotation:
+    """Tapes of which each is full with one message."""
+    recording = Recording(folder=folder, tape_bytes=1, best_effort=best_effort)
+    tapes: Any = recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
     return tapes
 
 
@@ -100,17 +102,22 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(tmp_path, m
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
     recording = Recording(file=tmp_path / "t.jsonl", redact=False)
-    recording.begin(StillClock(), TapeSide("stdio"), TapeSide("stdio")).close()
+    recording.begin(StillClock(), STDIO, STDIO).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 
 
-def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
-    """Where a proxy that was told this file recorded something."""
-    tape = Recording(file=path).begin(StillClock(), TapeSide("stdio"), TapeSide("stdio", command))
+def tape_at(path: Path, *said: Carried, command: str = "server") -> TapeRecorder:
+    """A tape of a proxy that was told this file, with this on it."""
+    tape: Any = Recording(file=path).begin(StillClock(), STDIO, TapeSide("stdio", command))
     for each in said:
         tape.note(each)
     tape.commit()
+    return tape
+
+
+def recorded(path: Path, *said: Carried, command: str = "server") -> Path:
+    tape = tape_at(path, *said, command=command)
     tape.close()
     return tape.path
 
@@ -143,10 +150,7 @@ def test_a_client_that_starts_its_command_once_to_discover_it_records_one_tape(t
 
 def test_a_tape_that_is_still_recorded_on_is_left_alone(tmp_path):
     file = tmp_path / "tape.jsonl"
-    tape = Recording(file=file).begin(StillClock(), TapeSide("stdio"), TapeSide("stdio", "server"))
-    for each in DISCOVERY:
-        tape.note(each)
-    tape.commit()
+    tape = tape_at(file, *DISCOVERY)
     assert recorded(file, call(1, "echo")) == numbered(file, 2)
     tape.note(call(1, "echo"))
     tape.commit()

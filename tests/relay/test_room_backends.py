@@ -15,7 +15,7 @@ from folkmoot.client import Message, Progress, ProposalRequired, RequestFailed, 
 from folkmoot.core import errors as e
 from folkmoot.core.envelope import MessageEnvelope
 from folkmoot.core.mcpx import McpxMessage
-from folkmoot.core.message import ErrorObject, Response
+from folkmoot.core.message import ErrorObject, Notification, Response
 from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.rooms import read_spec
@@ -23,7 +23,7 @@ from folkmoot.rooms.limits import MAX_BACKEND_CALLS
 from tests.client.support import eventually, until
 from tests.gateway.scripted import Scripted, tool
 from tests.mcp.client.places import told
-from tests.relay.room_backends import EVERYTHING, Slow, Village, progress, spec, village
+from tests.relay.room_backends import EVERYTHING, Slow, Village, spec, village
 from tests.transports.rest.support import Asker
 from tests.transports.rooms.support import Seat
 
@@ -217,14 +217,17 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
             ):
                 listed = await owner.request("github", f"{kind}/list")
                 assert [one[name] for one in listed[member]] == [own]
-            read = await owner.request("github", "resources/read", {"uri": "github://file///a"})
-            assert read["params"] == {"uri": "file:///a"}
-            got = await owner.request("github", "prompts/get", {"name": "github:greet"})
-            assert got["params"] == {"name": "greet"}
-            ref = {"type": "ref/prompt", "name": "github:greet"}
-            asked = {"ref": ref, "argument": {"name": "who", "value": "a"}}
-            completed = await owner.request("github", "completion/complete", asked)
-            assert completed["params"]["ref"]["name"] == "greet"
+            ref, argument = {"type": "ref/prompt", "name": "github:greet"}, {"name": "w"}
+            for method, asked, own in (
+                ("resources/read", {"uri": "github://file///a"}, {"uri": "file:///a"}),
+                ("prompts/get", {"name": "github:greet"}, {"name": "greet"}),
+                (
+                    "completion/complete",
+                    {"ref": ref, "argument": argument},
+                    {"ref": ref | {"name": "greet"}, "argument": argument},
+                ),
+            ):
+                assert (await owner.request("github", method, asked))["params"] == own
             assert await owner.request("github", "ping") == {}
             for method in ("resources/subscribe", "logging/setLevel", "sampling/createMessage"):
                 params = {"uri": "github://file///a"} if "resources" in method else {}
@@ -236,9 +239,10 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
 
 @pytest.mark.parametrize("durable", [True, False])
 async def test_progress_is_told_now_and_then_and_the_last_of_it_always(durable, there):
-    def answer(wanted: UpstreamRequest) -> Any:
+    def answer(wanted: Any) -> Any:
         for done in range(1, 10):
-            progress(wanted, done)
+            params = {"progressToken": "theirs", "progress": done, "message": f"{done} done"}
+            wanted.tell(Notification(method="notifications/progress", params=params))
         return said("ready")
 
     await there.offers(Scripted("github", answer))
@@ -458,5 +462,5 @@ async def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_r
                 with pytest.raises(RequestFailed, match="not for rooms"):
                     await owner.call("github", TOOL)
     (line,) = [vars(one) for one in caplog.records if one.getMessage() == "backend.call"]
-    assert (line["room"], line["by"], line["outcome"]) == ("plaza", "ann", "withheld")
-    assert line["about"] == f"mcp.request.tools/call:{TOOL}"
+    told = [line[name] for name in ("room", "by", "outcome", "about")]
+    assert told == ["plaza", "ann", "withheld", f"mcp.request.tools/call:{TOOL}"]
