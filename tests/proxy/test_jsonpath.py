@@ -65,7 +65,6 @@ def test_any_name_can_be_quoted(text, name):
     ("text", "why"),
     [
         ("", "must start with $"),
-        ("a", "must start with $"),
         ("result", "must start with $"),
         ("$.", "'.' is not understood"),
         ("$..", "'..' is not understood"),
@@ -75,13 +74,11 @@ def test_any_name_can_be_quoted(text, name):
         ("$.tools[echo].title", 'write ["echo"] with quotes'),
         ("$.a[b c]", 'write ["b c"] with quotes'),
         ("$.a[", "'[' is not understood"),
-        ("$x", "'x' is not understood"),
         ("$result", "'result' is not understood"),
         ("$['\\q']", "'\\q' is not a JSON string"),
         ('$["\n"]', '"\n" is not a JSON string'),
         ("$['a", '"[\'a" is not understood'),
         ("$." + "a" * 1_100, "at most 1,024 characters"),
-        ("$" + ".a" * 600, "at most 1,024 characters"),
     ],
 )
 def test_what_is_no_path_is_refused_in_a_sentence_that_says_why(text, why):
