@@ -61,8 +61,6 @@ def found(search: Search, query: str, limit: int = 10) -> list[str]:
         ("create issue", "github:create_issue"),
         ("open a new ticket or issue in a repository", "github:create_issue"),
         ("createIssue", "github:create_issue"),
-        ("github:create_issue", "github:create_issue"),
-        ("list issues", "github:list_issues"),
         ("squash", "github:merge_pull_request"),
         ("directories", "files:list_directory"),
         ("find text", "github:search_code"),

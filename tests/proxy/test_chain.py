@@ -23,6 +23,7 @@ from tests.proxy.rules.support import (
     call,
     envelope,
     loaded,
+    refusal,
     stopped_by,
 )
 from tests.relay.carriers import MemoryCarrier
@@ -129,13 +130,11 @@ def test_what_fails_or_makes_no_sense_stops_the_message(caplog):
     def fails(_: Any) -> Verdict:
         raise ValueError("secret inside")
 
-    ruling = judged(Chain([Says(fails, "broken")]), call("read"))
-    assert isinstance(ruling.verdict, Block)
-    assert ruling.verdict.error.message == "broken failed, so the message was stopped."
+    error = refusal(judged(Chain([Says(fails, "broken")]), call("read")))
+    assert error.message == "broken failed, so the message was stopped."
     assert "an interceptor failed" in caplog.text
     for word in (lambda _: Mock(result={}), lambda _: Modify(None)):
-        ruling = judged(Chain([Says(word)]), Notification(method="notifications/x"))
-        assert isinstance(ruling.verdict, Block)
+        assert refusal(judged(Chain([Says(word)]), Notification(method="notifications/x")))
 
 
 async def test_a_message_that_waits_is_handed_back_and_goes_on_where_it_was():
@@ -171,10 +170,8 @@ async def test_a_held_message_goes_on_or_is_stopped_as_someone_decides():
         if dropped is None:
             assert ruling.envelope.message.params == {"name": "other"}
         else:
-            assert isinstance(ruling.verdict, Block)
-            assert ruling.verdict.error is dropped
-    alone = await Chain([Says(lambda _: Hold(), "holder")]).run(envelope(call("read")))
-    assert isinstance(alone.verdict, Block)
+            assert refusal(ruling) is dropped
+    assert refusal(await Chain([Says(lambda _: Hold(), "holder")]).run(envelope(call("read"))))
 
 
 WAITING = """

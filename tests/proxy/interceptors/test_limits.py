@@ -20,6 +20,7 @@ from tests.proxy.rules.support import (
     blocks,
     call,
     envelope,
+    refusal,
     request,
     used,
 )
@@ -29,13 +30,12 @@ def test_a_burst_passes_and_then_so_many_a_minute():
     clock = Clock()
     way = Way(used("rate-limit", "per_minute = 6, burst = 2"), clock)
     assert [blocks(way, call("x")) for _ in range(4)] == [False, False, True, True]
-    verdict = way.judge(call("x")).verdict
-    assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, e.RateLimited)
-    assert verdict.error.message == "Rate limit exceeded. Try again in 10 seconds."
-    assert verdict.error.data == {"retry_after": 10}
+    error = refusal(way.judge(call("x")))
+    assert isinstance(error, e.RateLimited)
+    assert error.message == "Rate limit exceeded. Try again in 10 seconds."
+    assert error.data == {"retry_after": 10}
     clock.seconds += 9.5
-    assert "1 second." in way.judge(call("x")).verdict.error.message  # type: ignore[union-attr]
+    assert "1 second." in refusal(way.judge(call("x"))).message
     clock.seconds += 0.5
     assert [blocks(way, call("x")) for _ in range(2)] == [False, True]
     clock.seconds += 3600
@@ -81,10 +81,9 @@ def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed(
     small, large = call("x"), call("x", {"text": "y" * 300})
     way = Way(used("size-limit", "bytes = 200", 'method = "tools/call"'))
     assert not blocks(way, small)
-    verdict = way.judge(large).verdict
-    assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, e.MessageTooLarge)
-    assert "(tools/call)" in verdict.error.message
+    error = refusal(way.judge(large))
+    assert isinstance(error, e.MessageTooLarge)
+    assert "(tools/call)" in error.message
     assert not blocks(way, request("ping", {"text": "y" * 300}))
     grown = Way(
         used("size-limit", "bytes = 200")

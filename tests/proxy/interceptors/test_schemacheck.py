@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.verdict import CONTINUE, Block, Mock, Verdict
-from tests.proxy.rules.support import TO_SERVER, Way, call, request, used
+from folkmoot.core.verdict import CONTINUE, Mock, Verdict
+from tests.proxy.rules.support import TO_SERVER, Way, call, refusal, request, used
 
 OBJECT = {
     "type": "object",
@@ -53,9 +53,7 @@ def test_a_result_that_breaks_the_servers_own_promise_does_not_reach_the_client(
 
     assert answered({"content": [], "structuredContent": {"path": "/x"}}) is CONTINUE
     for wrong in ({"content": [], "structuredContent": {"path": 1}}, {"content": []}):
-        verdict = answered(wrong)
-        assert isinstance(verdict, Block)
-        assert isinstance(verdict.error, e.ServerAnswerInvalid)
+        assert isinstance(refusal(checked.asked(call("add"), wrong)), e.ServerAnswerInvalid)
     assert answered({"content": [], "isError": True}) is CONTINUE
     assert answered({"resultType": "input_required"}) is CONTINUE
     assert checked.asked(call("read", {"path": "/x"}), {"content": []}).verdict is CONTINUE

@@ -128,6 +128,12 @@ def blocks(way: Way, message: Any, *where: Any) -> bool:
     return isinstance(way.judge(message, *where).verdict, Block)
 
 
+def refusal(ruling: Ruling) -> Any:
+    """Why a message was stopped."""
+    assert isinstance(ruling.verdict, Block)
+    return ruling.verdict.error
+
+
 def stopped_by(ruling: Ruling) -> str:
     """Who stopped a message, if it was stopped."""
     return ruling.by if isinstance(ruling.verdict, Block) else ""

@@ -5,7 +5,16 @@ from __future__ import annotations
 from folkmoot.core import errors as e
 from folkmoot.core.message import ErrorObject, Response, encode_message
 from folkmoot.core.verdict import CONTINUE, Block, Continue, Delay, Hold, Mock
-from tests.proxy.rules.support import TO_CLIENT, Way, answer, call, notice, request, stopped_by
+from tests.proxy.rules.support import (
+    TO_CLIENT,
+    Way,
+    answer,
+    call,
+    notice,
+    refusal,
+    request,
+    stopped_by,
+)
 
 
 def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
@@ -13,12 +22,11 @@ def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
 
 
 def test_block_stops_with_its_words_and_its_number():
-    verdict = Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")).verdict
-    assert isinstance(verdict, Block)
-    assert isinstance(verdict.error, e.BlockedByInterceptor)
-    told = verdict.error.as_jsonrpc()
-    assert (told["code"], told["message"]) == (-32042, "Not here.")
-    assert told["data"] == {"code": "blocked", "rule": "it"}
+    way = Way(rule("block", 'message = "Not here."\ncode = -32042'))
+    error = refusal(way.judge(call("x")))
+    assert isinstance(error, e.BlockedByInterceptor)
+    data = {"code": "blocked", "rule": "it"}
+    assert error.as_jsonrpc() == {"code": -32042, "message": "Not here.", "data": data}
     assert e.BlockedByInterceptor.jsonrpc == -32003
 
 

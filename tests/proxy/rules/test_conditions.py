@@ -21,6 +21,7 @@ from tests.proxy.rules.support import (
     answer,
     at_once,
     blocked,
+    blocks,
     call,
     envelope,
     loaded,
@@ -32,7 +33,7 @@ READ = call("read_file", {"path": "/etc/passwd", "level": 9, "tags": ["a", "b"],
 
 
 def is_about(when: str, message: Any = READ, *way: Any, **more: Any) -> bool:
-    return isinstance(Way(blocked(when), **more).judge(message, *way).verdict, Block)
+    return blocks(Way(blocked(when), **more), message, *way)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,9 @@ def test_no_spelling_of_a_tool_slips_past():
 def test_an_answer_goes_by_what_it_answers(when):
     way = Way(blocked(f'type = "response", {when}' if "type" not in when else when))
     way.judge(READ)
-    assert isinstance(way.judge(answer({"n": 2}), TO_CLIENT).verdict, Block)
+    assert blocks(way, answer({"n": 2}), TO_CLIENT)
     way.judge(request("prompts/get", {"name": "other"}, number="1"))
-    assert isinstance(way.judge(answer({"n": 0}, "1"), TO_CLIENT).verdict, Block) is False
+    assert not blocks(way, answer({"n": 0}, "1"), TO_CLIENT)
 
 
 def test_answers_are_told_apart_by_session_side_and_type_of_id():
@@ -139,17 +140,14 @@ def test_answers_are_told_apart_by_session_side_and_type_of_id():
     way.judge(request("ping", number=1), TO_SERVER, "two")
     way.judge(request("ping", number="1"), TO_SERVER, "one")
     way.judge(request("ping", number=1), TO_CLIENT, "one")
-    stopped = [
-        isinstance(way.judge(answer({}, number), direction, session).verdict, Block)
-        for number, direction, session in (
-            (1, TO_CLIENT, "two"),
-            ("1", TO_CLIENT, "one"),
-            (1, TO_SERVER, "one"),
-            (1, TO_CLIENT, "one"),
-            (1, TO_CLIENT, "one"),
-        )
-    ]
-    assert stopped == [False, False, False, True, False]
+    for number, *where, stopped in (
+        (1, TO_CLIENT, "two", False),
+        ("1", TO_CLIENT, "one", False),
+        (1, TO_SERVER, "one", False),
+        (1, TO_CLIENT, "one", True),
+        (1, TO_CLIENT, "one", False),
+    ):
+        assert blocks(way, answer({}, number), *where) is stopped
 
 
 def test_a_message_made_here_is_of_the_direction_internal():
@@ -208,13 +206,13 @@ def test_who_asks(when, who):
     }
     groups = {"ann": ("staff",)}
     way = Way(blocked(when), groups=lambda caller: groups.get(caller.name, ()))
-    stopped = set()
-    for name, caller in callers.items():
-        held = envelope(call("it"))
-        shown = MessageEnvelope(held.message, replace(held.context, caller=caller))
-        if isinstance(at_once(way.chain.judge(shown)).verdict, Block):
-            stopped.add(name)
-    assert stopped == who
+
+    def stops(caller: Principal | None) -> bool:
+        asked = envelope(call("it"))
+        shown = MessageEnvelope(asked.message, replace(asked.context, caller=caller))
+        return isinstance(at_once(way.chain.judge(shown)).verdict, Block)
+
+    assert {name for name, caller in callers.items() if stops(caller)} == who
 
 
 @pytest.mark.parametrize("when", ['caller = "ann"', 'group = "staff"', 'account = "nobody"'])

@@ -29,7 +29,6 @@ from folkmoot.core.transport import (
     WebSocketMetadata,
 )
 from folkmoot.core.verdict import Block, Delay, Mock, Modify
-from folkmoot.proxy.redaction import TapeRedactor
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
 from tests.clocks import StillClock
 from tests.core.strategies import IDS, JSON, OBJECTS, TEXT
@@ -138,17 +137,14 @@ def record(
     path: Path,
     said: Sequence[Carried],
     *,
-    redactor: TapeRedactor | None = None,
-    compress: bool | None = None,
     reason: str = "closed",
     sizes: list[int] | None = None,
+    **more: Any,
 ) -> Path:
     """Record a conversation in a new file; `sizes` are those of the file after each message."""
     path.unlink(missing_ok=True)
     server = TapeSide("http", "https://mcp.example/mcp")
-    recorder = opened(
-        path, server=server, program="folkmoot 0", redactor=redactor, compress=compress
-    )
+    recorder = opened(path, server=server, program="folkmoot 0", **more)
     for one in said:
         recorder.note(one)
         recorder.commit()

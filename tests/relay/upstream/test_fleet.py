@@ -149,20 +149,16 @@ async def test_what_fails_in_one_server_is_no_other_ones_business(monkeypatch, c
     assert "a backend failed" in caplog.text
 
 
-async def test_a_server_is_tried_apart_from_those_that_run():
+async def test_a_server_is_tried_apart_and_what_it_wrote_is_for_operators_and_not_for_callers():
     async with fleet() as (running, gateway):
         found = await running.test(spec("one"))
-        assert found.ok
-        assert (found.transport, len(found.inventory.tools)) == ("stdio", 2)
-        bad = await running.test(spec("two", "handshake", "broken"))
+        assert (found.ok, found.transport, len(found.inventory.tools)) == (True, "stdio", 2)
+        broken = spec("two", "handshake", "broken")
+        bad = await running.test(broken)
         assert not bad.ok
         assert "no such module: sesame" in bad.why
         assert gateway.backends == running.backends == {}
-
-
-async def test_what_a_server_wrote_before_it_ended_is_for_operators_and_not_for_callers():
-    async with fleet() as (running, gateway):
-        await running.apply({"two": spec("two", "handshake", "broken")})
+        await running.apply({"two": broken})
         await gateway.losses.until(bool)
         ended = "The server has ended with exit code 2."
         assert running.backends["two"].why == ended
