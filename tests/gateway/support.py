@@ -83,8 +83,7 @@ def listings_of(
     folder: Path, absent: Mapping[str, str] | None = None, /, page_size: int = 1_000, **offers: Any
 ) -> Listings:
     """Lists of what backends offer."""
-    own = {"tools": own_listing}
-    listings = Listings(own, server_info=SERVER_INFO, page_size=page_size)
+    listings = Listings({"tools": own_listing}, server_info=SERVER_INFO, page_size=page_size)
     listings.renew(catalogue_of(folder, absent, **offers))
     return listings
 

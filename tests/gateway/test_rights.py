@@ -123,8 +123,7 @@ async def test_equal_rights_are_one_object_and_a_lookup_makes_nothing(tmp_path):
 
 async def test_no_more_accounts_are_kept_ready_than_fit(hub, monkeypatch):
     monkeypatch.setattr(rights_module, "MAX_CACHED_RIGHTS", 3)
-    people = [await hub.here.join(f"person{number}") for number in range(8)]
-    for account in people * 2:
+    for account in [await hub.here.join(f"person{number}") for number in range(8)] * 2:
         assert hub.may(account, f"{CALL}:msg/send") == [True]
         assert len(hub.here.accounts.authentication.known.rights) <= 3
 
@@ -164,8 +163,7 @@ async def test_rights_stay_with_the_account_while_its_old_handle_leads_to_it(hub
     gina = await hub.invited("gina")
     assert hub.may(gina, kind) == [True]
     changed = (await hub.accounts.change_handle(gina, "gina2")).account
-    assert hub.may(changed, kind) == [True]
-    assert hub.rights.of(changed)[0].name == "gina2"
+    assert (hub.may(changed, kind), hub.rights.of(changed)[0].name) == ([True], "gina2")
     assert (await hub.again(GINAS)).of(changed)[1].allows(parse(kind)), "a restart knows it too"
     hub.clock.advance(30 * DAY)
     assert hub.may(changed, kind) == [False], "it leads nowhere any more"
@@ -207,8 +205,7 @@ async def test_a_namespace_that_is_someones_name_is_refused_with_the_reason(hub)
     alice, bob = await hub.here.join("alice"), await hub.here.join("bobby")
     await hub.accounts.change_handle(alice, "ally")
     await hub.accounts.delete(bob)
-    taken = await hub.rights.taken_namespaces(["ally", "alice", "bobby", "room", "github"])
-    assert taken == {
+    assert await hub.rights.taken_namespaces(["ally", "alice", "bobby", "room", "github"]) == {
         "ally": "No backend can have the namespace 'ally': an account has this handle.",
         "alice": "No backend can have the namespace 'alice': it leads to @ally, who had it "
         "before, until 2023-12-14.",

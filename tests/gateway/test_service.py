@@ -231,8 +231,7 @@ async def test_a_wish_for_input_is_answered_by_the_one_who_was_told_it_alone(gat
         with pytest.raises(e.InputStateInvalid):
             await gate.ask("tools/call", params, *([who] if who else []))
     assert (await gate.ask("tools/call", again)).result == {"content": []}
-    assert backend.asked[-1].params["requestState"] == "s"
-    assert len(backend.asked) == 2
+    assert (backend.asked[-1].params["requestState"], len(backend.asked)) == ("s", 2)
 
 
 @pytest.mark.requirement("gateway.no-caller-credentials")

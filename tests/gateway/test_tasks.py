@@ -63,8 +63,7 @@ def test_a_task_is_listed_until_its_time_is_over():
     time.seconds += 2
     assert ids(known) == ["endless", "long", "renewed"]
     time.seconds += MAX_TASK_SECONDS
-    assert ids(known) == []
-    assert len(known) == 0
+    assert (ids(known), len(known)) == ([], 0)
     assert known.of_backend("demo", "long") is None
 
 
@@ -81,8 +80,7 @@ def test_only_so_many_are_remembered_of_one_and_of_all(monkeypatch):
     assert ids(known) == ["c", "d", "e"]
     for own in "xyz":
         made(known, own, "bob")
-    assert ids(known, "bob") == ["x", "y", "z"]
-    assert ids(known) == ["d", "e"]
+    assert (ids(known, "bob"), ids(known)) == (["x", "y", "z"], ["d", "e"])
 
 
 def test_pages_hold_on_to_their_place():

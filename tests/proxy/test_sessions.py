@@ -138,5 +138,4 @@ def test_one_that_is_not_of_a_single_client_grows_as_old_as_it_is_used():
         sessions.use(shared)
         assert sessions.expire() == 0
     clock.seconds += 11
-    assert sessions.expire() == 1
-    assert dict(sessions.ended) == {"idle": 1}
+    assert (sessions.expire(), dict(sessions.ended)) == (1, {"idle": 1})

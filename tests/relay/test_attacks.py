@@ -85,8 +85,7 @@ async def test_an_event_that_is_too_large_is_an_error_for_whoever_waits_for_it()
     limits = Limits(4096, 64)
     async with standing(do, limits=limits) as (proxy, _), proxy.stream("POST", CALL) as stream:
         _, told = await stream.message()
-        assert told["id"] == 1
-        assert told["error"]["data"]["code"] == "server_answer_invalid"
+        assert (told["id"], told["error"]["data"]["code"]) == (1, "server_answer_invalid")
 
 
 async def test_an_era_is_told_from_the_whole_answer_however_it_is_cut():

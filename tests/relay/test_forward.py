@@ -195,8 +195,7 @@ async def test_a_session_is_counted_from_its_first_answer_until_it_is_ended():
         assert (await proxy.post(CALL, mcp_session_id=gone)).status_code == 404
         assert len(sessions) == 1
         await proxy.http.delete(proxy.url, headers={"mcp-session-id": here})
-        assert len(sessions) == 0
-        assert dict(sessions.ended) == {"closed": 2}
+        assert (len(sessions), dict(sessions.ended)) == (0, {"closed": 2})
 
 
 @pytest.mark.requirement("proxy.every-message-is-an-envelope", "proxy.direction-set-at-entry")

@@ -40,6 +40,5 @@ def call(**arguments: Any) -> Request:
 def test_a_header_that_repeats_an_argument_repeats_what_it_is_now(before, now, given, told):
     headers = Headers((("mcp-param-region", given), ("user-agent", "eu")))
     changed = mirrored(headers, call(**now), call(**before))
-    assert changed.get("mcp-param-region") == told
-    assert changed.get("user-agent") == "eu"
+    assert (changed.get("mcp-param-region"), changed.get("user-agent")) == (told, "eu")
     assert (changed.get("mcp-method"), changed.get("mcp-name")) == ("tools/call", "ship")

@@ -89,18 +89,13 @@ SESSION = (
 )  # fmt: skip
 
 
-def test_a_server_that_answers_the_same_is_found_to():
-    report = played(SESSION, SESSION)
-    assert report.same
-    assert report.summary() == "3 calls, 3 the same"
-
-
 def test_of_a_changed_server_exactly_the_change_is_reported():
     changed = list(SESSION)
     changed[4] = answers(1, {"tools": [{"name": "a", "description": "B."}]})
     report = played(SESSION, tuple(changed))
-    assert not report.same
-    assert report.summary() == "3 calls, 2 the same, 1 differs"
+    assert (report.same, report.summary()) == (False, "3 calls, 2 the same, 1 differs")
+    same = played(SESSION, SESSION)
+    assert (same.same, same.summary()) == (True, "3 calls, 3 the same")
     (call,) = [each for each in report.calls if each.outcome is PlayOutcome.DIFFERS]
     assert (call.seq, call.method) == (4, "tools/list")
     assert [(d.path, d.recorded, d.live) for d in call.differences] == [
@@ -200,9 +195,7 @@ def test_a_redacted_request_is_not_sent_without_its_secret():
     assert report.summary() == "2 calls, 1 the same, 1 not played"
     assert report.calls[-1].why == f"the tape does not hold {SECRET}"
     assert played(recorded, live, secrets={SECRET: "hunter2"}).summary() == "2 calls, 2 the same"
-
-
-def test_a_redacted_answer_is_compared_but_for_the_secret():
+    # A redacted answer is compared but for the secret.
     recorded = (*HANDSHAKE, calls(1, "a"), answers(1, text(f"token {SECRET}.")))
     assert played(recorded, (*HANDSHAKE, calls(1, "a"), answers(1, text("token abc.")))).same
 

@@ -91,8 +91,7 @@ async def test_the_session_travels_with_each_message_and_ties_answers_to_request
     await scene.server.hears(2)
     session = scene.server.last.context.session
     assert session.state is SessionState.ACTIVE
-    assert str(session.session_id) == "k"
-    assert session.protocol_version.value == "2025-03-26"
+    assert (str(session.session_id), session.protocol_version.value) == ("k", "2025-03-26")
     assert session.correlation_id == 'client:"2"'
     scene.server.says(answer("2"))
     await scene.client.hears()

@@ -51,8 +51,7 @@ def test_mail_that_was_asked_for_on_one_tape_stays_out_of_the_next(tmp_path):
     tapes.close()
     assert WORDS not in second.read_text()
     read = read_tape(second)
-    assert len(read.entries) == 1
-    assert read.correlations == []
+    assert (len(read.entries), read.correlations) == (1, [])
 
 
 @pytest.mark.parametrize("best_effort", [False, True])
@@ -101,8 +100,7 @@ def test_a_name_that_another_takes_in_the_same_moment_is_passed_over(tmp_path, m
 
     (tmp_path / "t.jsonl").write_text("somebody's")
     monkeypatch.setattr(Path, "is_file", is_file)
-    recording = Recording(file=tmp_path / "t.jsonl", redact=False)
-    recording.begin(StillClock(), STDIO, STDIO).close()
+    Recording(file=tmp_path / "t.jsonl", redact=False).begin(StillClock(), STDIO, STDIO).close()
     assert (tmp_path / "t.jsonl").read_text() == "somebody's"
     assert read_tape(tmp_path / "t.2.jsonl").entries == []
 

@@ -13,16 +13,14 @@ import pytest
 
 from folkmoot.client import Message, Progress, ProposalRequired, RequestFailed, Room, ToolFailed
 from folkmoot.core import errors as e
-from folkmoot.core.envelope import MessageEnvelope
-from folkmoot.core.mcpx import McpxMessage
 from folkmoot.core.message import ErrorObject, Notification, Response
-from folkmoot.core.verdict import CONTINUE, Block, Verdict
 from folkmoot.gateway.model import UpstreamRequest
 from folkmoot.rooms import read_spec
 from folkmoot.rooms.limits import MAX_BACKEND_CALLS
 from tests.client.support import eventually, until
 from tests.gateway.scripted import Scripted, tool
 from tests.mcp.client.places import told
+from tests.proxy.rules.support import blocked, loaded
 from tests.relay.room_backends import EVERYTHING, Slow, Village, spec, village
 from tests.transports.rest.support import Asker
 from tests.transports.rooms.support import Seat
@@ -59,8 +57,7 @@ async def test_a_call_needs_the_rooms_right_and_the_callers_own_at_the_hub(there
     async with there.at(ann) as owner, there.at(bob) as member, there.at(eve) as granted:
         assert owner.participants["github"].type == "backend"
         await owner.grant("eve", ["*"])
-        invited = await owner.invite(guest="guesty")
-        async with there.at(str(invited.token)) as guest:
+        async with there.at(str((await owner.invite(guest="guesty")).token)) as guest:
             await owner.grant("guesty", ["*"])
             await refused(guest)
             for method in ("ping", "tools/list"):
@@ -160,8 +157,7 @@ async def heard(seat: Seat, kind: str, text: str = "") -> dict[str, Any]:
 
 
 async def test_names_in_a_room_are_canonical_and_of_the_backend_that_is_asked(there):
-    ann = await there.owner("github:delete_*", "files:*", "github://*")
-    async with there.at(ann) as owner:
+    async with there.at(await there.owner("github:delete_*", "files:*", "github://*")) as owner:
         for name, sentence in {
             "github_delete_repo": "In a room it is called github:delete_repo",
             # What one may not use is not told of.
@@ -199,8 +195,7 @@ async def test_a_backend_lists_what_the_caller_may_use_and_answers_the_rest_of_i
         "templates": ({"uriTemplate": "file:///{x}", "name": "x"},),
         "prompts": ({"name": "greet"},),
     }
-    github = Scripted("github", answer)
-    async with village(tmp_path, github, inventory=offered) as there:
+    async with village(tmp_path, Scripted("github", answer), inventory=offered) as there:
         completes = "mcp.request.completion/complete:github:*"
         ann = await there.owner("github:list_*", *EVERYTHING[1:], completes)
         async with there.at(ann) as owner:
@@ -404,8 +399,7 @@ async def test_only_someone_who_may_use_a_backend_brings_it_into_their_room(ther
     for room, backends, status in (("mine", ["github"], 404), ("hers", [], 403)):
         answer = await other.ask("PATCH", f"/v1/rooms/{room}", {"backends": backends})
         assert answer.status == status
-    twice = ["github", "github"]
-    for wrong in (["GitHub"], "github", twice, [7], ["a" * 21], [*"abc"] * 9):
+    for wrong in (["GitHub"], "github", ["github", "github"], [7], ["a" * 21], [*"abc"] * 9):
         answer = await owner.ask("PATCH", "/v1/rooms/hers", {"backends": wrong})
         assert (answer.status, answer.json()["error"]["field"]) == (400, "backends"), wrong
     answer = await owner.ask("PATCH", "/v1/rooms/hers", {"backends": None})
@@ -438,29 +432,17 @@ async def test_names_of_backends_are_nobody_elses(there):
             await there.hub.rooms.create(like.visitor, theirs)
 
 
-class Censor:
-    """Stops what a backend says that has a word in it."""
-
-    name = "censor"
-    guards = True
-
-    async def intercept(self, envelope: MessageEnvelope[Any]) -> Verdict:
-        message = envelope.message
-        if isinstance(message, McpxMessage) and b"forbidden" in message.raw:
-            return Block(e.BlockedByInterceptor("That word is not for rooms."))
-        return CONTINUE
-
-
 async def test_interceptors_see_what_a_backend_answers_and_the_audit_names_the_room(
     tmp_path, caplog
 ):
-    with caplog.at_level(logging.INFO, logger="folkmoot.audit"):
-        github = Scripted("github", lambda wanted: said("a forbidden word"))
-        async with village(tmp_path, github, interceptors=[Censor()]) as there:
-            ann = await there.owner()
-            async with there.at(ann) as owner:
-                with pytest.raises(RequestFailed, match="not for rooms"):
-                    await owner.call("github", TOOL)
+    caplog.set_level(logging.INFO, logger="folkmoot.audit")
+    github = Scripted("github", lambda wanted: said("a forbidden word"))
+    rule = blocked('kind = "mcp.response.*", path = "$..text", contains = "forbidden"')
+    async with village(tmp_path, github, interceptors=loaded(rule).interceptors) as there:
+        ann = await there.owner()
+        async with there.at(ann) as owner:
+            with pytest.raises(RequestFailed, match="not allowed here"):
+                await owner.call("github", TOOL)
     (line,) = [vars(one) for one in caplog.records if one.getMessage() == "backend.call"]
     told = [line[name] for name in ("room", "by", "outcome", "about")]
     assert told == ["plaza", "ann", "withheld", f"mcp.request.tools/call:{TOOL}"]

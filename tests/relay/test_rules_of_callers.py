@@ -107,8 +107,7 @@ async def test_who_asks_is_made_out_again_when_something_changed_while_a_message
 
 @pytest.mark.requirement("invite.page-form")
 async def test_no_rule_is_passed_by_with_the_form_of_a_page(tmp_path):
-    hub = tmp_path / "hub"
-    async with meeting(hub, "stateless", **with_rules(tmp_path)) as there:
+    async with meeting(tmp_path / "hub", "stateless", **with_rules(tmp_path)) as there:
         ada = (await there.hub.accounts.register("ada")).account
         code = await there.hub.accounts.create_invite(ada)
         assert "not nobody" in (await Browser(there.hub).submit(code, "handle=newcomer")).text

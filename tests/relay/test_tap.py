@@ -59,12 +59,10 @@ async def test_what_is_said_at_a_hub_is_recorded_without_mail_tokens_and_codes(e
 
 async def test_a_hub_whose_tape_cannot_be_written_serves_nothing_at_its_endpoint(tmp_path):
     tapes = tmp_path / "tapes"
-    record = {"folder": str(tapes)}
-    async with meeting(tmp_path / "hub", "stateless", record=record) as there:
+    async with meeting(tmp_path / "hub", "stateless", record={"folder": str(tapes)}) as there:
         message, headers = modern("tools/list")
         assert (await there.post(message, headers=headers)).status == 200
-        size = next(iter(tapes.glob("*.jsonl"))).stat().st_size
-        with full_at(size + 10):
+        with full_at(next(iter(tapes.glob("*.jsonl"))).stat().st_size + 10):
             got = await there.post(message, headers=headers)
         assert got.status == 503
         assert "tape" in got.text

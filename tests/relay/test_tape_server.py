@@ -191,20 +191,22 @@ async def test_the_original_pauses_are_kept_at_their_scale():
         assert asyncio.get_running_loop().time() - began >= 0.099
 
 
-async def test_each_conversation_begins_anew_with_a_tape_of_one():
-    counted = [line for n in (1, 2) for line in (calls(n, "n"), answers(n, text(str(n))))]
-    replay = Replay(tape(*HANDSHAKE, *counted), SystemClock(), once=True)
-    for _ in range(2):
-        async with replay.connect() as server:
-            assert (await ask(server, calls(1, "n")))["result"] == text("1")
+COUNTED = {n: (calls(1, "n"), answers(1, text(n))) for n in ("1", "2")}
 
 
-async def test_conversations_go_on_where_the_last_stopped_with_a_tape_of_several():
-    recorded = [
-        line for n in ("1", "2") for line in (*HANDSHAKE, calls(1, "n"), answers(1, text(n)))
-    ]
-    replay = Replay(tape(*recorded), SystemClock())
-    for number in ("1", "2", "2"):
+@pytest.mark.parametrize(
+    ("recorded", "once", "told"),
+    [
+        ([*HANDSHAKE, *COUNTED["1"], *COUNTED["2"]], True, "11"),
+        ([*HANDSHAKE, *COUNTED["1"], *HANDSHAKE, *COUNTED["2"]], False, "122"),
+    ],
+    ids=["of one", "of several"],
+)
+async def test_conversations_begin_anew_with_a_tape_of_one_and_go_on_with_one_of_several(
+    recorded, once, told
+):
+    replay = Replay(tape(*recorded), SystemClock(), once=once)
+    for number in told:
         async with replay.connect() as server:
             assert (await ask(server, calls(1, "n")))["result"] == text(number)
 

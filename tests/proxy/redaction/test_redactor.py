@@ -136,8 +136,7 @@ def test_numbers_and_lists_and_objects_under_a_telling_name_are_secrets():
     ],
 )
 def test_what_only_sounds_like_a_secret_stays(given):
-    plain = message({"id": 7, "method": "x", "params": given})
-    assert redactor().message(plain) == (None, ())
+    assert redactor().message(message({"id": 7, "method": "x", "params": given})) == (None, ())
 
 
 def test_definitions_keep_their_descriptions():

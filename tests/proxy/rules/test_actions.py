@@ -22,8 +22,7 @@ def rule(action: str, more: str = "", when: str = "", name: str = "it") -> str:
 
 
 def test_block_stops_with_its_words_and_its_number():
-    way = Way(rule("block", 'message = "Not here."\ncode = -32042'))
-    error = refusal(way.judge(call("x")))
+    error = refusal(Way(rule("block", 'message = "Not here."\ncode = -32042')).judge(call("x")))
     assert isinstance(error, e.BlockedByInterceptor)
     data = {"code": "blocked", "rule": "it"}
     assert error.as_jsonrpc() == {"code": -32042, "message": "Not here.", "data": data}

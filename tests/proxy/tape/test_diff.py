@@ -36,8 +36,7 @@ def test_there_is_a_difference_exactly_where_values_are_not_the_same(a, b):
 
 def test_each_place_that_differs_is_named_with_both_sides():
     a = {"result": {"a": 1, "gone": True, "list": [1, 2]}}
-    b = {"result": {"a": 2, "list": [1, 2, 3], "new": None}}
-    assert differences(a, b) == [
+    assert differences(a, {"result": {"a": 2, "list": [1, 2, 3], "new": None}}) == [
         Difference("$.result.a", 1, 2),
         Difference("$.result.gone", True, UNSET),
         Difference("$.result.list[2]", UNSET, 3),

@@ -124,8 +124,7 @@ def test_nothing_in_a_message_breaks_out_of_its_block(tmp_path):
         studio.tool(1, f"a`b|c\n{evil}", evil)
     markdown = MarkdownIt("commonmark").enable("table")
     kinds = [token.type for token in markdown.parse(exported(tmp_path / "t.jsonl", "markdown"))]
-    found = [kinds.count(kind) for kind in ("heading_open", "fence", "html_block")]
-    assert found == [2, 2, 0]
+    assert [kinds.count(kind) for kind in ("heading_open", "fence", "html_block")] == [2, 2, 0]
 
 
 def test_a_long_message_is_cut_in_a_transcript_and_the_cut_is_told(tmp_path):

@@ -222,8 +222,7 @@ def test_words_are_kept_as_they_came_also_where_they_do_not_fit_on_a_line(tmp_pa
     seen = said(raw, TO_CLIENT)
     carried = said({"id": 1, "result": {}}, TO_CLIENT, at_server=seen.envelope.message)
     tape = read_tape(record(tmp_path / "tape", [seen, carried]))
-    assert tape.entries[0].message.raw == raw
-    assert tape.entries[1].at_server.raw == raw
+    assert (tape.entries[0].message.raw, tape.entries[1].at_server.raw) == (raw, raw)
     assert (tmp_path / "tape").read_bytes().count(b"\n") == 4
     other = said(b'{"jsonrpc":"2.0",\r"method":"x"}')
     path = record(tmp_path / "tape", [other])

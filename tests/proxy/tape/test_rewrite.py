@@ -57,8 +57,7 @@ def test_a_redacted_tape_is_the_one_that_would_have_been_recorded(tmp_path, name
         entries = [(it.envelope, it.at_server, it.error, set(it.redacted)) for it in tape.entries]
         return [entries, tape.correlations, tape.header.redaction, tape.end]
 
-    assert told(after) == told(wanted)
-    assert after.header.tape == read_tape(plain).header.tape
+    assert (told(after), after.header.tape) == (told(wanted), read_tape(plain).header.tape)
     places = [len(entry.redacted) for entry in wanted.entries]
     found = (counts.messages, counts.redacted, counts.places)
     assert found == (6, sum(map(bool, places)), sum(places))

@@ -56,8 +56,7 @@ def test_an_answer_is_not_held_back_where_nothing_follows_for_now(tmp_path):
 
 
 def test_grouping_puts_each_answer_behind_its_request(told):
-    groups = [seqs(group) for group in grouped(told)]
-    assert groups == [
+    assert [seqs(group) for group in grouped(told)] == [
         [1, 2], [3], [4, 5], [6, 7], [8, 12], [9], [10, 11], [13, 14], [15, 16], [17, 18], [19],
         [20],
     ]  # fmt: skip

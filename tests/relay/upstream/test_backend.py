@@ -357,8 +357,7 @@ async def test_a_backend_that_is_switched_off_runs_nothing_and_refuses():
         await asyncio.sleep(0)
         with pytest.raises(e.BackendUnavailable, match="switched off"):
             await there.ask("echo")
-        assert there.backend.view().state == "off"
-        assert there.losses.things == []
+        assert (there.backend.view().state, there.losses.things) == ("off", [])
 
 
 async def test_the_end_of_a_backend_ends_its_processes_also_one_that_is_just_starting():
@@ -396,8 +395,7 @@ async def test_a_backend_counts_what_came_of_its_requests_and_how_long_they_took
         await leave(leaving)
         view = backend.view()
         assert view.outcomes == {"ok": 2, "error": 2, "backend_timeout": 1, "cancelled": 1}
-        assert sum(view.buckets) == 4
-        assert len(view.buckets) == len(BOUNDS) + 1
+        assert (sum(view.buckets), len(view.buckets)) == (4, len(BOUNDS) + 1)
         assert 0 < view.seconds < 20
 
 
