@@ -90,8 +90,7 @@ def listings_of(
 
 def read(page: msgspec.Raw) -> dict[str, Any]:
     """A page as a client reads it."""
-    decoded: dict[str, Any] = msgspec.json.decode(page)
-    return decoded
+    return msgspec.json.decode(page)
 
 
 def names_of(page: msgspec.Raw) -> list[str]:

@@ -13,7 +13,7 @@ from tests.gateway.scripted import ALL, Scripted, tool
 
 
 def names(hub: object) -> list[str]:
-    return [row.key for row in hub.gateway.catalogue.rows("tools")]  # type: ignore[attr-defined]
+    return [row.key for row in hub.gateway.catalogue.rows("tools")]
 
 
 async def test_what_each_backend_offers_is_listed_together_and_changes_are_told(gate):
@@ -68,6 +68,6 @@ async def test_what_cannot_be_shown_is_in_the_log_once(gate, caplog):
         await gate.gateway.arrived("files", Inventory(tools=colliding))
         assert names(gate) == []
     (line,) = caplog.records
-    (fault,) = line.faults  # type: ignore[attr-defined]
+    (fault,) = line.faults
     assert "'readFile'" in fault
     assert "'read_file'" in fault

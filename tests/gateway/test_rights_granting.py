@@ -329,11 +329,11 @@ async def test_many_who_are_read_again_at_once_after_a_doubt_are_each_read_once(
         await all_read.wait()
         return found
 
-    store.read = together  # type: ignore[method-assign]
+    store.read = together
     try:
         await asyncio.gather(*(hub.rights._renew(each.account.id) for each in made))
     finally:
-        store.read = read  # type: ignore[method-assign]
+        store.read = read
     assert reads == len(made)
     for number, each in enumerate(made):
         assert hub.may(each.account, f"{CALL}:files:read_me") == [number < 4]

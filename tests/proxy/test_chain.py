@@ -86,7 +86,6 @@ def test_an_interceptor_sees_the_whole_envelope_as_it_entered():
 async def test_a_message_made_by_an_interceptor_leaves_only_once_it_has_a_direction():
     client, server = (MemoryCarrier(way, TransportContext()) for way in (TO_SERVER, TO_CLIENT))
     ruling = await Chain([Says(lambda _: Mock(result={"made": True}))]).run(envelope(call("x")))
-    assert isinstance(ruling.verdict, Mock)
     made = envelope(answer(ruling.verdict.result), MessageDirection.INTERNAL)
     for end in (client, server):
         with pytest.raises(e.Misrouted, match="internal"):

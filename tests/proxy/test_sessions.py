@@ -30,7 +30,7 @@ READY = said(Notification(method="notifications/initialized"), TO_SERVER)
 
 
 def manager(clock: Clock, **limits: float) -> SessionManager:
-    return SessionManager(clock, SessionLimits(**limits))  # type: ignore[arg-type]
+    return SessionManager(clock, SessionLimits(**limits))
 
 
 @pytest.mark.requirement("proxy.session-states", "proxy.session-manager")
@@ -95,7 +95,7 @@ def test_when_there_are_too_many_the_longest_unused_goes():
     clock, ended = Clock(), []
     sessions = manager(clock, most=3)
     for name in "abc":
-        sessions.open(name, end=lambda name=name: ended.append(name))  # type: ignore[misc]
+        sessions.open(name, end=lambda name=name: ended.append(name))
     assert sessions.find("a") is not None
     sessions.open("d")
     assert ended == ["b"]

@@ -85,9 +85,7 @@ class Village(Town):
 
     async def live(self, person: Person) -> LiveRoom:
         """The room, as it is in memory."""
-        room = (await self.hub.rooms.enter(person.visitor, ROOM)).room
-        assert isinstance(room, LiveRoom)
-        return room
+        return (await self.hub.rooms.enter(person.visitor, ROOM)).room
 
     async def said(self, person: Person, after: int) -> list[dict[str, Any]]:
         """What was said after a message, once something was."""

@@ -77,7 +77,7 @@ async def check_use(client: Client) -> None:
 
     assert [tool.name for tool in (await client.list_tools()).tools] == ["wörter"]
     got = await client.call_tool("wörter", {"progress": True}, progress_callback=note)
-    assert json.loads(got.content[0].text) == {"name": "wörter", "progress": True}  # type: ignore[union-attr]
+    assert json.loads(got.content[0].text) == {"name": "wörter", "progress": True}
     assert progress == [(1, 2, None)]
 
 

@@ -55,7 +55,7 @@ class Noting(Carrier):
 
     async def receive_envelope(self) -> Any:
         envelope = await self.inner.receive_envelope()
-        self.notes.append(("got", envelope.message.id))  # type: ignore[union-attr]
+        self.notes.append(("got", envelope.message.id))
         return envelope
 
     async def send_envelope(self, envelope: Any) -> None:

@@ -23,8 +23,7 @@ STDIO = TapeSide("stdio")
 def begun(folder: Path, *, best_effort: bool = False) -> Rotation:
     """Tapes of which each is full with one message."""
     recording = Recording(folder=folder, tape_bytes=1, best_effort=best_effort)
-    tapes: Any = recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
-    return tapes
+    return recording.begin(StillClock(), TapeSide("http"), TapeSide("hub"))
 
 
 def test_every_message_is_on_one_tape(tmp_path):
@@ -36,7 +35,7 @@ def test_every_message_is_on_one_tape(tmp_path):
     tapes.close()
     assert sorted({*paths, tapes.tape.path}) == sorted(tmp_path.glob("*.jsonl"))
     read = [read_tape(path) for path in paths]
-    assert [[entry.message.id for entry in tape.entries] for tape in read] == [[0], [1], [2], [3]]  # type: ignore[union-attr]
+    assert [[entry.message.id for entry in tape.entries] for tape in read] == [[0], [1], [2], [3]]
     assert [tape.end.reason for tape in read if tape.end] == ["continued"] * 4
 
 

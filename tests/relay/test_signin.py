@@ -105,7 +105,7 @@ async def protected(people: People) -> AsyncIterator[str]:
     server = MCPServer(
         "protected",
         log_level="ERROR",
-        auth_server_provider=people,  # type: ignore[arg-type]
+        auth_server_provider=people,
         auth=AuthSettings(required_scopes=["use"], **auth),
     )
 
@@ -163,7 +163,7 @@ class Browser:
     def signing_in(self, url: str) -> OAuthClientProvider:
         about = OAuthClientMetadata(
             client_name="test",
-            redirect_uris=[BACK],  # type: ignore[list-item]
+            redirect_uris=[BACK],
             grant_types=["authorization_code", "refresh_token"],
             token_endpoint_auth_method="none",
         )

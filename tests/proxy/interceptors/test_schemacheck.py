@@ -29,7 +29,6 @@ def way(options: str = "", when: str = "", tools: Any = TOOLS) -> Way:
 
 
 def said(verdict: Verdict) -> str:
-    assert isinstance(verdict, Mock)
     assert verdict.result["isError"] is True
     return str(verdict.result["content"][0]["text"])
 
@@ -72,8 +71,8 @@ def test_each_session_goes_by_its_own_list_and_a_later_page_adds_to_it():
     assert checked.judge(call("read", {}), TO_SERVER, "other").verdict is CONTINUE
     more = [{"name": "write", "inputSchema": OBJECT}]
     checked.asked(request("tools/list", {"cursor": "2"}), {"tools": more})
-    assert isinstance(checked.judge(call("write", {})).verdict, Mock)
-    assert isinstance(checked.judge(call("read", {})).verdict, Mock)
+    for tool in ("write", "read"):
+        assert said(checked.judge(call(tool, {})).verdict)
 
 
 def test_calls_of_tools_that_were_never_listed_pass_or_not_as_asked():

@@ -83,4 +83,4 @@ def redacted(body: dict[str, Any], *, by: TapeRedactor | None = None, **more: An
     given = message(body)
     raw, places = (by or redactor()).message(given, **more)
     assert (raw is None) == (not places)
-    return msgspec.json.decode(given.raw if raw is None else raw)  # type: ignore[arg-type]
+    return msgspec.json.decode(given.raw if raw is None else raw)

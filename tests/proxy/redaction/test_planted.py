@@ -165,7 +165,6 @@ def test_a_secret_in_a_context_is_not_on_the_tape(folder, secret, part):
 def test_what_is_not_secret_stays_as_it_was(body, value, secret):
     said = {"jsonrpc": "2.0", **body([value, {"zz": secret}, value])}
     raw, places = redactor().message(of(said).envelope.message)
-    assert raw is not None
     assert places
     text = PLACEHOLDER.sub(secret, raw.decode())
     after, before = json.loads(text), json.loads(json.dumps(said))

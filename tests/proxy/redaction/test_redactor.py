@@ -79,7 +79,6 @@ def test_what_was_redacted_before_stays_as_it_is(secret, text):
         "result": {"content": [{"type": "text", "text": text.format(secret)}], "token": secret},
     }
     once, _ = redactor().message(message(body))
-    assert once is not None
     for by in redactor(), TapeRedactor(b"another" * 8):
         assert by.message(decode_message(once)) == (None, ())
 
@@ -240,7 +239,6 @@ def test_a_message_stays_a_message_whatever_is_configured():
         {"id": 1, "method": "x"},
     ):
         raw, _ = by.message(message(body))
-        assert raw is not None
         decode_message(raw)
     with pytest.raises(e.PathSyntax):
         redactor(paths=["params.x"])

@@ -64,7 +64,7 @@ def test_sessions_are_conversations_of_their_own_with_their_handshakes():
         ["initialize", ready, "tools/list"],
         ["initialize", ready, "prompts/list"],
     ]
-    assert [part.steps[-1].answer.result for part in parts] == [{"of": "a"}, {"of": "b"}]  # type: ignore[union-attr]
+    assert [part.steps[-1].answer.result for part in parts] == [{"of": "a"}, {"of": "b"}]
 
 
 def test_each_handshake_begins_a_conversation_also_where_sessions_have_no_ids():

@@ -27,8 +27,7 @@ def exported(path: Path, form: str) -> str:
 
 
 def har(path: Path) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(exported(path, "har"))["log"]["entries"]
-    return entries
+    return json.loads(exported(path, "har"))["log"]["entries"]
 
 
 def test_the_forms_are_those_the_command_offers():

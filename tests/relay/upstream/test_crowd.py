@@ -99,8 +99,8 @@ class Caller:
         hears = {"progress", "log"} if level in ("debug", "info") else {"progress"}
         own = [names[place] for place, step in enumerate(steps) if step in hears]
         heard = Told()
-        hearing: Any = {"progress": True, "log_level": level, "tell": heard}
-        asks: Any = {"person": self.name, "capabilities": FORM, **hearing}
+        hearing = {"progress": True, "log_level": level, "tell": heard}
+        asks = {"person": self.name, "capabilities": FORM, **hearing}
         wanted = call("work", who=self.name, n=number, steps=steps, hangs=leaves, **asks)
         task = asyncio.ensure_future(self._answered(wanted, names))
         if leaves:
@@ -128,8 +128,7 @@ class Caller:
             assert {each["params"]["message"] for each in questions.values()} <= set(names)
             given = {key: {"action": "accept", "content": {"by": self.name}} for key in questions}
             answer = await self._backend.request(resumed(wanted, answer, given))
-        found: list[Any] = answer.result["answers"]
-        return found
+        return answer.result["answers"]
 
 
 def words(heard: Told) -> list[str]:
