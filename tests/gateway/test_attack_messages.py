@@ -60,11 +60,10 @@ async def test_an_answer_that_would_hold_everyone_up_is_not_read():
 @pytest.mark.parametrize(("byte", "count"), [(b"x", 40_000_000), (b",", 500_000)])
 async def test_a_server_that_writes_what_is_long_to_read_waits(byte, count, monkeypatch):
     monkeypatch.setattr(requests, "LONGEST_PAUSE", 0.05)
-    raw = byte * count
     loop, reading = asyncio.get_running_loop(), requests.Pace()
     # On a busy machine time has passed already, which counts for it.
     for _ in range(5):
-        reading.spend(raw)
+        reading.spend(byte * count)
     began = loop.time()
     await reading.keep()
     assert loop.time() - began > 0.03

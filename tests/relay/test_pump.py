@@ -278,8 +278,7 @@ async def test_a_client_that_is_gone_ends_the_conversation(scene):
 async def test_a_session_that_the_manager_ends_ends_its_conversation(scene):
     scene.client.says(call(1))
     await scene.server.hears()
-    session = scene.sessions.find("k")
-    session.end()
+    scene.sessions.find("k").end()
     await scene.over.wait()
     assert scene.failure is None
     assert scene.server.closed

@@ -102,12 +102,8 @@ async def protected(people: People) -> AsyncIterator[str]:
     registering = ClientRegistrationOptions(enabled=True, default_scopes=["use"])
     auth: Any = {"issuer_url": origin, "resource_server_url": f"{origin}/mcp"}
     auth |= {"validate_token_resource": True, "client_registration_options": registering}
-    server = MCPServer(
-        "protected",
-        log_level="ERROR",
-        auth_server_provider=people,
-        auth=AuthSettings(required_scopes=["use"], **auth),
-    )
+    settings = AuthSettings(required_scopes=["use"], **auth)
+    server = MCPServer("protected", auth_server_provider=people, auth=settings, log_level="ERROR")
 
     @server.tool()
     async def whisper(word: str) -> str:
@@ -161,11 +157,9 @@ class Browser:
         return AuthorizationCodeResult(code=found["code"][0], state=found["state"][0])
 
     def signing_in(self, url: str) -> OAuthClientProvider:
+        grants = {"grant_types": ["authorization_code", "refresh_token"], "client_name": "test"}
         about = OAuthClientMetadata(
-            client_name="test",
-            redirect_uris=[BACK],
-            grant_types=["authorization_code", "refresh_token"],
-            token_endpoint_auth_method="none",
+            redirect_uris=[BACK], token_endpoint_auth_method="none", **grants
         )
         return OAuthClientProvider(url, about, self, self.visit, self.came_back)
 

@@ -73,8 +73,7 @@ def test_answers_are_never_too_many_and_keys_are_bounded():
     assert not blocks(way, answer({}), TO_CLIENT)
     for number in range(MOST_KEYS + 10):
         way.judge(request("ping", number=number), TO_SERVER, f"s{number}")
-    rule = way.rules.ruleset.rules[0]
-    assert len(rule.action._buckets) == MOST_KEYS
+    assert len(way.rules.ruleset.rules[0].action._buckets) == MOST_KEYS
 
 
 def test_a_message_that_is_too_large_is_stopped_as_it_came_and_as_it_is_changed():

@@ -17,13 +17,10 @@ from typing import Any
 Say = Callable[[dict[str, Any]], Awaitable[None]]
 
 OFFERS = {"tools": {}, "logging": {}}
-DISCOVERED = {
-    "resultType": "complete",
-    "supportedVersions": ["2026-07-28"],
-    "capabilities": OFFERS,
-}
+DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": OFFERS}
 INITIALIZED = {"protocolVersion": "2025-11-25", "capabilities": OFFERS, "serverInfo": {}}
-TOOLS = {"resultType": "complete", "tools": [{"name": "work", "inputSchema": {}}]}
+TOOLS = {"tools": [{"name": "work", "inputSchema": {}}]}
+OPENING = {"handshake": {"initialize": INITIALIZED}, "stateless": {"server/discover": DISCOVERED}}
 
 
 class CrowdServer:
@@ -43,18 +40,10 @@ class CrowdServer:
         method, params = message["method"], message.get("params", {})
         if method == "tools/call":
             return await self._call(message["id"], params, say, aside)
-        found = {
-            "tools/list": TOOLS,
-            "ping": {},
-            "logging/setLevel": {},
-            "seen": {"resultType": "complete", "wrong": self.wrong},
-        }
-        if self.era == "handshake":
-            found["initialize"] = INITIALIZED
-        else:
-            found["server/discover"] = DISCOVERED
+        known = {"tools/list": TOOLS, "ping": {}, "logging/setLevel": {}, **OPENING[self.era]}
+        found = {**known, "seen": {"wrong": self.wrong}}
         if method in found:
-            return {"result": found[method]}
+            return {"result": {"resultType": "complete", **found[method]}}
         return {"error": {"code": -32601, "message": f"Method not found: {method}"}}
 
     def told(self, message: dict[str, Any]) -> None:
