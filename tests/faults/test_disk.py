@@ -11,10 +11,10 @@ import pytest
 
 from folkmoot.cli.output import ExitCode
 from folkmoot.store import find_faults
-from tests.faults.letters import line
 from tests.forge import forked
 from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
+from tests.siege.wire import Line, registered
 
 
 def started_with_room(folder: Path, room: int) -> subprocess.CompletedProcess[str]:
@@ -44,13 +44,11 @@ async def test_a_disk_that_fills_up_again_and_again_loses_nothing_but_the_writes
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     with Process(tmp_path) as hub:
         numbers = itertools.count()
-        async with line(hub.port) as stranger:
-            token = (await stranger.call("msg_register", handle="alice"))["token"]
-
-        async with line(hub.port, token) as alice:
+        token = (await registered(hub.port, "alice"))["alice"]
+        async with Line(hub.port, token) as alice:
 
             async def writes() -> bool:
-                answer = await alice.ask("msg_set_profile", {"status": str(next(numbers))})
+                answer = await alice.answer("msg_set_profile", {"status": str(next(numbers))})
                 assert answer.status == 200
                 return not answer.json()["result"]["isError"]
 

@@ -18,24 +18,22 @@ from folkmoot.datafolder import DataFolder
 from folkmoot.keys import read_key
 from folkmoot.store import find_faults, inspect_database
 from tests.amounts import times
-from tests.faults.letters import line
+from tests.faults.letters import GONE
 from tests.harness import ask, run
 from tests.process import STOP_SECONDS, Process, environment, serving
+from tests.siege.wire import Line, registered
 
 CLIENTS = 8
-
-GONE = (OSError, asyncio.IncompleteReadError)
 
 
 async def write_until_killed(hub: Process, handle: str, answers: int) -> int:
     """Have several clients write all the time, kill the hub amid it, and count what it answered."""
     answered = 0
-    async with line(hub.port) as stranger:
-        token = (await stranger.call("msg_register", handle=handle))["token"]
+    token = (await registered(hub.port, handle))[handle]
 
     async def client() -> None:
         nonlocal answered
-        async with line(hub.port, token) as mine:
+        async with Line(hub.port, token) as mine:
             with suppress(*GONE):
                 while True:
                     await mine.call("msg_set_profile", status=str(answered))

@@ -42,7 +42,6 @@ def check_rounds(folder: Path, rounds: int, answers: int) -> None:
         run(people.settle(last.port))
         run(people.check(last.port))
         last.stop()
-    people.check_nobody_left()
     assert people.acknowledged >= rounds * answers // 2
 
 
@@ -63,10 +62,8 @@ def test_a_hub_that_is_stopped_amid_a_burst_disturbs_nobody(tmp_path):
         assert code == 0, output
         assert "Traceback" not in output
         assert "error" not in output.lower()
-    assert {code for talker in people.talkers for code in talker.codes} == {1012}
-    assert all(len(talker.codes) == 1 for talker in people.talkers)
+    assert [talker.codes for talker in people.talkers] == [[1012]] * len(people.talkers)
     with Process(tmp_path, FOLKMOOT_RATE_LIMITS="off") as hub:
         run(people.settle(hub.port))
         run(people.check(hub.port))
         hub.stop()
-    people.check_nobody_left()

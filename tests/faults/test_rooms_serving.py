@@ -22,10 +22,10 @@ from folkmoot.core import errors as e
 from tests import process
 from tests.amounts import times
 from tests.client.support import SOON
-from tests.faults.letters import line
 from tests.harness import run
 from tests.interaction.room_client import rest
 from tests.ports import free_port
+from tests.siege.wire import Line
 from tests.transports.rooms.support import ROOM, town
 
 MOMENT: Final = 0.03
@@ -173,7 +173,7 @@ class Races:
 
     async def _by_tool(self, _: Room, proposal: Proposal) -> None:
         given = {"room": ROOM, "proposal": proposal.id, "decision": "fulfil"}
-        async with line(self.port, self.tokens["ann"]) as assistant:
+        async with Line(self.port, self.tokens["ann"]) as assistant:
             await assistant.call("room_decide", **given)
 
     async def _by_id(self, ann: Room, proposal: Proposal) -> None:

@@ -76,13 +76,12 @@ def test_the_key_changes_under_load_and_every_acknowledged_message_opens_after_i
     folder, ledger = tmp_path / "data", Ledger()
     log: list[str] = []
     with doomed(folder, log) as hub:
-        run(ledger.register(hub.port, *PEOPLE))
+        run(ledger.begin(hub.port, *PEOPLE))
         first = read_key(folder / "master.key")
         run(write_and_rotate(hub, ledger, folder, 5))
     assert openers(folder) == (key_id(folder),)
     with doomed(folder, log) as hub:
-        run(ledger.check_new(hub.port))
-        run(ledger.check_all(hub.port))
+        run(ledger.check(hub.port))
     for secret in (format_key(first), format_key(read_key(folder / "master.key"))):
         assert secret not in "".join(log)
 
@@ -132,17 +131,13 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
     for number in range(rounds):
         with doomed(folder, []) as hub:
             assert openers(folder) == (key_id(folder),)
-            if number == 0:
-                run(ledger.register(hub.port, *PEOPLE))
-            else:
-                run(ledger.check_new(hub.port))
+            run(ledger.begin(hub.port, *PEOPLE))
             delay = moments.uniform(0, LONGEST_DELAY)
             run(rotate_until_killed(hub, ledger, folder, number, delay))
         assert key_id(folder) in openers(folder)
         assert find_faults(folder / "folkmoot.db") == []
     with doomed(folder, []) as hub:
-        run(ledger.check_new(hub.port))
-        run(ledger.check_all(hub.port))
+        run(ledger.check(hub.port))
     assert {path.name for path in folder.glob(".master.key.*")} == set()
 
 

@@ -22,22 +22,24 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from tests.harness import read_answer
 from tests.process import Process
 from tests.siege.wire import (
     ACCEPT,
     FAILURES,
+    HUB,
     Line,
+    bearer,
     call,
     connect,
-    frame,
-    read_answer,
+    registered,
     request,
-    result,
+    rest,
     rpc,
     upgrade,
 )
+from tests.transports.websocket.support import frame
 
-HUB: Final = "127.0.0.1"
 HEAD_BYTES: Final = 60_000
 ANONYMOUS_BYTES: Final = 60_000
 BODY_BYTES: Final = 500_000
@@ -139,7 +141,7 @@ class Hub(NamedTuple):
                         await reader.readuntil(b"\x8a\x04done")
                     else:
                         writer.write(raw)
-                        await read_answer(reader)
+                        await read_answer(reader, chunks=True)
                 finally:
                     writer.transport.abort()
         except FAILURES:
@@ -320,11 +322,6 @@ def bodies(rng: random.Random, hub: Hub) -> Case:
 def shown(value: Callable[[int], Any]) -> str:
     """What a way makes, shortly."""
     return json.dumps(value(20), ensure_ascii=False)[:40]
-
-
-def bearer(token: str) -> dict[str, str]:
-    """The header of someone with a token."""
-    return {"authorization": f"Bearer {token}"} if token else {}
 
 
 def filled(rng: random.Random, schema: Any, grown: str) -> Callable[[float], Any]:
@@ -514,7 +511,7 @@ def cases(rng: random.Random, hub: Hub, described: list[Callable[..., Case]]) ->
 async def fuzz(hub: Hub, seconds: float, seed: int) -> list[Cost]:
     """Costs of random cases, the most expensive byte first."""
     described: list[Callable[..., Case]] = []
-    line = Line(hub.port, HUB)
+    line = Line(hub.port, hub.token)
     if hub.token:
         answer = (await line.ask(rpc("tools/list", {}, token=hub.token))).json()
         described = tools(answer["result"]["tools"])
@@ -526,19 +523,16 @@ async def fuzz(hub: Hub, seconds: float, seed: int) -> list[Cost]:
             break
     line.close()
     if hub.token:
-        result(await line.ask(call("msg_digest", {}, hub.token)))
+        await line.call("msg_digest")
         line.close()
     return sorted(costs, key=lambda cost: -cost.per_byte)
 
 
 async def prepared(port: int, pid: int) -> Hub:
     """A hub with an account and a room to try things in."""
-    line = Line(port, HUB)
-    token = result(await line.ask(call("msg_register", {"handle": "fuzzer"})))["token"]
-    hub = Hub(port, pid, token)
-    body = json.dumps({"name": hub.room}).encode()
-    await line.ask(request("POST", "/v1/rooms", body, {**ACCEPT, **bearer(token)}))
-    line.close()
+    hub = Hub(port, pid, (await registered(port, "fuzzer"))["fuzzer"])
+    async with Line(port) as line:
+        await line.ask(rest("POST", "", hub.token, {"name": hub.room}))
     return hub
 
 

@@ -13,11 +13,11 @@ import pytest
 
 from folkmoot.keys import format_key, read_key
 from folkmoot.operations import CATALOGUE
-from tests.faults.letters import line
 from tests.harness import Answer, ask
 from tests.mail.support import spellings
 from tests.mcp_harness import INITIALIZE, modern, rpc
 from tests.process import Process
+from tests.siege.wire import Line
 
 BODIES = {
     "first": "PLANTED-SUBJECT-8d1f and the rest of the first letter",
@@ -85,10 +85,10 @@ class Secrets:
 async def use(port: int) -> Secrets:
     """Register, invite, write, read and answer, as two people do."""
     secrets = Secrets()
-    async with line(port) as stranger:
+    async with Line(port) as stranger:
         alice = await stranger.call("msg_register", handle="alice")
         secrets.token, secrets.code = alice["token"], alice["recovery_code"]
-        async with line(port, secrets.token) as mine:
+        async with Line(port, secrets.token) as mine:
             pending = await mine.call("msg_invite", message=BODIES["pending"])
             invited = await mine.call("msg_invite", message=BODIES["welcome"])
             secrets.invite = pending["invite_code"]
@@ -97,7 +97,7 @@ async def use(port: int) -> Secrets:
             )
             sent = await mine.call("msg_send", to="bob", body=BODIES["first"])
             await mine.call("msg_send", to="bob", body=BODIES["long"], priority="urgent")
-            async with line(port, bob["token"]) as theirs:
+            async with Line(port, bob["token"]) as theirs:
                 assert len((await theirs.call("msg_inbox"))["messages"]) == 3
                 await theirs.call("msg_reply", message_id=sent["message_id"], body=BODIES["reply"])
                 new = await stranger.call(

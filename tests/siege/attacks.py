@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from tests.siege.host import PUBLIC_URL
 from tests.siege.rogue import HOSTILE
-from tests.siege.wire import ACCEPT, call, frame, initialize, request, rest, rpc, upgrade
+from tests.siege.wire import ACCEPT, bearer, call, initialize, request, rest, rpc, upgrade
+from tests.transports.websocket.support import frame
 
 MEGABYTE: Final = 1_000_000
 ACCOUNTS: Final = [f"mallory{number}" for number in range(10)]
@@ -95,11 +96,6 @@ def post(body: bytes, path: str = "/mcp", **headers: str) -> bytes:
     return request("POST", path, body, {**ACCEPT, **headers})
 
 
-def bearer(token: str) -> dict[str, str]:
-    """The header of someone with a token."""
-    return {"authorization": f"Bearer {token}"}
-
-
 def members(count: int, value: str) -> bytes:
     """The members of an object that has very many."""
     return ",".join(f'"{number:05x}":{value}' for number in range(count)).encode()
@@ -115,16 +111,10 @@ def declared(count: int) -> bytes:
 
 def described(count: int, *, token: str = "") -> bytes:
     """A stateless call with so many objects in its `_meta`."""
-    raw = rpc("tools/list", {}, token=token)
-    head, body = raw.split(b"\r\n\r\n", 1)
+    head, body = rpc("tools/list", {}, token=token).split(b"\r\n\r\n", 1)
     grown = body.replace(b'"_meta": {', b'"_meta": {"x":{%b},' % members(count, "{}"))
-    return resized(head, body, grown)
-
-
-def resized(head: bytes, old: bytes, new: bytes) -> bytes:
-    """A request with another body."""
-    was, now = b"content-length: %d" % len(old), b"content-length: %d" % len(new)
-    return head.replace(was, now) + b"\r\n\r\n" + new
+    sizes = [b"content-length: %d" % len(each) for each in (body, grown)]
+    return head.replace(*sizes) + b"\r\n\r\n" + grown
 
 
 def keyed(count: int) -> bytes:
@@ -266,7 +256,7 @@ def half_frames(target: Target) -> list[bytes]:
 def members_flood(target: Target) -> list[bytes]:
     """A member's messages of kinds other than chat, in the room of others."""
     thought = message("reasoning.thought", {"text": "hm"})
-    seen = message("chat.acknowledge", {}, correlation_id=["talk0-0"])
+    seen = message("chat.acknowledge", {}, correlation_id=["talk0-square-0"])
     return [upgrade(target.room, target.token(9)), frame(thought), frame(seen)]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.process import environment, serving
-from tests.siege.wire import FAILURES, Line, call, request, rest, result, rpc
+from tests.siege.wire import FAILURES, Line, request, rest, rpc
 
 PEER: Final = Path(__file__).parents[2] / "benchmarks" / "proxy_peer.py"
 BACKENDS: Final = {"oven": "stateless", "mill": "handshake"}
@@ -84,39 +84,30 @@ class Host:
         made = []
         for number, handle in enumerate(handles):
             source = f"127.{network}.255.{1 + number // ACCOUNTS_PER_ADDRESS}"
-            line = Line(self.port, source)
-            told = result(await line.ask(call("msg_register", {"handle": handle})))
-            line.close()
+            async with Line(self.port, source=source) as line:
+                told = await line.call("msg_register", handle=handle)
             made.append(Account(handle, told["token"], told["recovery_code"]))
         return made
 
     async def prepare(self, owner: Account) -> None:
         """Make the rooms, and wait until the servers behind the hub are reached."""
-        line = Line(self.port, "127.0.0.1")
-        for room in ROOMS:
-            answer = await line.ask(rest("POST", "", owner.token, {"name": room}))
-            if answer.status != 201:
-                raise RuntimeError(f"no room was made: {answer}")
         wanted = [f'"{name}_echo"'.encode() for name in BACKENDS]
-        until = time.monotonic() + START_SECONDS
-        while True:
-            listed = await line.ask(rpc("tools/list", {}, token=owner.token))
-            if all(name in listed.body for name in wanted):
-                break
-            if time.monotonic() > until:
-                raise TimeoutError("the servers behind the hub were not reached")
-            await asyncio.sleep(0.1)
-        line.close()
+        async with Line(self.port) as line, asyncio.timeout(START_SECONDS):
+            for room in ROOMS:
+                answer = await line.ask(rest("POST", "", owner.token, {"name": room}))
+                assert answer.status == 201, answer
+            listed = b""
+            while not all(name in listed for name in wanted):
+                listed = (await line.ask(rpc("tools/list", {}, token=owner.token))).body
+                await asyncio.sleep(0.1)
 
     async def is_ready(self) -> bool:
         """Whether the hub says that it works."""
-        line = Line(self.port, "127.0.0.1")
-        try:
-            return (await line.ask(request("GET", "/health/ready"))).status == 200
-        except FAILURES:
-            return False
-        finally:
-            line.close()
+        async with Line(self.port, seconds=START_SECONDS) as line:
+            try:
+                return (await line.ask(request("GET", "/health/ready"))).status == 200
+            except FAILURES:
+                return False
 
 
 def cores() -> tuple[set[int], set[int]]:

@@ -27,7 +27,7 @@ from tests.siege.figures import (
     table,
 )
 from tests.siege.host import BACKENDS, ROOMS, Account, Host, Sample, helper, hosting
-from tests.siege.wire import FAILURES, HUB, Line, Refused, call, result
+from tests.siege.wire import FAILURES, Line, Refused
 
 WARM_UP_SECONDS: Final = 5.0
 REST_SECONDS: Final = 10.0
@@ -162,15 +162,12 @@ def ended(child: subprocess.Popen[str]) -> dict[str, Any]:
 async def whole(host: Host, victim: Account) -> tuple[bool, bool]:
     """Whether the hub is ready, and whether the owner of an attacked account can recover it."""
     ready = await host.is_ready()
-    line = Line(host.port, HUB)
-    arguments = {"handle": victim.handle, "recovery_code": victim.recovery_code}
-    try:
-        result(await line.ask(call("msg_recover", arguments)))
-    except (*FAILURES, Refused):
-        return ready, False
-    finally:
-        line.close()
-    return ready, True
+    given = {"handle": victim.handle, "recovery_code": victim.recovery_code}
+    async with Line(host.port) as line:
+        try:
+            return ready, bool(await line.call("msg_recover", **given))
+        except (*FAILURES, Refused):
+            return ready, False
 
 
 def described(

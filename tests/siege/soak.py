@@ -118,12 +118,11 @@ async def leave_sessions(host: Host, tokens: list[str]) -> None:
     """Open a session of the handshake era now and again, use it once and leave it open."""
     for number in itertools.count():
         token = tokens[number % len(tokens)] if number % 2 else ""
-        line = Line(host.port, f"127.4.0.{1 + number % 200}")
         with suppress(*FAILURES):
-            answer = await line.ask(initialize(token))
-            session = answer.headers.get("mcp-session-id", "")
-            await line.ask(call("msg_digest", {}, token=token, session=session))
-        line.close()
+            async with Line(host.port, source=f"127.4.0.{1 + number % 200}") as line:
+                answer = await line.ask(initialize(token))
+                session = answer.headers.get("mcp-session-id", "")
+                await line.ask(call("msg_digest", {}, token=token, session=session))
         await asyncio.sleep(SESSION_SECONDS)
 
 
