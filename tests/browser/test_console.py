@@ -8,9 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.browser.console import Console, Operated, started
+from tests.browser.console import OUT, Console, Operated, Web, started
 from tests.browser.harness import Person, expect
-from tests.browser.test_web import OUT, Web
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -37,8 +36,7 @@ def test_whoever_is_signed_out_signs_in_and_comes_to_the_page_they_wanted(here, 
     web.page.locator(".threads").wait_for()
     web.page.get_by_role("link", name="Home").click()
     web.heading("Hello, ann")
-    web.button("Sign out").click()
-    expect(web.text(FRONT)).to_be_visible()
+    web.press("Sign out", says=FRONT)
     web.page.goto(f"{web.hub}/audit?by=ann&follow=no")
     expect(web.text("Sign in to continue.")).to_be_visible()
     web.enter(ann.token)
@@ -95,15 +93,12 @@ def test_a_suspended_persons_open_pages_end_at_once(here, desk):
     web.heading("@bob")
     expect(web.page.get_by_role("table", name="Tokens and browsers")).to_contain_text("Chrome")
     web.button("Suspend").click()
-    web.field("Reason, for the audit log").fill("asked to")
-    web.button("Suspend").click()
-    expect(web.text("Suspended @bob.")).to_be_visible()
+    web.submit("Suspend", {"Reason, for the audit log": "asked to"}, says="Suspended @bob.")
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
     expect(console.text("Hello, bob")).to_have_count(0)
     expect(inbox.text("You were signed out.")).to_be_visible()
     web.button("Restore").click()
-    web.button("Restore").click()
-    expect(web.text("Restored @bob.")).to_be_visible()
+    web.press("Restore", says="Restored @bob.")
     # The session is good again, so nobody is asked for a token.
     console.page.get_by_role("link", name="Sign in again").click()
     console.heading("Hello, bob")
@@ -138,8 +133,7 @@ def test_the_home_page_shows_what_is_new_and_operators_how_the_hub_is(here, desk
 def test_an_operator_invites_adds_grants_and_removes(here, desk):
     web = Console(desk, here.url, here.operator("boss").token, "/people")
     web.button("Invite").click()
-    web.field("Handle", exact=True).fill("@Carol")
-    web.button("Create the link").click()
+    web.submit("Create the link", {"Handle": "@Carol"}, exact=True)
     link = web.field("Invitation for @carol", exact=True).input_value()
     assert "/invite/" in link
     waiting = web.page.get_by_role("table", name="Open invitations")
@@ -175,8 +169,7 @@ def test_an_operator_invites_adds_grants_and_removes(here, desk):
     expect(web.page.get_by_role("alert")).to_be_visible()
     web.button("Remove").click()
     expect(web.button("Remove")).to_be_disabled()
-    web.field("Type robot to confirm").fill("robot")
-    web.button("Remove").click()
+    web.submit("Remove", {"Type robot to confirm": "robot"})
     web.heading("People")
     expect(web.page.get_by_role("link", name="@robot")).to_have_count(0)
     web.go("/people/robot")

@@ -11,8 +11,8 @@ import pytest
 
 from folkmoot.cli.operator import asked
 from folkmoot.operations import OPERATIONS
-from tests.browser import console_rooms
 from tests.browser.console import Console, Operated
+from tests.browser.console_rooms import LOST
 from tests.browser.harness import Person, expect
 from tests.browser.test_console_servers import ECHO, SCHEMA, SETTINGS, Place
 from tests.browser.test_console_tapes import hostile
@@ -253,10 +253,7 @@ def test_pages_of_every_kind_go_on_when_the_hub_was_killed_and_started_again(tmp
         ada = here.operator("eve")
         ada.call("room/join", room="square")
         # Pages of one profile share a few connections; each of these has a profile of its own.
-        pages = {
-            path: console_rooms.Console(desk, here.url, ada, path, ignored=console_rooms.LOST)
-            for path in MEANWHILE
-        }
+        pages = {path: Console(desk, here.url, ada.token, path, ignored=LOST) for path in MEANWHILE}
         for page in pages.values():
             expect(page.page.locator("#page-title")).to_be_visible()
     for path, page in pages.items():

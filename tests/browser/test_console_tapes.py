@@ -15,8 +15,8 @@ import pytest
 
 from folkmoot.cli.operator import ask_socket
 from folkmoot.proxy.tape import TapeRecorder, TapeSide
+from tests.browser.console import Console, Web
 from tests.browser.harness import Desk, Person, check_axe, expect
-from tests.browser.test_web import Web
 from tests.forge.forked import Forked
 from tests.process import Process, environment
 from tests.proxy.tape.studio import Studio, StudioClock, recording
@@ -82,9 +82,7 @@ def talk(studio: Studio, greeting: str) -> None:
 
 def opened(desk: Desk, world: World, path: str = "/tapes", **options: Any) -> Web:
     """A page of the console, for the operator."""
-    web = Web(desk, world.hub, path, real_time=True, **options)
-    web.field("Token").fill(world.token)
-    web.field("Token").press("Enter")
+    web = Console(desk, world.hub, world.token, path, **options)
     expect(web.page.locator("#page-title")).to_be_visible()
     return web
 
@@ -308,9 +306,7 @@ def test_a_damaged_tape_a_wrong_name_and_an_ordinary_account_are_told_what_to_do
     web.page.goto(f"{web.hub}/tapes/..%2F..%2Fetc%2Fpasswd")
     expect(web.text("There is no such tape.")).to_be_visible()
     bob = Person(world.hub, "bob")
-    other = Web(desk, world.hub, "/tapes/before.jsonl", real_time=True)
-    other.field("Token").fill(bob.token)
-    other.field("Token").press("Enter")
+    other = Console(desk, world.hub, bob.token, "/tapes/before.jsonl")
     expect(other.text("This page is for operators of the hub.")).to_be_visible()
     expect(other.page.get_by_role("link", name="Tapes")).to_have_count(0)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.browser.console import Web
 from tests.browser.harness import check_axe, expect
-from tests.browser.test_web import Web
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import folkmoot
+from tests.browser.console import Web
 from tests.browser.harness import Person, expect
-from tests.browser.test_web import Web
 from tests.process import Process, environment
 
 pytestmark = pytest.mark.browser
