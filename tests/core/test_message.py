@@ -177,14 +177,8 @@ def test_only_an_error_may_be_without_an_id():
 @pytest.mark.parametrize(
     "error",
     [
-        None,
-        [],
-        "x",
-        {},
-        {"code": 1},
-        {"code": "1", "message": ""},
-        {"code": True, "message": ""},
-        {"code": 1, "message": 2},
+        *(None, [], "x", {}, {"code": 1}, {"code": 1, "message": 2}),
+        *({"code": "1", "message": ""}, {"code": True, "message": ""}),
     ],
 )
 def test_an_error_has_an_integer_code_and_a_message(error):

@@ -91,18 +91,13 @@ def test_an_open_request_is_the_right_to_answer():
     assert verdict(["!mcp.response.*"], "mcp.response.tools/call:rm").decision is Decision.DENY
 
 
-CHATS = [
+SAY = {"params": {"name": "chat.say", "arguments": {"text": "x"}}}
+CHATS: list[tuple[str, Any]] = [
     ("chat.message", {"text": "x"}),
     ("chat.message.text", {"text": "x"}),
     (NOTE, {"params": {"text": "x"}}),
-    (
-        "mcp.proposal.tools/call:chat.say",
-        {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
-    ),
-    (
-        "mcp.request.tools/call:chat.say",
-        {"params": {"name": "chat.say", "arguments": {"text": "x"}}},
-    ),
+    ("mcp.proposal.tools/call:chat.say", SAY),
+    ("mcp.request.tools/call:chat.say", SAY),
 ]
 
 
