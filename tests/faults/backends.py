@@ -56,6 +56,17 @@ class Trouble:
         told: dict[str, Any] = (await self.wire.ask("tools/call", params))["result"]
         return told
 
+    async def text(self, tool: str, **arguments: Any) -> str:
+        """What a tool of the flawed server says."""
+        told: str = (await self.call(tool, **arguments))["content"][0]["text"]
+        return told
+
+    async def hubs(self, tool: str, **arguments: Any) -> str:
+        """What a tool of the hub itself says."""
+        answer = await self.wire.ask("tools/call", {"name": tool, "arguments": arguments})
+        told: str = answer["result"]["content"][0]["text"]
+        return told
+
     async def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The error of a tool of the flawed server."""
         result = await self.call(tool, **arguments)
@@ -65,8 +76,7 @@ class Trouble:
 
     async def echo(self) -> int:
         """Have the flawed server answer something; the answer is the id of its process."""
-        _, _, process = json.loads((await self.call("echo"))["content"][0]["text"])
-        return int(process)
+        return int(json.loads(await self.text("echo"))[2])
 
     async def listed(self, query: str = "") -> dict[str, Any]:
         """The tools of all servers by name, every page of them."""
@@ -78,6 +88,14 @@ class Trouble:
             if "nextCursor" not in page:
                 return found
             cursor = {"cursor": page["nextCursor"]}
+
+    async def answers(self) -> bool:
+        """Whether the flawed server's tool can be called."""
+        return not (await self.call("echo")).get("isError")
+
+    async def hides(self) -> bool:
+        """Whether that tool is not listed."""
+        return "flawed_echo" not in await self.listed()
 
     def done(self) -> list[str]:
         """What the flawed server did."""
