@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -36,25 +36,23 @@ class Ledger:
         else:
             self.tokens = await registered(port, *handles)
 
-    async def write(self, port: int, answered: Callable[[], Awaitable[None]]) -> None:
-        """Have everyone write, answer and read until the hub is gone."""
+    async def write(self, port: int, answered: Callable[[], Any] = lambda: None) -> None:
+        """Have everyone write, answer and read until the hub is gone; each answer is told."""
         async with asyncio.TaskGroup() as tasks:
             for handle in self.tokens:
                 for _ in range(WRITERS):
                     tasks.create_task(self._writer(port, handle, answered))
                 tasks.create_task(self._reader(port, handle))
 
-    async def _writer(
-        self, port: int, sender: str, answered: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def _writer(self, port: int, sender: str, answered: Callable[[], Any]) -> None:
         others = [handle for handle in self.tokens if handle != sender]
         with suppress(*GONE):
             async with Line(port, self.tokens[sender]) as mine:
                 for to in itertools.cycle(others):
                     sent = await self._send(mine, sender, to, "msg_send", to=to)
-                    await answered()
+                    answered()
                     await self._send(mine, sender, to, "msg_reply", message_id=sent)
-                    await answered()
+                    answered()
 
     async def _send(
         self, mine: Line, sender: str, recipient: str, tool: str, /, **arguments: Any

@@ -27,15 +27,13 @@ LONGEST_DELAY = 0.004
 
 
 async def write_until_killed(hub: Process, ledger: Ledger, answers: int, chance: float) -> None:
-    count = 0
+    left = iter(range(answers - 1))
+    delay = max(0.0, chance - 0.5) * 2 * LONGEST_DELAY
+    loop = asyncio.get_running_loop()
 
-    async def answered() -> None:
-        nonlocal count
-        count += 1
-        if count == answers:
-            if chance > 0.5:
-                await asyncio.sleep((chance - 0.5) * 2 * LONGEST_DELAY)
-            hub.child.kill()
+    def answered() -> None:
+        if next(left, None) is None:
+            loop.call_later(delay, hub.child.kill)
 
     await ledger.write(hub.port, answered)
 

@@ -190,27 +190,11 @@ class Faults:
         return max(pulse.longest() for pulse in self.crowd.pulses.values())
 
 
-KINDS: list[Fault] = [
-    Faults.killed,
-    Faults.paused,
-    Faults.database_cut,
-    Faults.nats_cut,
-    Faults.stopped,
-    Faults.killed_unheard,
-    Faults.paused,
-    Faults.database_gone,
-    Faults.nats_gone,
-    Faults.drained,
-    Faults.failed_over,
-    Faults.two_at_once,
-    Faults.two_killed,
-    Faults.vanished,
-    Faults.nats_restarted,
-    Faults.database_crashed,
-    Faults.database_cut,
-    Faults.killed,
-    Faults.nats_cut,
-    Faults.rolled,
+KINDS = [
+    *(Faults.killed, Faults.paused, Faults.database_cut, Faults.nats_cut) * 2,
+    *(Faults.stopped, Faults.killed_unheard, Faults.database_gone, Faults.nats_gone),
+    *(Faults.drained, Faults.failed_over, Faults.two_at_once, Faults.two_killed),
+    *(Faults.vanished, Faults.nats_restarted, Faults.database_crashed, Faults.rolled),
 ]
 """One for each round, in an order that the seed decides."""
 

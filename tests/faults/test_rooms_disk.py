@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 
 import pytest
 
 from folkmoot.store import find_faults
+from tests.faults.doomed import leave_room
 from tests.faults.talkers import Gathering
 from tests.harness import ask
 from tests.process import Process
 
-UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 ROUNDS = 3
 
 
@@ -23,8 +22,7 @@ async def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_i
 
         def fill() -> None:
             """Leave room for a part of a page."""
-            room = (tmp_path / "folkmoot.db-wal").stat().st_size + 100
-            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, (room, UNLIMITED[1]))
+            leave_room(hub, (tmp_path / "folkmoot.db-wal").stat().st_size + 100)
 
         await people.begin(hub.port)
         for _ in range(ROUNDS):
@@ -33,7 +31,7 @@ async def test_rooms_on_a_full_disk_close_and_go_on_where_they_were_once_there_i
             speakers = (talker for talker in people.talkers if talker.speaks)
             await asyncio.gather(*(one.stay(hub.port, lambda: None) for one in speakers))
             assert (await ask(hub.port, "/health")).status == 200
-            resource.prlimit(hub.child.pid, resource.RLIMIT_FSIZE, UNLIMITED)
+            leave_room(hub)
         await people.settle(hub.port)
         await people.check(hub.port)
         output = hub.stop()
