@@ -91,6 +91,11 @@ class Web(Controls):
         super().write(text)
         expect(self.page.locator(".letter.own .body").last).to_have_text(text)
 
+    def fits(self) -> None:
+        """Fail where the page is wider than the window."""
+        over = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert over <= 0, f"{self.page.url}: {over} px too wide"
+
     def secrets(self) -> list[str]:
         """Every token that the page can read, or that stands in its address."""
         seen = self.page.evaluate(

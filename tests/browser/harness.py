@@ -53,6 +53,12 @@ def chromium() -> str | None:
     return next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
+def shows(locator: Any, *texts: str) -> None:
+    """Wait until all of it is there."""
+    for text in texts:
+        expect(locator).to_contain_text(text)
+
+
 def expect(locator: Any) -> Any:
     """Playwright's own, imported when a test runs: tests are collected without it."""
     from playwright.sync_api import expect as expectation
@@ -127,6 +133,14 @@ class Person:
     def call(self, tool: str, **arguments: Any) -> Any:
         """What a tool answers."""
         return HubClient(self.hub, self.token).call(tool, arguments)
+
+    def propose(
+        self, room: str, tool: str, arguments: dict[str, Any], to: str = "gateway", **more: Any
+    ) -> str:
+        """Ask in a room that a tool is called; the hub has those of the gateway itself."""
+        params = {"name": tool, "arguments": arguments}
+        wanted = {"method": "tools/call", "params": params, "to": to, **more}
+        return str(self.call("room/propose", room=room, **wanted)["proposal"])
 
     def last(self) -> dict[str, Any]:
         """The newest message of theirs, which stays unread."""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.console import Console
 from tests.browser.console_rooms import LOST, Agent
-from tests.browser.harness import Person, check_axe, expect
+from tests.browser.harness import Person, check_axe, expect, shows
 from tests.process import Process
 
 pytestmark = pytest.mark.browser
@@ -33,12 +33,6 @@ class Moot:
         name = f"square-{self.made}"
         self.ada.call("room/create", name=name, **settings)
         return name
-
-    def propose(self, room: str, arguments: dict[str, object], **more: str) -> None:
-        """Have bob propose that the agent writes a file."""
-        params = {"name": "write_file", "arguments": arguments}
-        wanted = {"method": "tools/call", "params": params, "to": "files", **more}
-        self.bob.call("room/propose", room=room, **wanted)
 
 
 @pytest.fixture(scope="module")
@@ -68,22 +62,22 @@ def room(moot: Moot) -> str:
 
 
 def test_a_proposal_is_approved_by_thumb_and_done_once(moot, room, files, desk):
-    moot.propose(room, {"path": "first.md", "text": "Hello"}, reason="We need it.")
+    moot.bob.propose(
+        room, "write_file", {"path": "first.md", "text": "Hello"}, "files", reason="We need it."
+    )
     page = Console(desk, moot.hub, moot.ada.token, f"/rooms/{room}", width=390, has_touch=True)
     expect(page.text("1 thing waits for you")).to_be_visible()
     page.button("Decide").tap()
     card = page.page.locator("article.proposal")
-    wanted = ("Call the tool write_file", "bob", "files", "first.md", "Hello", "We need it.")
-    for shown in (*wanted, "The first of its kind here."):
-        expect(card).to_contain_text(shown)
+    shows(card, "Call the tool write_file", "bob", "files", "first.md", "Hello", "We need it.")
+    shows(card, "The first of its kind here.")
     card.get_by_role("button", name="Approve").tap()
-    expect(card).to_contain_text("You approved it, and files did it.")
-    expect(card).to_contain_text("Approved by you")
+    shows(card, "You approved it, and files did it.", "Approved by you")
     expect(page.page.locator(".outcome-answered")).to_contain_text("Answered in")
     expect(page.message("Wrote first.md")).to_be_visible()
     assert files.done == ["first.md"]
     expect(page.text("waits for you")).to_have_count(0)
-    moot.propose(room, {"path": "second.md", "text": "Hello"})
+    moot.bob.propose(room, "write_file", {"path": "second.md", "text": "Hello"}, "files")
     second = page.page.locator("article.proposal", has_text="second.md")
     expect(second).to_contain_text("Changed since the last one")
     expect(second.locator(".since")).to_contain_text("arguments.path")
@@ -94,7 +88,7 @@ def test_a_proposal_is_approved_by_thumb_and_done_once(moot, room, files, desk):
     expect(second).to_contain_text("Rejected by you")
     expect(page.message("rejected a proposal: Not this one.")).to_be_visible()
     assert files.done == ["first.md"]
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.fits()
 
 
 def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room, files, desk):
@@ -106,7 +100,7 @@ def test_of_two_who_decide_at_once_the_second_is_told_who_was_faster(moot, room,
     first.button("Grant", exact=True).click()
     expect(first.text("cleo may do that from now on.")).to_be_visible()
     second = Console(desk, moot.hub, moot.cleo.token, f"/rooms/{room}", ignored=("409",)).live()
-    moot.propose(room, {"path": "both.md", "text": "Hello"})
+    moot.bob.propose(room, "write_file", {"path": "both.md", "text": "Hello"}, "files")
     cards = [each.page.locator("article.proposal") for each in (first, second)]
     for card in cards:
         expect(card.get_by_role("button", name="Approve")).to_be_visible()
@@ -264,8 +258,7 @@ def test_rooms_are_listed_made_and_entered(moot, desk):
     expect(bob.message("Mine.")).to_be_visible()
     bob.page.goto(f"{bob.hub}/rooms")
     own = bob.page.locator(".room-entry", has_text="bobs-own")
-    expect(own).to_contain_text("You own it")
-    expect(own).to_contain_text("bob: Mine.")
+    shows(own, "You own it", "bob: Mine.")
 
 
 def test_a_guest_enters_one_room_by_a_link_and_sees_nothing_else(moot, room, desk):
@@ -367,7 +360,7 @@ def test_hostile_text_in_every_field_stays_text(moot, room, files, desk):
     files.run(agent.send("participant.status", {"status": HOSTILE}))
     agent.tool(lambda: HOSTILE, name="bad_tool", description=HOSTILE)  # type: ignore[call-overload]
     given = {HOSTILE: HOSTILE, "__proto__": {"a": HOSTILE}}
-    moot.propose(room, given, reason=HOSTILE)
+    moot.bob.propose(room, "write_file", given, "files", reason=HOSTILE)
     card = page.page.locator("article.proposal")
     expect(card.locator(".arguments th")).to_have_count(2)
     expect(card).to_contain_text("<img src=x onerror=")
@@ -393,7 +386,7 @@ def test_hostile_text_in_every_field_stays_text(moot, room, files, desk):
     [("light", 1280), pytest.param("dark", 390, marks=pytest.mark.long)],
 )
 def test_axe_finds_nothing_in_rooms(moot, room, files, desk, theme, width):
-    moot.propose(room, {"path": "seen.md", "text": "Hello"})
+    moot.bob.propose(room, "write_file", {"path": "seen.md", "text": "Hello"}, "files")
     moot.bob.call("room/say", room=room, text="# A\n\n| a |\n|---|\n| `b` |", format="markdown")
     page = Console(
         desk, moot.hub, moot.ada.token, f"/rooms/{room}", width=width, color_scheme=theme

@@ -66,8 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def test_a_server_is_added_tried_broken_mended_reviewed_and_removed(place, desk):
     root = place.operator("rosa")
     place.offer("notes", ECHO)
-    console = Console(desk, place.url, root.token, "/servers")
-    console.ignored = REFUSED
+    console = Console(desk, place.url, root.token, "/servers", ignored=REFUSED)
     page = console.page
     console.heading("Servers")
     console.button("Add a server").click()
@@ -163,8 +162,7 @@ def test_an_ordinary_account_sees_and_tries_what_it_may_use_and_nothing_else(pla
     place.add("theirs", ECHO)
     bob = Person(place.url, "bob")
     place.ask("folkmoot/grant", handle="bob", patterns=["mine:echo"])
-    console = Console(desk, place.url, bob.token, "/servers", width=390)
-    console.ignored = REFUSED
+    console = Console(desk, place.url, bob.token, "/servers", width=390, ignored=REFUSED)
     page = console.page
     rows = page.get_by_role("table", name="Servers").get_by_role("row")
     expect(rows.filter(has_text="mine")).to_contain_text("You may use it by an operator's grant.")

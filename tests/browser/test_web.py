@@ -61,8 +61,7 @@ def test_someone_registers_by_invitation_and_two_people_write_at_once(hub, desk)
 @pytest.mark.requirement("web.sign-out")
 def test_signing_out_ends_the_session_and_a_wrong_token_is_refused(hub, desk):
     cleo = Person(hub, "cleo")
-    web = Web(desk, hub, "/account")
-    web.ignored = ("401 (Unauthorized)",)
+    web = Web(desk, hub, "/account", ignored=("401 (Unauthorized)",))
     web.field("Token").fill("sk_" + "0" * 64)
     web.field("Token").press("Enter")
     expect(web.page.get_by_role("alert")).to_contain_text("The token is not valid")
@@ -107,8 +106,7 @@ def test_folkmoot_open_signs_in_once_and_the_terminal_signs_out(hub, desk, tmp_p
     web.page.locator(".threads").wait_for()
     assert web.page.url.endswith("/inbox")
     assert web.secrets() == []
-    again = Web(desk, hub)
-    again.ignored = ("403 (Forbidden)",)
+    again = Web(desk, hub, ignored=("403 (Forbidden)",))
     again.page.goto(f"{again.hub}/{path}")
     expect(again.text("This link was used already or is too old.")).to_be_visible()
     web.ignored = OUT
@@ -265,8 +263,7 @@ def test_every_page_has_the_same_navigation_with_what_waits(hub, desk):
         )
     web.page.goto(f"{web.hub}/inbox")
     lea.call("msg/send", to="kim", body="Are you there?")
-    params = {"name": "chat.say", "arguments": {"text": "Hello"}}
-    lea.call("room/propose", room="kims", method="tools/call", params=params, to="gateway")
+    lea.propose("kims", "chat.say", {"text": "Hello"})
     expect(ways.get_by_role("link", name="Inbox 1 new")).to_be_visible()
     expect(ways.get_by_role("link", name="Asks 1 new")).to_be_visible()
     web.page.set_viewport_size({"width": 390, "height": 760})
