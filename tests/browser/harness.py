@@ -172,6 +172,13 @@ class Controls:
         for text in (says,) if isinstance(says, str) else says:
             expect(self.text(text)).to_be_visible()
 
+    def confirm(self, name: str, within: Any = None, *, says: str = "") -> None:
+        """Press a button, and again where it asks whether one is sure."""
+        for _ in ("asked", "confirmed"):
+            (within or self.frame).get_by_role("button", name=name).first.click()
+        if says:
+            expect(self.text(says)).to_be_visible()
+
     def submit(
         self,
         button: str,

@@ -82,17 +82,14 @@ def test_a_suspended_persons_open_pages_end_at_once(here, desk):
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
     expect(console.text("Hello, bob")).to_have_count(0)
     expect(inbox.text("You were signed out.")).to_be_visible()
-    web.button("Restore").click()
-    web.press("Restore", says="Restored @bob.")
+    web.confirm("Restore", says="Restored @bob.")
     # The session is good again, so nobody is asked for a token.
     console.page.get_by_role("link", name="Sign in again").click()
     console.heading("Hello, bob")
     # A browser that the operator signs out ends as well, and no other.
     table = web.page.get_by_role("table", name="Tokens and browsers")
     browser = table.get_by_role("row").filter(has_text="Browser").first
-    browser.get_by_role("button", name="Sign out").click()
-    browser.get_by_role("button", name="Sign out").click()
-    expect(web.text("That browser is signed out.")).to_be_visible()
+    web.confirm("Sign out", browser, says="That browser is signed out.")
     expect(console.page.get_by_role("heading", name="Signed out")).to_be_visible()
 
 
@@ -120,9 +117,7 @@ def test_an_operator_invites_adds_grants_and_removes(here, desk):
     assert "/invite/" in link
     waiting = web.page.get_by_role("table", name="Open invitations")
     expect(waiting).to_contain_text("@carol")
-    for _ in ("asked", "confirmed"):
-        waiting.get_by_role("button", name="Withdraw").first.click()
-    expect(web.text("No invitation is open.")).to_be_visible()
+    web.confirm("Withdraw", waiting, says="No invitation is open.")
     web.button("Add", exact=True).click()
     web.field("Handle", exact=True).fill("robot")
     web.field("A program uses it").check()
@@ -141,9 +136,7 @@ def test_an_operator_invites_adds_grants_and_removes(here, desk):
     grant.press("Enter")
     rights = web.page.get_by_role("table", name="Rights", exact=True)
     shows(rights, "!mcp.request.tools/call:msg/send", "granted here")
-    rights.get_by_role("button", name="Revoke").click()
-    rights.get_by_role("button", name="Revoke").click()
-    expect(web.text("Nothing beyond what every account may do.")).to_be_visible()
+    web.confirm("Revoke", rights, says="Nothing beyond what every account may do.")
     web.ignored = ("400", "404")
     grant.fill("no such pattern :")
     grant.press("Enter")

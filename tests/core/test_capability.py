@@ -40,53 +40,31 @@ def allows(patterns: list[Any], kind: str, payload: Any = None) -> bool:
     "capability.adr-intents",
 )
 @pytest.mark.parametrize(
+    # In these rows "~" stands for "mcp.request.tools".
     ("pattern", "yes", "no"),
     [
-        ("*", "chat.message mcp.request.tools/call:x other.thing", "system.welcome system.error.x"),
+        ("*", "chat.message ~/call:x other.thing", "system.welcome system.error.x"),
         ("mcp.*", "mcp.request.x mcp.proposal.tools/call:y", "mcpx.withdraw.proposal chat.message"),
         ("mcp", "mcp.request.x", "mcpx.withdraw.proposal"),
-        ("mcp.request.*", "mcp.request.tools/call:x", "mcp.response.x mcp.proposal.x"),
-        (
-            "mcp.request.tools/*",
-            "mcp.request.tools/call:x mcp.request.tools/list",
-            "mcp.request.prompts/get",
-        ),
+        ("mcp.request.*", "~/call:x", "mcp.response.x mcp.proposal.x"),
+        ("~/*", "~/call:x ~/list", "mcp.request.prompts/get"),
         ("mcpx.withdraw.*", "mcpx.withdraw.proposal", "mcpx.reject.proposal"),
         ("chat.*", "chat.message chat.cancel chat.message.text", "mcp.request.x"),
-        (
-            "mcp.request.tools/call",
-            "mcp.request.tools/call:read_file mcp.request.tools/call",
-            "mcp.request.tools/callback",
-        ),
+        ("~/call", "~/call:read_file ~/call", "~/callback"),
         ("chat.message", "chat.message.text chat.message", "chat.cancel"),
         ("chat.message.*", "chat.message chat.message.text", "chat.acknowledge"),
         ("chat.message.text", "chat.message.text", "chat.message chat.message.texts"),
-        (
-            "mcp.request.tools/call:github:*",
-            "mcp.request.tools/call:github:a.b/c:d",
-            "mcp.request.tools/call:gitlab:x",
-        ),
-        (
-            "mcp.request.tools/call:*issue*s",
-            "mcp.request.tools/call:github:issue_lists",
-            "mcp.request.tools/call:issue",
-        ),
-        (
-            "mcp.request.tools/call:*",
-            "mcp.request.tools/call:x mcp.request.tools/call",
-            "mcp.request.tools/list",
-        ),
-        (
-            "mcp.*.tools/call",
-            "mcp.request.tools/call mcp.proposal.tools/call:x",
-            "mcp.request.tools/list",
-        ),
+        ("~/call:github:*", "~/call:github:a.b/c:d", "~/call:gitlab:x"),
+        ("~/call:*issue*s", "~/call:github:issue_lists", "~/call:issue"),
+        ("~/call:*", "~/call:x ~/call", "~/list"),
+        ("mcp.*.tools/call", "~/call mcp.proposal.tools/call:x", "~/list"),
         ("mcp.re*", "mcp.request.x mcp.response.x", "mcp.notification.x"),
         ("*.message", "chat.message", "chat.cancel system.message"),
         ("mcp.request.a.b", "mcp.request.a.b", "mcp.request.a mcp.request.axb"),
     ],
 )
 def test_a_pattern_covers_what_lies_below_it_and_nothing_beside(pattern, yes, no):
+    pattern, yes, no = (each.replace("~", "mcp.request.tools") for each in (pattern, yes, no))
     for kind in yes.split():
         assert allows([pattern], kind), kind
         assert not allows(["*", f"!{pattern}"], kind), kind
