@@ -67,11 +67,6 @@ class Readers:
             await self._read.wait()
 
 
-def gone(seat: Seat) -> int:
-    """How many were heard to leave."""
-    return sum(one["kind"] == "system.presence.leave" for one in seat.heard)
-
-
 async def main(hub: Process) -> None:
     port = hub.port
     handles = [f"one{number}" for number in range(READERS + DEAF)]
@@ -88,7 +83,7 @@ async def main(hub: Process) -> None:
             for seat in seats:
                 tasks.create_task(readers.listen(seat))
             spoken = 0
-            while gone(speaker) < DEAF:
+            while sum(one["kind"] == "system.presence.leave" for one in speaker.heard) < DEAF:
                 assert spoken < MOST
                 await readers.have(spoken - AHEAD)
                 await speaker.said(chat(LARGE))

@@ -110,10 +110,11 @@ async def rotate_until_killed(
         tasks.create_task(asyncio.to_thread(kill))
 
 
-def check_rounds(tmp_path: Path, rounds: int) -> None:
-    """Kill a hub so many times while its key changes."""
-    folder, moments = tmp_path / "data", random.Random(rounds)
-    ledger = Ledger()
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(tmp_path):
+    rounds, folder, ledger = times(20), tmp_path / "data", Ledger()
+    moments = random.Random(rounds)
     for number in range(rounds):
         with doomed(folder, []) as hub:
             assert openers(folder) == (key_id(folder),)
@@ -125,12 +126,6 @@ def check_rounds(tmp_path: Path, rounds: int) -> None:
     with doomed(folder, []) as hub:
         run(ledger.check(hub.port))
     assert {path.name for path in folder.glob(".master.key.*")} == set()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_a_hub_killed_while_its_key_changes_starts_with_the_key_in_the_file(tmp_path):
-    check_rounds(tmp_path, times(20))
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits another process")

@@ -54,14 +54,12 @@ class Notes:
 
     async def timed(self, what: str, doing: Awaitable[Any]) -> Any:
         """Do something and note it; a failure is noted too, and answered with `None`."""
-        began = time.monotonic()
+        began, done, said = time.monotonic(), None, ""
         try:
             done = await doing
         except FAILED as error:
             said = f"{type(error).__name__}: {error}"[:300]
-            self.rows.append((began, what, time.monotonic() - began, said))
-            return None
-        self.rows.append((began, what, time.monotonic() - began, ""))
+        self.rows.append((began, what, time.monotonic() - began, said))
         return done
 
 
