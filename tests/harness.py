@@ -87,13 +87,20 @@ class Answer(NamedTuple):
         return self.body.decode()
 
 
-async def read_answer(reader: asyncio.StreamReader, *, method: str = "GET") -> Answer:
-    """Read one answer from a connection."""
+async def read_answer(
+    reader: asyncio.StreamReader, *, method: str = "GET", chunks: bool = False
+) -> Answer:
+    """Read one answer from a connection; of one in chunks only the head, unless told."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.rstrip().split("\r\n")
     headers = {k.strip().lower(): v.strip() for k, v in (line.split(":", 1) for line in lines)}
-    length = int(headers.get("content-length", 0)) if method != "HEAD" else 0
-    body = await reader.readexactly(length)
+    body = b""
+    if chunks and headers.get("transfer-encoding", "").lower() == "chunked":
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            body += (await reader.readexactly(size + 2))[:size]
+        await reader.readexactly(2)
+    elif method != "HEAD":
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
     return Answer(int(first.split()[1]), headers, body)
 
 
