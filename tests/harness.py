@@ -87,6 +87,11 @@ class Answer(NamedTuple):
         """The body as text."""
         return self.body.decode()
 
+    @property
+    def refusal(self) -> tuple[int, str]:
+        """The status and the code of an error."""
+        return self.status, self.json()["error"]["code"]
+
 
 async def read_answer(
     reader: asyncio.StreamReader, *, method: str = "GET", chunks: bool = False

@@ -61,7 +61,7 @@ async def test_an_unknown_path_is_json_for_programs_and_a_page_for_browsers(hub:
         answer = await ask(hub.port, path, method=method, headers={"accept": "*/*"})
         told = {"content-type": "application/json", "cache-control": "no-store"}
         assert answer.headers == {**answer.headers, **told}
-        assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
+        assert answer.refusal == (404, "not_found")
     page = await ask(hub.port, "/nowhere", headers={"accept": "text/html,*/*;q=0.8"})
     assert page.status == 404
     assert page.headers["content-type"].startswith("text/html")

@@ -72,9 +72,7 @@ async def test_stopping_ends_what_does_not_finish_in_time_and_forced_it_does_not
         if force:
             hub.server.stop(force=True)
     assert slow.cancelled
-    answer = await request
-    assert answer.status == 503
-    assert answer.json()["error"]["code"] == "hub_stopping"
+    assert (await request).refusal == (503, "hub_stopping")
 
 
 async def test_an_idle_connection_does_not_hold_up_the_stop():

@@ -30,16 +30,14 @@ def test_files_that_cannot_be_used_are_told_in_one_sentence(tmp_path):
     _, other_key = certificate(tmp_path / "b")
     none, garbage = tmp_path / "none.pem", tmp_path / "garbage.pem"
     garbage.write_bytes(b"\xff" * 100)
+    protected = certificate(tmp_path / "c", password=b"hunter2")
     for settings, told in (
         (made(none, key), "tls.certificate: there is no file "),
         (made(chain, none), "tls.key: there is no file "),
         (made(tmp_path, key), "cannot be read: is a directory."),
         (made(chain, ""), "tls.certificate and tls.key are set together or not at all."),
         (made(chain, other_key), " is not the key of "),
-        (
-            made(*certificate(tmp_path / "c", password=b"hunter2")),
-            "tls.key: the key is protected by a password",
-        ),
+        (made(*protected), "tls.key: the key is protected by a password"),
         (made(key, chain), "are not a certificate and its key in PEM form."),
         (made(garbage, key), "are not a certificate and its key in PEM form."),
     ):

@@ -31,22 +31,22 @@ async def hub(
 
 
 @pytest.fixture
-async def ann(hub: Meeting) -> AsyncIterator[Person]:
-    yield await hub.person("ann")  # noqa: PT022 - async fixtures are generators
+async def ann(hub: Meeting) -> Person:
+    return await hub.person("ann")
 
 
 @pytest.fixture
-async def bob(hub: Meeting) -> AsyncIterator[Person]:
-    yield await hub.person("bob")  # noqa: PT022 - async fixtures are generators
+async def bob(hub: Meeting) -> Person:
+    return await hub.person("bob")
 
 
 @pytest.fixture
-async def wire(hub: Meeting, ann: Person) -> AsyncIterator[Wire]:
+async def wire(hub: Meeting, ann: Person) -> Wire:
     """Ann's plain HTTP."""
-    yield await wired(hub, ann)  # noqa: PT022 - async fixtures are generators
+    return await wired(hub, ann)
 
 
 @pytest.fixture
-async def bobs(hub: Meeting, bob: Person) -> AsyncIterator[Wire]:
+async def bobs(hub: Meeting, bob: Person) -> Wire:
     """Bob's plain HTTP."""
-    yield await wired(hub, bob)  # noqa: PT022 - async fixtures are generators
+    return await wired(hub, bob)

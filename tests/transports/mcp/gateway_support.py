@@ -42,6 +42,19 @@ def text(said: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}], **more}
 
 
+def form(message: str, **properties: Any) -> dict[str, Any]:
+    """What a server asks its caller."""
+    schema = {"type": "object", "properties": properties}
+    params = {"mode": "form", "message": message, "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+def wish(state: str | None = "s", **asked: Any) -> dict[str, Any]:
+    """The result of a tool that wants to be told something first."""
+    told = {"resultType": "input_required", "inputRequests": asked}
+    return told if state is None else {**told, "requestState": state}
+
+
 async def echo(wanted: UpstreamRequest) -> Any:
     """Say what was given."""
     return text(json.dumps(wanted.params.get("arguments", {})), structuredContent={"echoed": True})
@@ -79,9 +92,7 @@ class Talker:
             await self.go_on.wait()
             self.say(wanted, progress(2), log("info", "nearly"))
             if wanted.params.get("arguments", {}).get("ask"):
-                form = {"message": "Who?", "requestedSchema": {}}
-                asked = {"who": {"method": "elicitation/create", "params": form}}
-                return {"resultType": "input_required", "inputRequests": asked}
+                return wish(None, who=form("Who?"))
         self.answered += 1
         given = wanted.params.get("inputResponses", {}).get("who", {}).get("content", {})
         return text(f"done {given.get('name', '')}".strip())

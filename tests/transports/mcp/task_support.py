@@ -9,7 +9,16 @@ from typing import Any
 from folkmoot.core.message import ErrorObject, Response
 from folkmoot.gateway.model import Inventory, UpstreamRequest
 from tests.mcp_harness import Meeting, Person
-from tests.transports.mcp.gateway_support import PLAIN_TOOL, Demo, Wire, session_stream, text, wired
+from tests.transports.mcp.gateway_support import (
+    PLAIN_TOOL,
+    Demo,
+    Wire,
+    form,
+    session_stream,
+    text,
+    wired,
+    wish,
+)
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -19,14 +28,7 @@ OFFERED: dict[str, dict[str, Any]] = {
     "handshake": {"tasks": {"requests": {"tools": {"call": {}}}}},
     "stateless": {"extensions": {EXTENSION: {}}},
 }
-FORM = {
-    "method": "elicitation/create",
-    "params": {
-        "mode": "form",
-        "message": "Sure?",
-        "requestedSchema": {"type": "object", "properties": {}},
-    },
-}
+FORM = form("Sure?")
 
 
 class Jobs(Demo):
@@ -60,12 +62,7 @@ class Jobs(Demo):
         if wanted.method != "tools/call":
             return self._about(wanted)
         if self.asks_first and "inputResponses" not in wanted.params:
-            wish = {
-                "resultType": "input_required",
-                "requestState": "s",
-                "inputRequests": {"q": FORM},
-            }
-            return Response(id="theirs", result=wish)
+            return Response(id="theirs", result=wish(q=FORM))
         declared = EXTENSION in (wanted.capabilities.get("extensions") or {})
         if "task" not in wanted.params and not declared:
             return Response(id="theirs", result=text("done at once"))
@@ -92,19 +89,16 @@ class Jobs(Demo):
             return Response(id="theirs", error=error)
         if method == "tasks/result":
             given = wanted.params.get("inputResponses")
-            if task["status"] == "input_required" and not given:
-                about = {"_meta": {RELATED: {"taskId": task_id}}}
-                asks = {"sure": {**FORM, "params": {**FORM["params"], **about}}}  # type: ignore[dict-item]
-                wish = {"resultType": "input_required", "requestState": "s", "inputRequests": asks}
-                return Response(id="theirs", result=wish)
             related = {"_meta": {RELATED: {"taskId": task_id}}}
+            if task["status"] == "input_required" and not given:
+                asked = {**FORM, "params": {**FORM["params"], **related}}
+                return Response(id="theirs", result=wish(sure=asked))
             result = task.get("result") or text(str((given or {}).get("sure")))
             return Response(id="theirs", result={**result, **related})
         if method == "tasks/cancel":
             task["status"] = "cancelled"
-            return Response(
-                id="theirs", result={} if self.era == "stateless" else self.told(task_id)
-            )
+            told = {} if self.era == "stateless" else self.told(task_id)
+            return Response(id="theirs", result=told)
         if method == "tasks/update":
             self.end(task_id, str(wanted.params["inputResponses"]))
             return Response(id="theirs", result={})

@@ -14,11 +14,13 @@ from tests.transports.mcp.gateway_support import (
     PLAIN_TOOL,
     Demo,
     echo,
+    form,
     fronted,
     handshake,
     settle,
     text,
     wired,
+    wish,
 )
 
 ARGUMENT = {"argument": {"name": "a", "value": "b"}}
@@ -45,11 +47,7 @@ async def read(wanted: UpstreamRequest) -> Any:
 
 async def asks(wanted: UpstreamRequest) -> Any:
     """Wants to be told something before it goes on."""
-    if "inputResponses" in wanted.params:
-        return text("done")
-    form = {"message": "Go on?", "requestedSchema": {"type": "object", "properties": {}}}
-    question = {"method": "elicitation/create", "params": form}
-    return {"resultType": "input_required", "inputRequests": {"a": question}, "requestState": "s"}
+    return text("done") if "inputResponses" in wanted.params else wish(a=form("Go on?"))
 
 
 @pytest.fixture

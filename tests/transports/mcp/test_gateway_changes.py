@@ -199,13 +199,11 @@ async def test_a_list_that_was_read_between_a_grant_and_its_end_is_told_to_be_ou
 
 async def test_a_watched_resource_is_told_of_to_whoever_watches_it(hub, backend, bob, wire, bobs):
     also = await wired(hub, bob, "stateless")
+    named = [NOTE, "demo://notes//still", "no://where"]
     async with (
         hearing(wire) as anns,
         hearing(bobs) as heard,
-        listening(also, resourceSubscriptions=[NOTE, "demo://notes//still", "no://where"]) as (
-            streamed,
-            agreed,
-        ),
+        listening(also, resourceSubscriptions=named) as (streamed, agreed),
     ):
         assert agreed["notifications"] == {"resourceSubscriptions": [NOTE]}
         reasons = agreed["_meta"]["folkmoot/refused"]
@@ -240,10 +238,7 @@ async def test_nobody_watches_what_they_may_not_and_rights_are_asked_again_each_
     await settle(hub, ann=granted)
     wire, bobs, stranger = [await wired(hub, who) for who in (ann, bob, "")]
     also = await wired(hub, bob, "stateless")
-    for who, code in (
-        (bobs, "capability_denied"),
-        (stranger, "authentication_required"),
-    ):
+    for who, code in ((bobs, "capability_denied"), (stranger, "authentication_required")):
         told = await who.ask("resources/subscribe", {"uri": NOTE})
         assert told["error"]["data"]["code"] == code
     for uri in ("demo://notes//x/../a", "nothing://a", "Demo://notes//a"):

@@ -15,20 +15,15 @@ from tests.mcp_harness import both_eras
 from tests.transports.mcp.gateway_support import (
     Demo,
     Wire,
+    form,
     payload,
     stateless,
     text,
     wired,
+    wish,
 )
 
-FORM = {
-    "method": "elicitation/create",
-    "params": {
-        "mode": "form",
-        "message": "Who are you?",
-        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
-    },
-}
+FORM = form("Who are you?", name={"type": "string"})
 SAMPLE = {
     "method": "sampling/createMessage",
     "params": {
@@ -37,11 +32,6 @@ SAMPLE = {
     },
 }
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
-
-
-def wish(state: str | None = "s1", **asked: Any) -> dict[str, Any]:
-    told = {"resultType": "input_required", "inputRequests": asked}
-    return told if state is None else {**told, "requestState": state}
 
 
 async def asking(wanted: UpstreamRequest) -> Any:
@@ -102,8 +92,7 @@ async def test_only_the_session_that_was_asked_can_answer(hub, ann, bob):
     mine = await wired(hub, ann, capabilities=offers)
     others = [await wired(hub, who, capabilities=offers) for who in (ann, bob)]
     async with asked(mine) as (events, question):
-        assert question["method"] == "elicitation/create"
-        assert question["params"] == FORM["params"]
+        assert question == {**question, **FORM}
         wrong = {"action": "accept", "content": {"name": "Mallory"}}
         for wire in others:
             assert await wire.reply(question, wrong) == 202
@@ -190,9 +179,8 @@ async def test_a_stateless_caller_gets_the_wish_itself_and_nobody_else_can_take_
     meta = {CAPABILITIES: {"elicitation": {}, "sampling": {}}}
     call = {"name": "demo_asking"}
     told = (await wire.ask("tools/call", call, meta=meta))["result"]
-    assert told["resultType"] == "input_required"
-    assert told["inputRequests"] == {"who": FORM}
     state = told["requestState"]
+    assert told == {**told, **wish(state, who=FORM)}
     responses = {"who": {"action": "accept", "content": {"name": "Ann"}}}
     again = {"inputResponses": responses, "requestState": state}
     for who, params in (

@@ -16,6 +16,7 @@ from tests.transports.mcp.gateway_support import (
     Demo,
     Talker,
     Wire,
+    fronted,
     log,
     messages,
     payload,
@@ -138,3 +139,17 @@ async def test_what_a_slow_reader_misses_is_progress_first(slow, backend, wire):
     done = [each["params"]["progress"] for each in told if "data" not in each["params"]]
     assert done == list(range(1_000 - (streams.MOST_EVENTS - 200), 1_000))
     assert last["result"]["content"][0]["text"] == "done"
+
+
+@both_eras
+async def test_a_call_that_outlasts_the_hub_is_answered_before_the_connection_ends(
+    tmp_path, era, slow, backend
+):
+    async with fronted(tmp_path, era, backend, http={"shutdown_seconds": 4}) as there:
+        wire = await wired(there, (await there.hub.accounts.register("ada")).token)
+        # It stays until it is answered.
+        there._people.clear()
+        asking = asyncio.ensure_future(wire.ask("tools/call", {"name": "demo_slow"}))
+        await slow.begun.wait()
+    assert payload((await asking)["result"])["code"] == "hub_stopping"
+    await wire.leave()

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,20 +8,13 @@ from folkmoot.core.ports import Tx
 from folkmoot.transports.mcp import stored_sessions
 from folkmoot.transports.mcp.stored_sessions import SessionRecord, SessionRows
 from folkmoot.vault import Vault
-from tests.store.support import opened
 
 STATE = SessionRecord("2025-11-25", {"roots": {}}, "debug", ("mmp://mailboxes/inbox",))
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Any]:
-    async with opened(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def rows(store: Any) -> AsyncIterator[SessionRows]:
-    yield SessionRows(store, Vault(b"k" * 32, "mk"))  # noqa: PT022 - async fixtures are generators
+async def rows(store: Any) -> SessionRows:
+    return SessionRows(store, Vault(b"k" * 32, "mk"))
 
 
 async def stored(store: Any) -> list[tuple[Any, ...]]:

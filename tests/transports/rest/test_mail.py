@@ -13,10 +13,6 @@ from tests.transports.rest.support import Asker, house
 OPEN = {"public_url": "https://hub.example", "registration": "open"}
 
 
-def code(answer: Answer) -> tuple[int, str]:
-    return answer.status, answer.json()["error"]["code"]
-
-
 async def test_mail_is_sent_read_answered_and_deleted(ann, bob):
     message = (await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Tea?"}))["message_id"]
     for _ in range(2):
@@ -36,21 +32,21 @@ async def test_mail_is_sent_read_answered_and_deleted(ann, bob):
         assert listed["id"] == got["thread_id"]
         assert (await ann.did("DELETE", f"{thread}/{word}"))["state"] == "active"
     await bob.did("DELETE", f"/v1/messages/{message}")
-    assert code(await bob.ask("DELETE", f"/v1/messages/{message}"))[0] == 404
+    assert (await bob.ask("DELETE", f"/v1/messages/{message}")).refusal[0] == 404
     await ann.did("DELETE", thread)
     assert (await ann.get("/v1/threads"))["threads"] == []
-    assert code(await ann.ask("GET", thread))[0] in (403, 404)
+    assert (await ann.ask("GET", thread)).refusal[0] in (403, 404)
 
 
 async def test_accounts_and_people_are_made_found_and_changed(hub, bob):
     wanted = "POST", "/v1/accounts", {"handle": "ann"}
     made = await hub.stranger.did(*wanted)
     assert f":{hub.port}/mcp?token=" in made["server_url"]
-    assert code(await hub.stranger.ask(*wanted)) == (409, "handle_taken")
+    assert (await hub.stranger.ask(*wanted)).refusal == (409, "handle_taken")
     recovery = {"handle": "ann", "recovery_code": made["recovery_code"]}
     token = (await hub.stranger.did("POST", "/v1/accounts/recover", recovery))["token"]
     ann, old = Asker(hub.port, token, "ann"), Asker(hub.port, made["token"])
-    assert code(await old.ask("GET", "/v1/me")) == (401, "token_invalid")
+    assert (await old.ask("GET", "/v1/me")).refusal == (401, "token_invalid")
     await ann.did("PATCH", "/v1/me", {"bio": "Sails.", "display_name": None})
     assert (await ann.get("/v1/me"))["bio"] == "Sails."
     assert (await bob.get("/v1/people/ann"))["bio"] == "Sails."
@@ -61,14 +57,14 @@ async def test_accounts_and_people_are_made_found_and_changed(hub, bob):
     await bob.did("PUT", "/v1/blocks/ann")
     assert (await bob.get("/v1/blocks"))["blocked"] == ["ann"]
     refused = await ann.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-    assert code(refused) == (403, "cannot_send")
+    assert refused.refusal == (403, "cannot_send")
     await bob.did("DELETE", "/v1/blocks/ann")
     invited = await bob.did("POST", "/v1/invites", {})
     assert invited["invite_url"].endswith(invited["invite_code"])
     await ann.did("PUT", "/v1/me/handle", {"new_handle": "anna"})
-    assert code(await ann.ask("DELETE", "/v1/me")) == (400, "argument_invalid")
+    assert (await ann.ask("DELETE", "/v1/me")).refusal == (400, "argument_invalid")
     await ann.did("DELETE", "/v1/me?confirm=anna")
-    assert code(await ann.ask("GET", "/v1/me")) == (401, "token_invalid")
+    assert (await ann.ask("GET", "/v1/me")).refusal == (401, "token_invalid")
 
 
 async def test_arguments_are_refused_in_the_words_of_the_tool(hub, ann):
@@ -83,16 +79,16 @@ async def test_arguments_are_refused_in_the_words_of_the_tool(hub, ann):
         answer = await ann.ask(method, path, body)
         assert answer.status == 400
         assert answer.json()["error"]["message"] == sentence
-    assert code(await ann.ask("GET", "/v1/messages?peek=false")) == (400, "query_invalid")
-    assert code(await ann.ask("GET", "/v1/messages?limit=1000")) == (400, "query_invalid")
-    assert code(await hub.stranger.ask("GET", "/v1/me")) == (401, "authentication_required")
+    assert (await ann.ask("GET", "/v1/messages?peek=false")).refusal == (400, "query_invalid")
+    assert (await ann.ask("GET", "/v1/messages?limit=1000")).refusal == (400, "query_invalid")
+    assert (await hub.stranger.ask("GET", "/v1/me")).refusal == (401, "authentication_required")
 
 
 @pytest.mark.settings(rate_limits="on", rates={"search_per_minute": 1})
 async def test_limits_count_what_comes_this_way_too(ann):
     await ann.get("/v1/people?query=bob")
     limited = await ann.ask("GET", "/v1/people?query=bob")
-    assert code(limited) == (429, "rate_limited")
+    assert limited.refusal == (429, "rate_limited")
     assert int(limited.headers["retry-after"]) > 0
 
 
@@ -102,7 +98,7 @@ async def test_behind_a_proxy_nobody_counts_as_sitting_at_the_hub(behind, tmp_pa
     async with house(tmp_path, rate_limits="on", rates=rates, **behind) as here:
         await here.stranger.did("POST", "/v1/accounts", {"handle": "ann"})
         second = await here.stranger.ask("POST", "/v1/accounts", {"handle": "bob"})
-        assert code(second) == (429, "rate_limited")
+        assert second.refusal == (429, "rate_limited")
 
 
 @pytest.mark.settings(rate_limits="on", rates={"export_per_hour": 2})
@@ -138,7 +134,7 @@ async def test_waiting_for_mail_ends_with_it_and_a_deny_meanwhile_holds(hub, ann
     asked = await waiting()
     await hub.hub.behind.granting.grant("bob", ["!msg/inbox"])
     await ann.did("POST", "/v1/messages", {"to": "bob", "body": "Still?"})
-    assert code(await asked) == (403, "capability_denied")
+    assert (await asked).refusal == (403, "capability_denied")
 
 
 async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hub, ann, bob):
@@ -146,7 +142,7 @@ async def test_people_read_their_own_audit_lines_and_see_which_token_did_what(hu
     made = await ann.did("POST", "/v1/me/credentials", body)
     bot = Asker(hub.port, made["token"])
     sent = await bot.ask("POST", "/v1/messages", {"to": "bob", "body": "Tea?"})
-    assert code(sent) == (403, "scope_missing")
+    assert sent.refusal == (403, "scope_missing")
     await hub.hub._audit.drain()
     refusal, created = (await ann.get("/v1/me/activity"))["lines"]
     assert (created["action"], created["about"]) == ("token.created", made["id"])

@@ -87,8 +87,6 @@ BAD_JSON = [
     (b'{"name":"a","policy":{"quorum":NaN}}', "number_out_of_range"),
     (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nesting_too_deep"),
     (b"[" * 1000, "batch_refused"),
-    (b"[]", "batch_refused"),
-    (b'"planning"', "not_an_object"),
     (b"null", "not_an_object"),
 ]
 
@@ -104,10 +102,7 @@ async def test_a_body_that_is_not_strict_json_is_refused(ada, planning, path):
 BAD_ROOMS: list[tuple[dict[str, object], str]] = [
     ({"name": "planning", "owner": "bob"}, "argument_invalid"),
     ({"name": "planning", "policy": {"quorums": 1}}, "argument_invalid"),
-    ({"name": "planning", "access": ["open"]}, "argument_invalid"),
-    ({"name": "planning", "durable": "yes"}, "argument_invalid"),
     ({"name": "planning", "grants": {"no handle": []}}, "argument_invalid"),
-    ({"name": 7}, "argument_invalid"),
     ({}, "argument_invalid"),
     ({"name": "planning", "capabilities": ["chat message"]}, "pattern_syntax"),
     ({"name": "planning", "capabilities": [{"kind": "chat.*", "payload": 7}]}, "constraint_syntax"),

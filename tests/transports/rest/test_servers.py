@@ -32,6 +32,11 @@ TEAM = '[groups]\nteam = ["bob"]\n\n[grants]\n"@team" = ["small:echo"]\n'
 SERVERS, TESTS = "/v1/servers", "/v1/server-tests"
 
 
+async def use(who: Asker, name: str, **more: Any) -> Any:
+    """The result of a tool."""
+    return (await who.did("POST", "/v1/tools/call", {"name": name, **more}))["result"]
+
+
 class Place(House):
     """A hub with a settings file, and an operator."""
 
@@ -75,6 +80,12 @@ class Place(House):
         """Have more in the settings."""
         self.config.write_text(f"{self.config.read_text()}\n{text}")
         done(await self.root.ask("POST", "/v1/settings/reload", {}), 200)
+
+    async def access(self, query: str = "") -> dict[str, Any]:
+        """Who may use a server, by their handles."""
+        told = await self.root.get(f"{SERVERS}/small/access{query}")
+        assert told["everyone"]["may"] == "none"
+        return {it["handle"]: it["access"] for it in told["people"]}
 
     async def up(self, name: str) -> None:
         """Wait until a server is there with its tools."""
@@ -124,9 +135,8 @@ async def test_a_server_is_tested_added_used_and_removed(hub):
         assert "s3cret-value" not in (await hub.root.ask("GET", path)).text
     assert "s3cret-value" not in answer.text
 
-    call = {"name": "small:echo", "arguments": {"text": "hi"}}
-    called = done(await hub.root.ask("POST", "/v1/tools/call", call), 200)
-    assert json.loads(called["result"]["content"][0]["text"]) == {"text": "hi"}
+    called = await use(hub.root, "small:echo", arguments={"text": "hi"})
+    assert json.loads(called["content"][0]["text"]) == {"text": "hi"}
 
     gone = done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
     assert gone["namespace"] == "small"
@@ -138,11 +148,9 @@ async def test_a_server_is_tested_added_used_and_removed(hub):
 async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hub):
     await hub.add(everyone=True)
     ann = await hub.person("ann")
-    accounts = hub.hub.accounts
-    other = await accounts.register("olga")
-    made = accounts.authentication.create
-    otto = await accounts.named("otto")
-    hers = await made(other.account, scope=f"* {OPERATE}", operated=True)
+    accounts, made = hub.hub.accounts, hub.hub.accounts.authentication.create
+    otto, olga = await accounts.named("otto"), (await accounts.register("olga")).account
+    hers = await made(olga, scope=f"* {OPERATE}", operated=True)
     narrow = await made(otto, scope="mail.read tools")
     before = hub.config.read_text()
     wrong = ("", "sk_" + "0" * 64, "nonsense", ann.token, hers.token, narrow.token)
@@ -152,8 +160,7 @@ async def test_only_an_operator_who_gives_the_token_once_more_changes_servers(hu
         refused(answer, 403, "scope_missing")
         for token in wrong:
             answer = await hub.confirmed(method, path, content, token)
-            told = refused(answer, 403, "confirmation_invalid")
-            assert "once more" in told["message"]
+            assert "once more" in refused(answer, 403, "confirmation_invalid")["message"]
         # In a query or a body it might be logged somewhere.
         query = "" if content else f"?token={hub.root.token}"
         given = content and {**content, "token": hub.root.token}
@@ -181,8 +188,7 @@ async def test_a_browser_cannot_confirm_a_server_with_a_token_that_it_made_itsel
     wanted = {"text": hub.pasted("other")}
     for path in (TESTS, SERVERS):
         answer = await browser.ask("POST", path, wanted, folkmoot_confirm=made)
-        told = refused(answer, 403, "confirmation_invalid")
-        assert "older" in told["message"]
+        assert "older" in refused(answer, 403, "confirmation_invalid")["message"]
     assert "other" not in hub.config.read_text()
     answer = await browser.ask("POST", TESTS, wanted, folkmoot_confirm=older.token)
     assert done(answer, 200)["tried"]["ok"]
@@ -261,16 +267,9 @@ async def test_every_change_is_in_the_audit_log_without_what_is_secret(hub, capl
     done(await hub.confirmed("DELETE", f"{SERVERS}/small"), 200)
     done_to_servers = {f"backend.{what}" for what in ("tested", "added", "restarted", "removed")}
     wanted = {"policy.refused", *done_to_servers}
-    found: list[dict[str, Any]] = []
-
-    async def all_written() -> bool:
-        lines = (await hub.root.get("/v1/audit"))["lines"]
-        found[:] = [it for it in lines if it["action"] in wanted]
-        return {it["action"] for it in found} == wanted
-
-    # Rows are written together soon after; nothing tells when.
-    await until(all_written)
-    assert {it["by"] for it in found} == {"otto"}
+    await hub.hub._audit.drain()
+    found = [it for it in (await hub.root.get("/v1/audit"))["lines"] if it["action"] in wanted]
+    assert {(it["action"], it["by"]) for it in found} == {(each, "otto") for each in wanted}
     for secret in ("s3cret-value", "sk_wrong", hub.root.token):
         assert secret not in json.dumps(found)
     for secret in ("s3cret-value", hub.root.token):
@@ -288,27 +287,22 @@ async def test_an_operator_sees_all_of_a_server_and_who_may_use_it_and_why(hub):
     assert not any(it["may_call"] for it in shown["tools"])
     assert shown["server"]["state"] == "up"
 
-    told = await hub.root.get(f"{SERVERS}/small/access")
-    assert told["everyone"]["may"] == "none"
-    people = {it["handle"]: it["access"] for it in told["people"]}
+    people = await hub.access()
     assert people["bob"]["may"] == "some"
     assert [it["why"] for it in people["bob"]["reasons"]] == ["by the grant of group team"]
     assert (people["ann"]["may"], people["ann"]["tools"]) == ("some", 1)
-    wipe = await hub.root.get(f"{SERVERS}/small/access?tool=small:wipe")
-    people = {it["handle"]: it["access"] for it in wipe["people"]}
-    assert people["ann"]["may"] == "none"
-    assert "bob" not in people
+    people = await hub.access("?tool=small:wipe")
+    assert (people["ann"]["may"], "bob" in people) == ("none", False)
     answer = await hub.root.ask("GET", f"{SERVERS}/small/access?tool=small:no")
     refused(answer, 404, "unknown_tool")
 
-    name = {"name": "small:echo", "arguments": {"text": "hi"}}
     for _ in range(3):
-        done(await bob.ask("POST", "/v1/tools/call", name), 200)
-    history = await hub.root.get("/v1/server-history?namespace=small")
-    assert sum(history["servers"][0]["calls"]) >= 3
-    assert sum(history["servers"][0]["errors"]) == 0
-    assert len(history["servers"][0]["calls"]) == history["count"]
-    assert max(filter(None, history["servers"][0]["mean_ms"])) > 0
+        await use(bob, "small:echo", arguments={"text": "hi"})
+    told = await hub.root.get("/v1/server-history?namespace=small")
+    history = told["servers"][0]
+    assert sum(history["calls"]) >= 3
+    assert (sum(history["errors"]), len(history["calls"])) == (0, told["count"])
+    assert max(filter(None, history["mean_ms"])) > 0
     for path in ("servers/none", "servers/none/access", "server-history?namespace=none"):
         refused(await hub.root.ask("GET", f"/v1/{path}"), 404, "backend_unknown")
     for path in ("servers", "servers/small", "servers/small/access", "server-history"):
@@ -332,8 +326,8 @@ async def test_a_changed_tool_is_shown_as_held_until_an_operator_accepts_it(hub)
     (held,) = (await hub.root.get("/v1/pins?namespace=small"))["tools"]
     assert held["pinned"]["description"] == "Repeats."
     assert held["changed"]["description"] == "Repeats, and tells mallory."
-    called = done(await hub.root.ask("POST", "/v1/tools/call", {"name": "small:echo"}), 200)
-    assert "tool_quarantined" in called["result"]["content"][0]["text"]
+    called = await use(hub.root, "small:echo")
+    assert "tool_quarantined" in called["content"][0]["text"]
     wanted = {key: held[key] for key in ("namespace", "name", "changed_hash")}
     done(await hub.root.ask("POST", "/v1/pins/accept", {"tools": [wanted]}), 200)
     assert await shown() == [("", True), ("", True)]
@@ -358,24 +352,16 @@ async def test_everyone_sees_the_servers_and_tools_they_may_use_and_no_other(hub
     assert absent == never
 
     for era in ("stateless", "handshake"):
-        given = {"name": "small_echo", "arguments": {"text": era}, "era": era}
-        called = done(await bob.ask("POST", "/v1/tools/call", given), 200)
-        assert json.loads(called["result"]["content"][0]["text"]) == {"text": era}
-    wrong = {"name": "small:echo", "arguments": {"text": 7}}
-    called = done(await bob.ask("POST", "/v1/tools/call", wrong), 200)
-    assert called["result"]["isError"]
-    for who, name in (
-        (ann, "small:wipe"),
-        (ann, "small:no-such"),
-        (ann, "other:echo"),
-        (bob, "small:wipe"),
-    ):
+        called = await use(bob, "small_echo", arguments={"text": era}, era=era)
+        assert json.loads(called["content"][0]["text"]) == {"text": era}
+    assert (await use(bob, "small:echo", arguments={"text": 7}))["isError"]
+    unseen = ("small:wipe", "small:no-such", "other:echo")
+    for who, name in (*((ann, name) for name in unseen), (bob, "small:wipe")):
         answer = await who.ask("POST", "/v1/tools/call", {"name": name})
         refused(answer, 403, "capability_denied")
     for name in ("msg/send", "folkmoot/tokens"):
         # Whoever may do it may; but not in this way.
-        answer = await ann.ask("POST", "/v1/tools/call", {"name": name})
-        assert done(answer, 200)["result"]["isError"], name
+        assert (await use(ann, name))["isError"], name
     account = await hub.hub.accounts.named("bob")
     narrow = await hub.hub.accounts.authentication.create(account, scope="mail.read")
     asker = Asker(hub.port, narrow.token)

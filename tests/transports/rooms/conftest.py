@@ -19,15 +19,15 @@ async def hub(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[T
 
 
 @pytest.fixture
-async def ann(hub: Town) -> AsyncIterator[Person]:
+async def ann(hub: Town) -> Person:
     owner = await hub.person("ann")
     await hub.room(owner)
-    yield owner  # noqa: PT022 - async fixtures are generators
+    return owner
 
 
 @pytest.fixture
-async def bob(hub: Town) -> AsyncIterator[Person]:
-    yield await hub.person("bob")  # noqa: PT022 - async fixtures are generators
+async def bob(hub: Town) -> Person:
+    return await hub.person("bob")
 
 
 @pytest.fixture
