@@ -119,7 +119,6 @@ class Interleaver:
 
     async def wait_for(self, other: Holding) -> None:
         who = WHO.get()
-        assert who is not None
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._blocked[who] = (other, woken)
         await woken

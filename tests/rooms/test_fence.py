@@ -257,7 +257,6 @@ async def broken_orders(pair: Pair, act: Any, orders: int) -> AsyncGenerator[int
             yield seed
             continue
         second = pair.second._live.get(record.id)
-        assert second is not None
         stored = await pair.rows(record.id)
         # What was to go may still be there; nobody is shown it.
         oldest = second.machine.oldest_seq
@@ -331,10 +330,7 @@ async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair
     await pair.execute("UPDATE nodes SET until = 1e12")
     record, live = await pair.loaded(ann, "square")
     owners = pair.second._live.owners
-    assert owners is not None
     there = await owners.take(record.id)
-    assert live.journal.fence is not None
-    assert there is not None
     assert (there.epoch, there.process) == (
         live.journal.fence.epoch,
         pair.first._live.owners.process,  # type: ignore[union-attr]
@@ -344,7 +340,6 @@ async def test_a_room_is_taken_only_from_those_who_are_gone_or_hand_it_over(pair
     live.end(e.RoomUnavailable("handed over"))
     await pair.first._live.release(live)
     taken = await owners.take(record.id)
-    assert taken is not None
     assert (taken.process, taken.epoch, taken.last_seq) == (
         owners.process,
         there.epoch + 1,

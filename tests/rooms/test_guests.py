@@ -47,7 +47,6 @@ async def come(
 
 async def authenticate(house: Storehouse, credential: str) -> Guest | None:
     hash_ = invitations.hash_credential(credential)
-    assert hash_ is not None
     found = await house.read(queries_guests.by_credential, hash_)
     return None if found is None else found[0]
 

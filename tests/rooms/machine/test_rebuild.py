@@ -67,7 +67,6 @@ def test_messages_before_the_snapshot_need_not_be_given(long):
     assert (room.seq, room.first_seq) == (seq, 1)
     room.join("bob", principal("bob"), Role.MEMBER, long.now)
     refused = refusal(long, room, "m1")
-    assert refused is not None
     assert (refused["error"], refused["seq"]) == ("id_used", 4)
     assert refusal(long, room, "m21") is None
     assert room.seq == seq + 1

@@ -49,7 +49,6 @@ def shown(on: str, **states: str) -> Expectation:
     """The one that serves is told what waits, and how it stands."""
 
     def expect(play: Play, effect: Any) -> None:
-        assert isinstance(effect, Tell)
         assert effect.connection == on
         requests = read(effect.data)["payload"]["requests"]
         assert {one["id"]: one["state"] for one in requests} == states
@@ -202,7 +201,6 @@ def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(
         room: Room = asked.rebuilt(snapshot=snapshot)
         coming = {"conn": "three", "serve": True}
         (attach,) = room.join("g1", principal("files"), Role.MEMBER, asked.now, **coming)
-        assert isinstance(attach, Attach)
         waiting = read(attach.welcome)["payload"]["waiting"]
         states = [(one["id"], one["state"]) for one in waiting["requests"]]
         assert states == [("q1", "running"), ("q2", "waiting")]
