@@ -133,34 +133,24 @@ async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(bus):
 
 
 @pytest.mark.parametrize(
-    "subject",
+    "subjects",
     [
-        "",
-        ".",
-        "a.",
-        ".a",
-        "a..b",
-        "a b",
-        "a\n",
-        "é",
-        "*",
-        "a.*",
-        ">",
-        "a.>",
-        "a*",
-        "x" * 300,
-        "a." * 20,
+        ["", ".", "a.", ".a", "a..b"],
+        ["a b", "a\n", "é"],
+        ["*", "a.*", ">", "a.>", "a*"],
+        ["x" * 300, "a." * 20],
     ],
 )
-async def test_what_is_no_subject_is_refused(bus, subject):
-    with pytest.raises(e.SubjectInvalid):
-        await bus.publish(subject, 1)
+async def test_what_is_no_subject_is_refused(bus, subjects):
+    for subject in subjects:
+        with pytest.raises(e.SubjectInvalid):
+            await bus.publish(subject, 1)
 
 
-@pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
-async def test_what_is_no_pattern_is_refused(bus, pattern):
-    with pytest.raises(e.SubjectInvalid):
-        await bus.subscribe(pattern)
+async def test_what_is_no_pattern_is_refused(bus):
+    for pattern in ("", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"):
+        with pytest.raises(e.SubjectInvalid):
+            await bus.subscribe(pattern)
 
 
 async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(

@@ -115,30 +115,18 @@ def test_what_the_history_just_reaches_back_to_is_replayed(play):
 
 
 @pytest.mark.parametrize(
-    "name",
+    "names",
     [
-        "gateway",
-        "gatevvay",
-        "gate-way",
-        "g4teway",
-        "system",
-        "5ystem",
-        "folkmoot",
-        "f0lkm00t",
-        "Bob",
-        "bob ",
-        "b",
-        "böb",
-        "",
-        "1bob",
-        "x" * 33,
-        "bob\n",
-        "me@x",
+        ["gateway", "gatevvay", "gate-way", "g4teway"],
+        ["system", "5ystem", "folkmoot", "f0lkm00t"],
+        ["", "b", "x" * 33, "1bob"],
+        ["Bob", "bob ", "böb", "bob\n", "me@x"],
     ],
 )
-def test_a_name_that_is_none_or_the_hubs_is_refused(play, name):
-    with pytest.raises(e.NameRefused):
-        play >> joins("x", who=Principal("account-x", name))
+def test_a_name_that_is_none_or_the_hubs_is_refused(play, names):
+    for name in names:
+        with pytest.raises(e.NameRefused):
+            play >> joins("x", who=Principal("account-x", name))
     assert len(play.room.participants()) == 3
 
 
@@ -242,18 +230,15 @@ def test_the_answer_to_an_invitation_is_for_the_inviter_alone(play):
 
 
 @pytest.mark.parametrize(
-    ("payload", "code"),
+    ("code", "payloads"),
     [
-        ({}, "payload_invalid"),
-        ({"handle": "x", "guest": "y"}, "payload_invalid"),
-        ({"handle": 7}, "payload_invalid"),
-        ({"guest": 7}, "payload_invalid"),
-        ({"guest": "gateway"}, "name_refused"),
-        ({"guest": "a1ice"}, "name_refused"),
+        ("payload_invalid", [{}, {"handle": "x", "guest": "y"}, {"handle": 7}, {"guest": 7}]),
+        ("name_refused", [{"guest": "gateway"}, {"guest": "a1ice"}]),
     ],
 )
-def test_an_invitation_names_one_who_could_come_in(play, payload, code):
-    play >> says("alice", {"kind": "room.invite", "payload": payload}) << refused("alice", code)
+def test_an_invitation_names_one_who_could_come_in(play, code, payloads):
+    for payload in payloads:
+        play >> says("alice", {"kind": "room.invite", "payload": payload}) << refused("alice", code)
 
 
 def test_an_account_is_invited_by_its_handle(play):
