@@ -212,8 +212,7 @@ def test_after_a_restart_the_welcome_says_what_is_owed_and_whether_it_was_begun(
 
 def test_whoever_leaves_owes_nothing_and_an_answer_ends_it(asked):
     asked >> says("f2", begin("q1")) << stored(BEGIN, "files")
-    asked >> says("alice", notice("notifications/cancelled", about="q1"))
-    asked.waiting.clear()
+    asked.ignore(says("alice", notice("notifications/cancelled", about="q1")))
     asked >> leaves("f2") << serving("files", "one") << shown("f1")
     asked >> waits(RETURN)
     asked >> says("alice", call("files", n=3), id="q3") << stored(REQUEST, "alice")
@@ -236,8 +235,7 @@ def test_a_welcome_lists_the_open_proposals_that_one_may_decide_on(play):
     assert listed("alice") == ["p1", "p2"]
     assert listed("bob") == listed("files") == []
     allowed: Any = {"kind": "mcp.request.tools/call:read", "payload": {"params": {"name": "read"}}}
-    play >> says("alice", grant("files", allowed, "mcp.request.tools/list"))
-    play.waiting.clear()
+    play.ignore(says("alice", grant("files", allowed, "mcp.request.tools/list")))
     assert listed("files") == ["p1"]
     play >> says("alice", reject("p1")) << stored("mcpx.reject.proposal", "alice")
     play << logged("proposal.rejected", "alice")
