@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import pairwise
 from typing import Any
 
@@ -31,11 +31,10 @@ def written(message: tuple[bytes, bytes | None, bytes]) -> bytes:
 
 
 def read_all(reader: NatsReader, pieces: list[bytes]) -> list[tuple[bytes, bytes, bytes]]:
-    found = []
+    found: list[Any] = []
     for piece in pieces:
         reader.feed(piece)
-        while (command := reader.read()) is not None:
-            found.append(command)
+        found += iter(reader.read, None)
     return found
 
 
@@ -78,13 +77,8 @@ def test_whatever_comes_is_read_or_refused(junk, seed):
 @pytest.mark.parametrize(
     "said",
     [
-        b"MSG a\r\n",
-        b"MSG a 1\r\n",
-        b"MSG a 1 x\r\n",
-        b"MSG a 1 -1\r\n",
-        b"MSG a 1 1.0\r\n",
-        b"MSG a 1 2 3 4\r\n",
-        b"MSG a 1 9999999999\r\n",
+        *(b"MSG a%b\r\n" % rest for rest in (b"", b" 1", b" 1 2 3 4")),
+        *(b"MSG a 1 %b\r\n" % size for size in (b"x", b"-1", b"1.0", b"9999999999")),
         b"MSG a 1 2\r\nabcd",
         b"x" * MAX_LINE_BYTES,
     ],
@@ -150,13 +144,11 @@ async def test_what_was_said_before_the_encryption_is_refused(tmp_path):
     tls.load_cert_chain(chain, key)
     trusted = ssl.create_default_context(cafile=str(chain))
     info = b'INFO {"max_payload":1048576,"tls_required":true}\r\n'
-    for said, refused in ((b"MSG a", True), (b"", False)):
+    refused = pytest.raises(ValueError, match="not encrypted")
+    for said, outcome in ((b"MSG a", refused), (b"", nullcontext())):
         async with pretended(info + said, tls) as server:
             client = NatsConnection(lambda *_: None)
-            if refused:
-                with pytest.raises(ValueError, match="not encrypted"):
-                    await client.open(server, "a", trusted, [])
-            else:
+            with outcome:
                 await client.open(server, "a", trusted, [])
             await client.end()
 
@@ -166,11 +158,7 @@ async def test_many_small_frames_are_read_in_turns_and_in_order():
     async with pretended(INFO, behind=b"".join(frames)) as server:
         turns: list[int] = []
         came: list[bytes] = []
-
-        def receive(_: str, data: bytes) -> None:
-            came.append(data)
-
-        client = NatsConnection(receive)
+        client = NatsConnection(lambda _, data: came.append(data))
         await client.open(server, "a", None, ["a"])
         while len(came) < len(frames):
             turns.append(len(came))

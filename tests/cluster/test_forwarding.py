@@ -23,6 +23,10 @@ ONE, TWO, THREE = "11" * 16, "22" * 16, "33" * 16
 NOW = 1_000_000.0
 
 
+def many(sender: Marks, count: int) -> list[bytes]:
+    return [sender.make(TWO, b"", NOW).encode() for _ in range(count)]
+
+
 def made(body: bytes = b"body", *, key: bytes = KEY, to: str = TWO, now: float = NOW) -> bytes:
     return Marks(key, ONE).make(to, body, now).encode()
 
@@ -78,26 +82,19 @@ def test_whatever_is_no_mark_is_refused(mark):
 
 def test_marks_come_in_any_order_and_each_once():
     sender, receiver = Marks(KEY, ONE), Marks(KEY, TWO)
-    marks = [sender.make(TWO, b"", NOW).encode() for _ in range(500)]
-    order = random.Random(7)
-    order.shuffle(marks)
+    marks = many(sender, 500)
+    random.Random(7).shuffle(marks)
     assert all(receiver.check(mark, NOW) for mark in marks)
     assert not any(receiver.check(mark, NOW) for mark in marks)
 
 
 def test_a_mark_that_comes_too_late_behind_others_is_refused():
     sender, receiver = Marks(KEY, ONE), Marks(KEY, TWO)
-    first, second = (sender.make(TWO, b"", NOW).encode() for _ in range(2))
-    for _ in range(MAX_MARKS_OUT_OF_ORDER - 2):
-        last = sender.make(TWO, b"", NOW).encode()
-    assert receiver.check(last, NOW)
-    assert receiver.check(first, NOW)
-    assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
-    assert receiver.check(second, NOW)
+    first, second, *_, last, behind = many(sender, MAX_MARKS_OUT_OF_ORDER + 1)
+    assert all(receiver.check(mark, NOW) for mark in (last, first, behind, second))
     assert receiver.check(first, NOW) is None
     sender._counter += 2**40
-    assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
-    assert receiver.check(sender.make(TWO, b"", NOW).encode(), NOW)
+    assert all(receiver.check(mark, NOW) for mark in many(sender, 2))
 
 
 def test_senders_are_bounded():
@@ -108,16 +105,9 @@ def test_senders_are_bounded():
 
 
 def test_a_request_is_read_as_it_was_written():
-    request = ForwardedRequest(
-        "POST",
-        "/mcp",
-        b"token=x",
-        ((b"host", b"hub.example"), (b"x", b"\xff")),
-        "https",
-        ("192.0.2.1", 1),
-        ("10.0.0.1", None),
-        b"{}",
-    )
+    headers = (b"host", b"hub.example"), (b"x", b"\xff")
+    ends = ("192.0.2.1", 1), ("10.0.0.1", None)
+    request = ForwardedRequest("POST", "/mcp", b"token=x", headers, "https", *ends, b"{}")
     assert decode(encode(request)) == request
     assert decode(b"\x93no") is None
     many = ForwardedRequest("GET", headers=((b"x", b"y"),) * (MAX_FORWARDED_HEADERS + 1))

@@ -300,8 +300,8 @@ def test_batches_that_come_again_take_no_room_from_those_that_are_new(pair):
 
 def test_who_was_told_a_part_of_the_past_is_closed_when_the_owner_changes(pair):
     pair.join(2, after=0)
-    pair.owner.tell(pair.remote(2), b"welcome")
-    pair.owner.tell(pair.remote(2), b"the past")
+    for told in (b"welcome", b"the past"):
+        pair.owner.tell(pair.remote(2), told)
     pair.resolve()
     pair.run()
     pair.moved()
@@ -496,22 +496,21 @@ def test_an_edge_that_is_needed_again_and_again_stays_in_its_session():
     pair = Pair()
     pair.do(pair.edge.owner_is(Place("o", 1), pair.now))
     for call in range(20):
-        assert not pair.edge.ask(call, b"who")
-        pair.run()
+        pair.ask(call, b"who")
         pair.owner.answer(pair.key, call, b"ada")
         pair.resolve()
         pair.run(0.5)
         assert pair.edge.is_idle
         assert pair.owner.is_received
     assert pair.sessions == 1
-    assert pair.seen == [CallAnswered(call, b"ada") for call in range(20)]
+    assert pair.answers == [(call, b"ada") for call in range(20)]
+    assert len(pair.seen) == 20
 
 
 def test_an_edge_that_is_needed_after_a_while_begins_anew_and_loses_no_call():
     pair = Pair()
     for call in range(3):
-        assert not pair.edge.ask(call, b"who")
-        pair.run()
+        pair.ask(call, b"who")
         pair.find_owner()
         pair.owner.answer(pair.key, call, b"ada")
         pair.resolve()

@@ -77,7 +77,6 @@ class Cluster(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.5, 3.0, 6.0]), turns=st.integers(0, 8))
     def the_owner_pauses(self, seconds: float, turns: int) -> None:
         node = self.owner()
-        assert node is not None
         for client in self.world.clients:
             client.say(again=True, ask=True)
         # Something is under way then: a packet, a statement or its answer.

@@ -72,7 +72,6 @@ class Database:
         if self.owner == node or not self.lives(self.owner):
             self.owner = node
             self.epoch += 1
-        assert self.owner is not None
         return Place(self.owner, self.epoch)
 
     def release(self, epoch: int) -> None:
@@ -345,7 +344,6 @@ class Node:
             if type(effect) is SendPacket:
                 self.world.send(self, effect.node, effect.packet)
             elif type(effect) is Arrived:
-                assert self.room is not None
                 self.room.arrived(effect)
             elif type(effect) is not Departed:
                 self._do_for_connection(effect)

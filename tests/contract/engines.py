@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,21 +12,12 @@ import pytest
 
 from folkmoot.bus import MemoryBus
 from folkmoot.core.ports import Bus, Store
-from folkmoot.store import SqliteStore
 from tests import nats, postgres
 from tests.pooler import pooling
+from tests.store.support import opened
 
 OpenStore: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Store]]
 OpenBus: TypeAlias = Callable[[], AbstractAsyncContextManager[Bus]]
-
-
-@asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Store]:
-    store = await SqliteStore.open(folder / "folkmoot.db")
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 @asynccontextmanager
@@ -37,10 +29,6 @@ async def on_postgres(folder: Path, version: int = postgres.NEWEST) -> AsyncIter
         yield store
     finally:
         await store.close()
-
-
-def on_postgres_16(folder: Path) -> AbstractAsyncContextManager[Store]:
-    return on_postgres(folder, 16)
 
 
 @asynccontextmanager
@@ -58,29 +46,26 @@ async def behind_a_pooler(folder: Path) -> AsyncIterator[Store]:
         assert pooler.transactions > 0
 
 
+BOUNDS = {"max_event": 1024, "max_queued": 4, "max_queued_bytes": 4096}
+
+
 @asynccontextmanager
 async def memory() -> AsyncIterator[Bus]:
-    bus = MemoryBus(max_event=1024, max_queued=4, max_queued_bytes=4096)
+    bus = MemoryBus(**BOUNDS)
     try:
         yield bus
     finally:
         await bus.close()
 
 
-@asynccontextmanager
-async def on_nats() -> AsyncIterator[Bus]:
-    async with nats.node(max_event=1024, max_queued=4, max_queued_bytes=4096) as bus:
-        yield bus
-
-
 STORES = [
-    pytest.param(sqlite, id="sqlite"),
+    pytest.param(opened, id="sqlite"),
     pytest.param(on_postgres, id="postgres", marks=postgres.NEEDED),
-    pytest.param(on_postgres_16, id="postgres-16", marks=postgres.needs_own(16)),
+    pytest.param(partial(on_postgres, version=16), id="postgres-16", marks=postgres.needs_own(16)),
     pytest.param(behind_a_pooler, id="postgres-pooler", marks=postgres.needs_own()),
 ]
 BUSES = [
     pytest.param(memory, id="memory"),
-    pytest.param(on_nats, id="nats", marks=nats.NEEDED),
+    pytest.param(partial(nats.node, **BOUNDS), id="nats", marks=nats.NEEDED),
 ]
 """Each with a limit of 1,024 bytes an event and 4 events in a subscription's queue."""

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import apsw
@@ -80,7 +79,7 @@ class Interleaver:
             holding.undo()
             raise
         finally:
-            holding.end()
+            self.unlock(holding)
         for subject, event in holding.events:
             self.bus.emit(subject, event)
         return result
@@ -120,7 +119,6 @@ class Interleaver:
 
     async def wait_for(self, other: Holding) -> None:
         who = WHO.get()
-        assert who is not None
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._blocked[who] = (other, woken)
         await woken
@@ -180,14 +178,9 @@ class Holding:
                 connection.execute("RELEASE step")
             await store.wait_for(other)
 
-    async def execute(self, sql: str, params: Sequence[SqlValue] = ()) -> int:
-        return await self._step(self._store.tx.execute, sql, params)
-
-    async def fetch(self, sql: str, params: Sequence[SqlValue] = ()) -> list[Row]:
-        return await self._step(self._store.tx.fetch, sql, params)
-
-    async def fetch_one(self, sql: str, params: Sequence[SqlValue] = ()) -> Row | None:
-        return await self._step(self._store.tx.fetch_one, sql, params)
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """What is one statement: `execute`, `fetch`, `fetch_one`, `next_sequence`."""
+        return partial(self._step, getattr(self._store.tx, name))
 
     async def insert(self, *tables: NewRows, after: SqlStatement | None = None) -> bool:
         if after is not None and not await self.execute(*after):
@@ -197,53 +190,32 @@ class Holding:
     async def together(self, *statements: SqlStatement) -> list[list[Row]]:
         return [await self.fetch(*statement) for statement in statements]
 
-    async def fetch_numbered(
-        self, name: str, sql: str, params: Sequence[SqlValue] = ()
-    ) -> Row | None:
-        row = await self.fetch_one(sql, params)
+    async def fetch_numbered(self, name: str, *statement: Any) -> Row | None:
+        row = await self.fetch_one(*statement)
         return None if row is None else (*row, await self.next_sequence(name))
-
-    async def next_sequence(self, name: str, count: int = 1) -> int:
-        return await self._step(self._store.tx.next_sequence, name, count)
 
     def publish(self, subject: str, event: Any = None) -> None:
         self.events.append((subject, event))
 
     def undo(self) -> None:
+        omit, connection = apsw.SQLITE_CHANGESET_OMIT, self._store.connection
         for changes in reversed(self._changes):
-            apsw.Changeset.apply(
-                apsw.Changeset.invert(changes),
-                self._store.connection,
-                conflict=lambda *_: apsw.SQLITE_CHANGESET_OMIT,
-            )
-
-    def end(self) -> None:
-        self._store.unlock(self)
-
-
-@asynccontextmanager
-async def set_back(store: Interleaver) -> AsyncIterator[None]:
-    """What happens inside leaves no trace."""
-    store.connection.execute("SAVEPOINT before")
-    try:
-        yield
-    finally:
-        store.connection.execute("ROLLBACK TO before")
-        store.connection.execute("RELEASE before")
+            inverted = apsw.Changeset.invert(changes)
+            apsw.Changeset.apply(inverted, connection, conflict=lambda *_: omit)
 
 
 async def broken_orders(
     store: Interleaver,
     actions: Callable[[], Sequence[Callable[[], Awaitable[Any]]]],
     holds: Callable[[list[Any]], Awaitable[bool] | bool],
-    orders: int = ORDERS,
 ) -> list[int]:
     """The seeds after whose orders something does not hold; each begins with the same database."""
     broken = []
-    for seed in range(orders):
-        async with set_back(store):
-            told = await store.together(seed, *actions())
-            kept = holds(told)
-            if not (kept if isinstance(kept, bool) else await kept):
-                broken.append(seed)
+    for seed in range(ORDERS):
+        store.connection.execute("SAVEPOINT before")
+        told = await store.together(seed, *actions())
+        kept = holds(told)
+        if not (kept if isinstance(kept, bool) else await kept):
+            broken.append(seed)
+        store.connection.execute("ROLLBACK TO before; RELEASE before")
     return broken

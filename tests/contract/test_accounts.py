@@ -96,5 +96,4 @@ async def test_two_who_add_each_other_and_one_who_leaves_at_the_same_moment_leav
     )
     assert (await two.contacts(bob)).contacts == []
     found = await two.belongings(bob.id)
-    assert found is not None
     assert found.blocked == []

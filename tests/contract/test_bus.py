@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from folkmoot.core import errors as e
-from folkmoot.core.ports import Bus, Event, Listener, Missed, Subscription
+from folkmoot.core.ports import Bus, Event, Missed, Subscription
 from tests.contract.engines import BUSES
 
 pytestmark = pytest.mark.parametrize("open_bus", BUSES)
@@ -48,15 +49,10 @@ PATTERNS = {
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_a_pattern_matches_the_subjects_it_says_and_no_other(bus, pattern):
     subscription = await bus.subscribe(pattern)
-    found: list[str] = []
-    async with asyncio.timeout(300):
-        for subject in [*SUBJECTS, PATTERNS[pattern][0]]:
-            await bus.publish(subject, None)
-            if subject in PATTERNS[pattern]:
-                [event] = await receive(subscription, 1)
-                assert isinstance(event, Event)
-                found.append(event.subject)
-    assert found == [*PATTERNS[pattern], PATTERNS[pattern][0]]
+    for subject in [*SUBJECTS, PATTERNS[pattern][0]]:
+        await bus.publish(subject, None)
+        if subject in PATTERNS[pattern]:
+            assert await receive(subscription, 1) == [Event(subject, None)]
 
 
 async def test_events_come_in_the_order_of_publication_to_every_subscriber(bus):
@@ -74,9 +70,7 @@ async def test_an_event_arrives_as_json_values_and_never_as_the_object_that_was_
     await bus.publish("a", sent)
     sent["list"].append("changed after it was sent")
     [one], [two] = await receive(first, 1), await receive(second, 1)
-    assert isinstance(one, Event)
-    assert isinstance(two, Event)
-    assert one.data == two.data == {"list": [1, 2], "tuple": [3], "text": "ü"}
+    assert one == two == Event("a", {"list": [1, 2], "tuple": [3], "text": "ü"})
     assert one.data is not two.data
 
 
@@ -139,34 +133,24 @@ async def test_a_closed_bus_refuses_to_publish_and_to_subscribe(bus):
 
 
 @pytest.mark.parametrize(
-    "subject",
+    "subjects",
     [
-        "",
-        ".",
-        "a.",
-        ".a",
-        "a..b",
-        "a b",
-        "a\n",
-        "é",
-        "*",
-        "a.*",
-        ">",
-        "a.>",
-        "a*",
-        "x" * 300,
-        "a." * 20,
+        ["", ".", "a.", ".a", "a..b"],
+        ["a b", "a\n", "é"],
+        ["*", "a.*", ">", "a.>", "a*"],
+        ["x" * 300, "a." * 20],
     ],
 )
-async def test_what_is_no_subject_is_refused(bus, subject):
-    with pytest.raises(e.SubjectInvalid):
-        await bus.publish(subject, 1)
+async def test_what_is_no_subject_is_refused(bus, subjects):
+    for subject in subjects:
+        with pytest.raises(e.SubjectInvalid):
+            await bus.publish(subject, 1)
 
 
-@pytest.mark.parametrize("pattern", ["", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"])
-async def test_what_is_no_pattern_is_refused(bus, pattern):
-    with pytest.raises(e.SubjectInvalid):
-        await bus.subscribe(pattern)
+async def test_what_is_no_pattern_is_refused(bus):
+    for pattern in ("", "a.", "a..b", "a b", ">.a", "a*", "a.b>", "**", "a\n"):
+        with pytest.raises(e.SubjectInvalid):
+            await bus.subscribe(pattern)
 
 
 async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_order_of_listening(
@@ -174,21 +158,20 @@ async def test_a_listener_has_been_called_when_publishing_returns_and_in_the_ord
 ):
     heard: list[tuple[str, str, Any]] = []
 
-    def listener(name: str) -> Listener:
-        return lambda event: heard.append((name, event.subject, event.data))
+    def listen(pattern: str, name: str) -> Callable[[], None]:
+        return bus.listen(pattern, lambda event: heard.append((name, event.subject, event.data)))
 
-    for number in range(5):
-        bus.listen("a.*", listener(str(number)))
-    end = bus.listen("a.b", listener("exact"))
+    for name in "01234":
+        listen("a.*", name)
+    end = listen("a.b", "exact")
     bus.emit("a.b", {"n": (1,)})
-    names = ["0", "1", "2", "3", "4", "exact"]
-    assert heard == [(name, "a.b", {"n": [1]}) for name in names]
+    assert heard == [(name, "a.b", {"n": [1]}) for name in (*"01234", "exact")]
     heard.clear()
     end()
     end()
     await bus.publish("a.c", None)
     await bus.publish("b", None)
-    assert heard == [(name, "a.c", None) for name in names[:-1]]
+    assert heard == [(name, "a.c", None) for name in "01234"]
 
 
 async def test_a_listener_that_fails_costs_nobody_the_event(bus, caplog):

@@ -26,7 +26,7 @@ from folkmoot.rooms import invitations, queries, queries_members
 from folkmoot.rooms.access import leave_all_rooms
 from folkmoot.rooms.directory import may_own_another
 from folkmoot.rooms.machine import Role
-from folkmoot.rooms.model import Membership, RoomRecord
+from folkmoot.rooms.model import Membership
 from folkmoot.vault import Vault
 from tests.conftest import settings_of
 from tests.contract.interleaving import Interleaver, broken_orders
@@ -346,17 +346,17 @@ async def test_what_is_revoked_twice_at_once_is_revoked_once(world):
     await world.always(holds, revoke, revoke)
 
 
-async def with_room(world: World, access: str = "invite") -> tuple[RoomRecord, list[Account]]:
+async def make_room(tx: Tx, owner: Account, **parts: Any) -> Any:
+    room: Any = await queries.insert_room(tx, record(created_by=owner.id, **parts))
+    membership = Membership(room.id, owner.id, Role.OWNER, "member")
+    await queries_members.put_membership(tx, membership)
+    return room
+
+
+async def with_room(world: World) -> tuple[Any, list[Account]]:
     people = await world.people("ann", "bob")
-
-    async def unit(tx: Tx) -> RoomRecord:
-        room = await queries.insert_room(tx, record(access=access, created_by=people[0].id))
-        assert room is not None
-        owner = Membership(room.id, people[0].id, Role.OWNER, "member")
-        await queries_members.put_membership(tx, owner)
-        return room
-
-    return await world.store.write(unit), people
+    room = await world.store.write(lambda tx: make_room(tx, people[0], access="invite"))
+    return room, people
 
 
 @pytest.mark.parametrize("what", ["join", "invite", "leave"])
@@ -382,44 +382,33 @@ async def test_who_is_put_out_at_this_moment_stays_out(world, what, rows):
     )
 
 
+def change(room: Any, **parts: Any) -> Unit[bool]:
+    async def unit(tx: Tx) -> bool:
+        known: Any = await queries.room_by_id(tx, room.id)
+        return await queries.update_room(tx, replace(known, **parts))
+
+    return unit
+
+
 async def test_of_two_changes_of_a_room_none_is_lost(world):
     room, _ = await with_room(world)
-
-    def change(**parts: Any) -> Unit[bool]:
-        async def unit(tx: Tx) -> bool:
-            known = await queries.room_by_id(tx, room.id)
-            assert known is not None
-            return await queries.update_room(tx, replace(known, **parts))
-
-        return unit
 
     def holds(told: list[Any]) -> bool:
         [kept] = world.store.rows("SELECT access, epoch, version FROM rooms")
         expected = ("open" if told[0] else "invite", "e2" if told[1] else "e1", sum(told))
         return any(told) and kept == expected
 
-    await world.always_after(holds, change(access="open"), change(epoch="e2"))
+    units = change(room, access="open"), change(room, epoch="e2")
+    await world.always_after(holds, *units)
 
 
 async def test_who_is_deleted_while_a_room_changes_holds_nothing_there(world):
     room, (_, bob) = await with_room(world)
-    held = {bob.id: ("chat",)}
-
-    async def give(tx: Tx) -> None:
-        await queries_members.join(tx, room.id, bob.id)
-        known = await queries.room_by_id(tx, room.id)
-        assert known is not None
-        assert await queries.update_room(tx, replace(known, grants=held))
-
-    await world.store.write(give)
-
-    async def change(tx: Tx) -> bool:
-        known = await queries.room_by_id(tx, room.id)
-        assert known is not None
-        return await queries.update_room(tx, replace(known, epoch="e2"))
-
+    await world.store.write(lambda tx: queries_members.join(tx, room.id, bob.id))
+    assert await world.store.write(change(room, grants={bob.id: ("chat",)}))
     holds = world.keeps("SELECT grants FROM rooms", ("{}",))
-    await world.always_after(holds, change, lambda tx: leave_all_rooms(tx, bob))
+    leave = partial(leave_all_rooms, account=bob)
+    await world.always_after(holds, change(room, epoch="e2"), leave)
 
 
 async def test_a_room_is_not_removed_with_someone_who_comes_at_this_moment(world):
@@ -458,10 +447,7 @@ async def test_nobody_owns_a_room_too_many_by_making_two_at_once(world):
         async def unit(tx: Tx) -> bool:
             if not await may_own_another(tx, ann.id, 2):
                 return False
-            room = await queries.insert_room(tx, record(name, created_by=ann.id))
-            assert room is not None
-            owner = Membership(room.id, ann.id, Role.OWNER, "member")
-            await queries_members.put_membership(tx, owner)
+            await make_room(tx, ann, name=name)
             return True
 
         return unit

@@ -38,15 +38,11 @@ class Storehouse(Struct):
         return await self.store.read(lambda tx: ask(tx, *args, **options))
 
     async def room(self, name: str = "square", **parts: Any) -> RoomRecord:
-        room = await self.write(queries.insert_room, record(name, **parts))
-        assert room is not None
-        return room
+        return await self.write(queries.insert_room, record(name, **parts))
 
     async def again(self, room: RoomRecord) -> RoomRecord:
         """A room as it is stored now."""
-        found = await self.read(queries.room_by_id, room.id)
-        assert found is not None
-        return found
+        return await self.read(queries.room_by_id, room.id)
 
     async def say(self, room: RoomRecord, messages: list[Append]) -> None:
         await self.write(queries_messages.insert, room.id, messages)

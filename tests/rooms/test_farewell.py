@@ -18,7 +18,6 @@ async def names(here: Gathering, visitor: Visitor) -> list[str]:
 
 
 async def delete(here: Gathering, visitor: Visitor) -> None:
-    assert visitor.account is not None
     await here.accounts.delete(visitor.account, also=leave_all_rooms)
 
 

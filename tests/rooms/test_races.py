@@ -203,7 +203,6 @@ async def test_who_takes_the_name_of_a_guest_who_is_here_is_put_out_and_all_can_
     guest, _ = await hub.guest("carol")
     carol, _ = await hub.join(guest)
     ear, _ = await hub.join(dave)
-    assert dave.account is not None
     await hub.accounts.change_handle(dave.account, "carol")
     assert await ear.until_closed() == CloseCode.NOT_ALLOWED
     live.left(ear)

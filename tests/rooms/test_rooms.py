@@ -212,7 +212,6 @@ async def test_a_recovered_account_loses_the_connections_of_its_old_token(hub):
 
 async def test_a_new_handle_is_a_new_name_in_the_room(hub):
     live, one, two = await hub.meet(hub.ann, hub.bob)
-    assert hub.bob.account is not None
     await hub.accounts.change_handle(hub.bob.account, "robert")
     live.receive(two, chat("it is still me"))
     said = await one.until_kind("chat.message")

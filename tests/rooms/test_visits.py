@@ -143,7 +143,6 @@ async def test_a_replaced_owner_stores_no_visit_and_removes_none(nodes, one, ann
     live = await visited(nodes, ann)
     await until_stored(one, 1)
     visits, now = one.rooms._live.visits, one.clock.monotonic()
-    assert visits is not None
     await one.execute("UPDATE room_owners SET owner_epoch = owner_epoch + 1")
     with pytest.raises(e.RoomTakenOver):
         await visits.put(live, bob, now)

@@ -11,13 +11,23 @@ import pytest
 from folkmoot.store import SqliteStore
 from tests import postgres
 from tests.conftest import settings_of
+from tests.store.disk import Disk
 from tests.store.support import OpenStore, make_table, opened
+
+
+@pytest.fixture
+def disk() -> Disk:
+    """What the store is on, in a test that names it."""
+    return Disk()
 
 
 @pytest.fixture
 async def store(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[SqliteStore]:
     """A store with a table of notes."""
-    async with opened(tmp_path, **settings_of(request)) as made:
+    how = settings_of(request)
+    if "disk" in request.fixturenames:
+        how["vfs"] = request.getfixturevalue("disk").name
+    async with opened(tmp_path, **how) as made:
         await made.write(make_table)
         yield made
 

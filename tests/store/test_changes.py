@@ -138,15 +138,21 @@ async def test_what_overtook_a_change_is_heard_once_more_after_it(nodes):
     assert one.heard == [2, 1, 2]
 
 
-def unreachable() -> Any:
-    raise ConnectionRefusedError
+class Unreachable:
+    """Connections to a server that does not answer."""
+
+    was_asked = False
+
+    def __call__(self) -> Any:
+        self.was_asked = True
+        raise ConnectionRefusedError
 
 
 async def test_a_node_that_cannot_read_the_log_doubts_until_it_can(nodes, monkeypatch):
     one, two = nodes
     doubts: list[bool] = []
     two.bus.listen_doubt(lambda: doubts.append(True))
-    real, two._log.connected = two._log.connected, unreachable
+    real, two._log.connected = two._log.connected, Unreachable()
     await until(lambda: len(doubts) >= 2)
     await one.write(publishing("meanwhile"))
     two._log.connected = real

@@ -15,7 +15,6 @@ def acknowledged_until_killed(database: Path, acknowledgements: int) -> set[int]
     """Run the writing program, kill it after so many acknowledgements, and answer all of them."""
     command = [sys.executable, killed.__file__, str(database)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
         told = [child.stdout.readline() for _ in range(acknowledgements)]
         child.kill()
         told += child.stdout.readlines()

@@ -11,7 +11,6 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, loop_reader
-from tests.store.disk import Disk
 from tests.store.support import (
     Gate,
     all_notes,
@@ -145,42 +144,38 @@ async def test_giving_a_query_up_ends_its_view(tmp_path, monkeypatch):
             assert await store.read(look) == (True, (number,))
 
 
-async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(tmp_path):
+async def test_a_database_that_is_busy_is_left_to_a_thread_to_wait_for(store, disk):
     def busy_in_loop() -> None:
         if in_loop():
             raise apsw.BusyError
 
-    disk = Disk()
-    async with opened(tmp_path, vfs=disk.name) as store:
-        await store.write(make_table)
-        await store.write(insert(1))
-        disk.before_read = busy_in_loop
-        assert await store.read(all_notes) == [1]
-        assert store.stats().given_up_reads == 1
-        disk.before_read = lambda: None
-        assert await store.read(all_notes) == [1]
-        assert store.stats().loop_reads == 1
+    await store.write(insert(1))
+    disk.before_read = busy_in_loop
+    assert await store.read(all_notes) == [1]
+    assert store.stats().given_up_reads == 1
+    disk.before_read = lambda: None
+    assert await store.read(all_notes) == [1]
+    assert store.stats().loop_reads == 1
 
 
-async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(tmp_path):
+async def test_a_disk_that_cannot_be_read_is_the_same_error_in_the_loop_and_in_a_thread(
+    store, disk
+):
     def fail() -> None:
         raise apsw.IOError
 
-    disk = Disk()
-    async with opened(tmp_path, vfs=disk.name) as store:
-        await store.write(make_table)
-        await store.write(insert(1))
-        disk.before_read = fail
-        told = []
-        for long in (False, True):
-            with pytest.raises(e.DiskFailed) as caught:
-                await store.read(all_notes, long=long)
-            told.append(caught.value.message)
-        assert told[0] == told[1]
-        stats = store.stats()
-        assert (stats.reads, stats.failed_reads, stats.given_up_reads) == (2, 2, 0)
-        disk.before_read = lambda: None
-        assert await store.read(all_notes) == [1]
+    await store.write(insert(1))
+    disk.before_read = fail
+    told = []
+    for long in (False, True):
+        with pytest.raises(e.DiskFailed) as caught:
+            await store.read(all_notes, long=long)
+        told.append(caught.value.message)
+    assert told[0] == told[1]
+    stats = store.stats()
+    assert (stats.reads, stats.failed_reads, stats.given_up_reads) == (2, 2, 0)
+    disk.before_read = lambda: None
+    assert await store.read(all_notes) == [1]
 
 
 async def test_a_unit_may_not_wait_for_a_query(store):

@@ -113,8 +113,8 @@ async def test_a_new_database_has_the_whole_schema_and_no_other_tables(store):
 
 
 async def test_opening_the_same_new_database_twice_at_once_is_safe(tmp_path):
-    path = tmp_path / "folkmoot.db"
-    stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
+    opening = (SqliteStore.open(tmp_path / "folkmoot.db") for _ in range(4))
+    stores = await asyncio.gather(*opening)
     assert len({store.identity.database_id for store in stores}) == 1
     for store in stores:
         await store.close()

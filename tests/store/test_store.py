@@ -13,7 +13,6 @@ from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx
 from folkmoot.store import SqliteStore, find_faults, inspect_database, inspection, read_identity
 from folkmoot.store.meta import MASTER_KEY_ID, put
-from tests.store.disk import Disk
 from tests.store.support import (
     Gate,
     all_notes,
@@ -58,15 +57,13 @@ async def test_readiness_really_writes_and_reads(store):
 
 
 @pytest.mark.parametrize("fault", ["failing", "full"])
-async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(tmp_path, fault):
-    disk = Disk()
-    async with opened(tmp_path, vfs=disk.name) as store:
+async def test_a_hub_whose_disk_does_not_work_is_not_ready_until_it_does(store, disk, fault):
+    await store.ready()
+    setattr(disk, fault, True)
+    with pytest.raises(e.StoreError):
         await store.ready()
-        setattr(disk, fault, True)
-        with pytest.raises(e.StoreError):
-            await store.ready()
-        setattr(disk, fault, False)
-        await store.ready()
+    setattr(disk, fault, False)
+    await store.ready()
 
 
 async def test_a_hub_whose_database_was_removed_or_replaced_is_not_ready(store, tmp_path):

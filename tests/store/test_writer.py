@@ -10,7 +10,6 @@ import pytest
 from folkmoot.core import errors as e
 from folkmoot.core.ports import Tx, Unit
 from folkmoot.store import SqliteStore, sqlite, writer
-from tests.store.disk import Disk
 from tests.store.support import Gate, all_notes, held, insert, make_table, opened, rows, statement
 
 
@@ -30,27 +29,24 @@ async def test_what_arrives_while_the_writer_is_busy_shares_one_commit(store):
 
 @pytest.mark.requirement("store.group-commit", "store.answer-after-commit")
 async def test_what_arrives_while_a_commit_runs_goes_into_the_next_one_and_the_loop_goes_on(
-    tmp_path,
+    store, disk
 ):
-    disk = Disk()
-    async with opened(tmp_path, vfs=disk.name) as store:
-        await store.write(make_table)
-        before = store.stats()
-        syncing = Gate()
-        disk.before_sync = syncing.wait
-        async with asyncio.TaskGroup() as tasks:
-            try:
-                first = tasks.create_task(store.write(insert(0)))
-                await syncing.entered()
-                later = [tasks.create_task(store.write(insert(n))) for n in range(1, 51)]
-                await asyncio.sleep(0)
-                assert store.stats().write_queue_depth == len(later)
-                assert await store.read(all_notes) == []
-                assert not first.done()
-            finally:
-                syncing.open()
-        assert store.stats().commits - before.commits == 2
-        assert await store.read(all_notes) == list(range(51))
+    before = store.stats()
+    syncing = Gate()
+    disk.before_sync = syncing.wait
+    async with asyncio.TaskGroup() as tasks:
+        try:
+            first = tasks.create_task(store.write(insert(0)))
+            await syncing.entered()
+            later = [tasks.create_task(store.write(insert(n))) for n in range(1, 51)]
+            await asyncio.sleep(0)
+            assert store.stats().write_queue_depth == len(later)
+            assert await store.read(all_notes) == []
+            assert not first.done()
+        finally:
+            syncing.open()
+    assert store.stats().commits - before.commits == 2
+    assert await store.read(all_notes) == list(range(51))
 
 
 @pytest.mark.requirement("store.answer-after-commit")
@@ -197,20 +193,18 @@ async def outcome(store: SqliteStore, unit) -> object:
 
 @pytest.mark.parametrize(("fault", "error"), [("failing", e.DiskFailed), ("full", e.DiskFull)])
 async def test_when_a_commit_fails_everyone_in_it_is_told_and_nothing_is_half_there(
-    tmp_path, fault, error
+    store, disk, tmp_path, fault, error
 ):
-    disk = Disk()
-    async with opened(tmp_path, vfs=disk.name) as store:
-        await store.write(make_table)
-        setattr(disk, fault, True)
-        results = await asyncio.gather(*(outcome(store, insert(n)) for n in range(5)))
-        assert {type(result) for result in results} == {error}
-        assert len({id(result) for result in results}) == 5
-        assert store.stats().failed_commits > 0
-        setattr(disk, fault, False)
-        assert await store.read(all_notes) == []
-        await store.write(insert(7))
-        assert await store.read(all_notes) == [7]
+    setattr(disk, fault, True)
+    results = await asyncio.gather(*(outcome(store, insert(n)) for n in range(5)))
+    assert {type(result) for result in results} == {error}
+    assert len({id(result) for result in results}) == 5
+    assert store.stats().failed_commits > 0
+    setattr(disk, fault, False)
+    assert await store.read(all_notes) == []
+    await store.write(insert(7))
+    assert await store.read(all_notes) == [7]
+    await store.close()
     async with opened(tmp_path) as again:
         assert await again.read(all_notes) == [7]
 

@@ -254,7 +254,6 @@ def refused(on: str, code: str, about: str | None = None, **wanted: Any) -> Expe
 
     def expect(play: Play, effect: Effect) -> None:
         expect_told(play, effect)
-        assert isinstance(effect, Tell)
         shown = read(effect.data)["payload"].keys()
         assert {"message", "attempted_kind", "your_capabilities"} <= shown
 

@@ -45,9 +45,8 @@ def test_both_spellings_are_chat_and_delivered_as_sent(play):
     play << stored("chat.message", "bob", payload={"text": "hi", "format": "markdown"})
     assert play.stored[-1].kind == "chat.message.markdown"
     play >> says("bob", chat_notice("hi"))
-    play << stored(
-        NOTICE, "bob", payload={"method": "notifications/chat/message", "params": {"text": "hi"}}
-    )
+    payload = {"method": "notifications/chat/message", "params": {"text": "hi"}}
+    play << stored(NOTICE, "bob", payload=payload)
 
 
 @pytest.mark.requirement("chat.notification-params")
@@ -102,12 +101,8 @@ def test_whether_a_message_of_before_a_restart_is_there_is_looked_up(play):
 @pytest.mark.requirement("chat.say", "chat.say-answer")
 def test_the_tool_broadcasts_on_the_callers_behalf_and_answers(play):
     play >> says("alice", say("hi", format="markdown"), id="q1") << stored(REQUEST, "alice")
-    play << stored(
-        NOTICE,
-        "alice",
-        correlation_id=["q1"],
-        payload={"jsonrpc": "2.0", "params": {"text": "hi", "format": "markdown"}},
-    )
+    payload = {"jsonrpc": "2.0", "params": {"text": "hi", "format": "markdown"}}
+    play << stored(NOTICE, "alice", correlation_id=["q1"], payload=payload)
     play << stored(ANSWER, to=["alice"], correlation_id=["q1"], payload={"id": 1})
     said = play.stored[-2].id
     result = play.last["payload"]["result"]
@@ -140,10 +135,8 @@ def test_the_gateway_lists_its_tool_and_knows_no_other(play):
     play << stored("mcp.response.tools/list")
     assert [tool["name"] for tool in play.last["payload"]["result"]["tools"]] == ["chat.say"]
     play >> says("alice", call("gateway", "other")) << stored(REQUEST, "alice")
-    play << stored(
-        "mcp.response.tools/call:other",
-        payload={"error": {"code": -32601, "data": {"code": "method_unknown"}}},
-    )
+    unknown = {"error": {"code": -32601, "data": {"code": "method_unknown"}}}
+    play << stored("mcp.response.tools/call:other", payload=unknown)
 
 
 def test_the_tool_needs_its_own_capability(play, stage):

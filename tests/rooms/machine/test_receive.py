@@ -78,7 +78,7 @@ RIGHTS = {
     "all": {},
     "none": members_hold(),
     "a deny": {"account_rights": {"account-bob": ("!mcp.notification.notifications/chat/*",)}},
-    "a constraint": {"rights": {Role.MEMBER: ({"kind": "chat.*", "payload": {"text": "hello"}},)}},
+    "a constraint": members_hold({"kind": "chat.*", "payload": {"text": "hello"}}),
     "a chat limit": {"chat": {PrincipalType.PERSON: Limit(3, 60)}},
     "rates": {"rates": Rates(sent=Rate(1, 5_000), answers=Rate(1, 5_000))},
     "few values": {"limits": Limits(message_bytes=90_000, values=4)},

@@ -184,8 +184,7 @@ def test_a_request_times_out(stage):
 
 
 def test_progress_keeps_a_request_open_up_to_a_bound(stage):
-    times = {"request_seconds": 20.0, "progress_seconds": 50.0}
-    play = stage("alice", "files", **times)
+    play = stage("alice", "files", request_seconds=20.0, progress_seconds=50.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     asked_at = play.now
     for _ in range(3):
@@ -198,8 +197,7 @@ def test_progress_keeps_a_request_open_up_to_a_bound(stage):
 
 
 def test_where_the_bound_is_shorter_progress_changes_nothing(stage):
-    times = {"request_seconds": 20.0, "progress_seconds": 10.0}
-    play = stage("alice", "files", **times)
+    play = stage("alice", "files", request_seconds=20.0, progress_seconds=10.0)
     play >> says("alice", call("files"), id="q1") << stored(REQUEST, "alice")
     play >> waits(15)
     play >> says("files", notice(PROGRESS, {"progress": 1}, "q1"))
@@ -242,8 +240,8 @@ def test_progress_has_the_token_its_request_gave(play):
 @pytest.mark.requirement("request.cancelled-from-requester")
 def test_a_cancellation_is_believed_from_the_one_who_asked(asked):
     cancel = notice(CANCELLED, {"requestId": 1}, "q1")
-    asked >> says("files", cancel) << refused("files", "not_requester")
-    asked >> says("bob", cancel) << refused("bob", "not_requester")
+    for name in ("files", "bob"):
+        asked >> says(name, cancel) << refused(name, "not_requester")
     other = notice(CANCELLED, {"requestId": "1"}, "q1")
     asked >> says("alice", other) << refused("alice", "response_mismatch")
     asked >> says("alice", cancel, to=["bob"]) << refused("alice", "recipient_invalid")
@@ -252,10 +250,8 @@ def test_a_cancellation_is_believed_from_the_one_who_asked(asked):
 
 
 def test_an_open_request_is_the_right_to_cancel_it_and_a_deny_still_stops_that(stage):
-    rights = {
-        "account-bob": ("mcp.request.*",),
-        "account-carol": ("mcp.request.*", "!mcp.notification.*"),
-    }
+    asks = "mcp.request.*"
+    rights = {"account-bob": (asks,), "account-carol": (asks, "!mcp.notification.*")}
     play = stage("bob", "carol", "files", account_rights=rights)
     for name, id_ in (("bob", "q1"), ("carol", "q2")):
         play >> says(name, call("files"), id=id_) << stored(REQUEST, name)

@@ -151,6 +151,9 @@ def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(play, raw, code, 
     play >> says("bob", raw) << refused("bob", code, "m1", attempted_kind=kind)
 
 
+OTHER = b'{"protocol":"mcpx/v1","kind":"a.b","payload":'
+
+
 @pytest.mark.requirement("wire.strict", "check.before-delivery")
 @pytest.mark.parametrize(
     ("raw", "code"),
@@ -159,13 +162,10 @@ def test_a_refusal_names_id_and_kind_wherever_they_can_be_read(play, raw, code, 
         (b"[]", "batch_refused"),
         (b"7", "not_an_object"),
         (b"", "invalid_json"),
-        (b'{"protocol":"mcpx/v1","kind":"a.b","payload":{"a":1,"a":2}}', "duplicate_key"),
-        (b'{"protocol":"mcpx/v1","kind":"a.b","payload":{"a":NaN}}', "number_out_of_range"),
-        (b'{"protocol":"mcpx/v1","kind":"a.b","payload":{"a":"\\ud800"}}', "lone_surrogate"),
-        (
-            b'{"protocol":"mcpx/v1","kind":"a.b","payload":' + b'{"a":' * 70 + b"1" + b"}" * 71,
-            "nesting_too_deep",
-        ),
+        (OTHER + b'{"a":1,"a":2}}', "duplicate_key"),
+        (OTHER + b'{"a":NaN}}', "number_out_of_range"),
+        (OTHER + b'{"a":"\\ud800"}}', "lone_surrogate"),
+        (OTHER + b'{"a":' * 70 + b"1" + b"}" * 71, "nesting_too_deep"),
         (b"[" * 200_000, "batch_refused"),
     ],
 )
@@ -191,6 +191,10 @@ def test_old_spellings_are_taken_only_where_the_setting_says_so(play, stage):
     kind >> says("bob", old) << stored("chat.message", "bob", payload={"text": "hello"})
 
 
+RESERVED = ["system.welcome", "system.presence.join", "system.proposal.expired", "stream.open"]
+RESERVED += ["room.invite-ack", "capability.grant-ack"]
+
+
 @pytest.mark.requirement("check.before-delivery")
 @pytest.mark.parametrize(
     ("envelope", "code"),
@@ -199,12 +203,7 @@ def test_old_spellings_are_taken_only_where_the_setting_says_so(play, stage):
         ({**call("files"), "kind": "mcp.request.tools/call:write"}, "context_mismatch"),
         ({**call("files"), "kind": "mcp.request.Tools/call"}, "method_mismatch"),
         ({**chat_notice(), "kind": "mcp.notification.notifications/other"}, "method_mismatch"),
-        ({**chat(), "kind": "system.welcome"}, "kind_reserved"),
-        ({**chat(), "kind": "system.presence.join"}, "kind_reserved"),
-        ({**chat(), "kind": "room.invite-ack"}, "kind_reserved"),
-        ({**chat(), "kind": "capability.grant-ack"}, "kind_reserved"),
-        ({**chat(), "kind": "system.proposal.expired"}, "kind_reserved"),
-        ({**chat(), "kind": "stream.open"}, "kind_reserved"),
+        *(({**chat(), "kind": kind}, "kind_reserved") for kind in RESERVED),
         ({"kind": "chat.message", "payload": {}}, "payload_invalid"),
     ],
 )
