@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from folkmoot.core import errors as e
 from folkmoot.core.message import Request
 from folkmoot.mcp.server.direct import DirectServer
 from folkmoot.mcp.server.responses import HttpReply
-from folkmoot.mcp.server.service import McpAnswer, McpRequest
+from folkmoot.mcp.server.service import McpAnswer, McpRequest, Stopped
+from folkmoot.mcp.server.sessions import HandshakeSession, known
 from folkmoot.mcp.wire import VERSION_KEY
 from tests.harness import Answer
 from tests.mcp_harness import META, Meeting, modern
@@ -84,3 +86,20 @@ async def test_what_follows_an_answer_waits_for_it_and_for_a_client_that_is_ther
         await direct.answer(asked, McpAnswer({}, after=after), {}, receive)
     sent = ["http.response.start", "http.response.body"]
     assert happened == (sent if gone else [*sent, "delivered"])
+
+
+async def test_a_request_that_is_stopped_is_left_without_an_answer(hub):
+    async def stopping(asked: McpRequest) -> McpAnswer:
+        raise Stopped
+
+    hub.hub.mcp._server.service = Service(stopping)
+    answer = await call(hub)
+    assert "jsonrpc" not in answer.text
+
+
+async def test_a_session_that_ended_while_a_request_came_is_not_found():
+    session = HandshakeSession(id="one", version="2025-11-25", capabilities={})
+    session.end()
+    visit: Any = SimpleNamespace(session=session)
+    with pytest.raises(e.SessionNotFound):
+        known(visit)
