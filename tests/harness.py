@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import uvloop
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from folkmoot.clock import SystemClock
 from folkmoot.telemetry.metrics import Metrics
